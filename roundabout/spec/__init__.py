@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment file may say."""
