@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a plan trial by trial."""
+"""Runs experiments: leases, journals, hosts, trials, checks."""

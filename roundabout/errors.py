@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors meant for the person at the keyboard: one message, and what to do about it."""
+
+
+class RoundaboutError(Exception):
+    """Something the user can mend. The command line prints `error: <message>`, then the hint, and exits with `exit_code`."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(RoundaboutError):
+    """The command line or a specification asks for something that does not exist or makes no sense."""
+
+    exit_code = 2
