@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pins live in a bpffs of ours, users and the build in files beside it; both under /run, so a reboot forgets them
+// together with the kernel's registrations.
+#include "registry.h"
+#include "values.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define HOME "/run/roundabout"
+#define BPFFS HOME "/bpf"
+#define PINS BPFFS "/transports"
+#define USERS HOME "/transports"
+#define BPFFS_MAGIC 0xcafe4a11
+#define BUSY_BUILD 3
+
+static char libbpf_says[4096];
+
+int fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("transport: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  return 1;
+}
+
+// Keeps the latest of what libbpf says, to be shown only if loading fails.
+static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list args) {
+  char line[2048];
+  if (level == LIBBPF_DEBUG)
+    return 0;
+  int length = vsnprintf(line, sizeof(line), format, args);
+  size_t used = strlen(libbpf_says);
+  if (used + strlen(line) + 1 > sizeof(libbpf_says))
+    used = 0;
+  memcpy(libbpf_says + used, line, strlen(line) + 1);
+  return length;
+}
+
+static int is_file_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
+
+static void path_of(char path[PATH_MAX], const char *base, const char *name, const char *leaf) {
+  snprintf(path, PATH_MAX, leaf ? "%s/%s/%s" : "%s/%s", base, name, leaf);
+}
+
+static int is_bpffs(const char *path) {
+  struct statfs fs;
+  return statfs(path, &fs) == 0 && (unsigned long)fs.f_type == BPFFS_MAGIC;
+}
+
+static int mount_bpffs(void) {
+  mkdir(HOME, 0755);
+  mkdir(BPFFS, 0700);
+  if (!is_bpffs(BPFFS) && mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
+    return fail("cannot mount a BPF file system at %s: %s; expected root and CONFIG_BPF_SYSCALL", BPFFS,
+                strerror(errno));
+  mkdir(PINS, 0700);
+  mkdir(USERS, 0755);
+  return 0;
+}
+
+// Removes what mount_bpffs made, as far as nobody else uses it.
+static void leave_bpffs(void) {
+  rmdir(USERS);
+  rmdir(PINS);
+  DIR *dir = opendir(BPFFS);
+  int entries = 0;
+  while (dir && readdir(dir))
+    entries++;
+  if (dir)
+    closedir(dir);
+  if (is_bpffs(BPFFS) && entries <= 2 && umount(BPFFS) == 0)
+    rmdir(BPFFS);
+}
+
+// Loading and unloading are one at a time. The lock ends with the process.
+static int lock_registry(void) {
+  mkdir(HOME, 0755);
+  int fd = open(HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || flock(fd, LOCK_EX))
+    return fail("cannot lock %s: %s; expected root", HOME, strerror(errno));
+  return 0;
+}
+
+static int read_text(const char *path, char *text, size_t size) {
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return -errno;
+  size_t length = fread(text, 1, size - 1, file);
+  fclose(file);
+  text[length] = 0;
+  return 0;
+}
+
+static int write_text(const char *path, const char *text) {
+  FILE *file = fopen(path, "we");
+  if (!file)
+    return fail("cannot write %s: %s", path, strerror(errno));
+  int wrote = fputs(text, file) >= 0;
+  return fclose(file) == 0 && wrote ? 0 : fail("cannot write %s: %s", path, strerror(errno));
+}
+
+// Arguments of tcp_congestion_ops.cong_control in the running kernel, or 0 without BTF.
+static int cong_control_arguments(void) {
+  struct btf *btf = btf__load_vmlinux_btf();
+  int id = btf ? btf__find_by_name_kind(btf, "tcp_congestion_ops", BTF_KIND_STRUCT) : -1;
+  int arguments = 0;
+  const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+  for (int i = 0; type && i < btf_vlen(type); i++) {
+    const struct btf_member *member = &btf_members(type)[i];
+    if (strcmp(btf__name_by_offset(btf, member->name_off), "cong_control") == 0)
+      arguments = btf_vlen(btf__type_by_id(btf, btf__type_by_id(btf, member->type)->type));
+  }
+  btf__free(btf);
+  return arguments;
+}
+
+// The object file that fits the running kernel: NAME.bpf.o since Linux 6.10, NAME.before_6_10.bpf.o until then.
+static int object_path(char path[PATH_MAX], const char *name, const char *objects) {
+  char self[PATH_MAX] = "";
+  int arguments = cong_control_arguments();
+  if (!arguments)
+    return fail("this kernel shows no BTF with tcp_congestion_ops (/sys/kernel/btf/vmlinux); expected Linux 6.0 or "
+                "later with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_JIT");
+  if (!objects && readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+    return fail("cannot find my own directory: %s", strerror(errno));
+  const char *variant = arguments >= 4 ? "" : ".before_6_10";
+  if (objects)
+    snprintf(path, PATH_MAX, "%s/%s%s.bpf.o", objects, name, variant);
+  else
+    snprintf(path, PATH_MAX, "%s/../bpf/%s%s.bpf.o", dirname(self), name, variant);
+  if (access(path, R_OK))
+    return fail("unknown transport '%s': cannot read %s: %s", name, path, strerror(errno));
+  return 0;
+}
+
+// A file's FNV-1a hash names the build.
+static int build_of(const char *path, char build[17]) {
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return fail("cannot read %s: %s", path, strerror(errno));
+  __u64 hash = 14695981039346656037ull;
+  for (int byte; (byte = fgetc(file)) != EOF;)
+    hash = (hash ^ (__u64)byte) * 1099511628211ull;
+  fclose(file);
+  snprintf(build, 17, "%016llx", hash);
+  return 0;
+}
+
+// The users' names in a JSON array's inside; returns how many.
+static int users_of(const char *name, char *text, size_t size) {
+  char path[PATH_MAX];
+  int users = 0;
+  *text = 0;
+  path_of(path, USERS, name, "users");
+  DIR *dir = opendir(path);
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    if (!is_file_name(entry->d_name))
+      continue;
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s\"%s\"", users++ ? ", " : "", entry->d_name);
+  }
+  if (dir)
+    closedir(dir);
+  return users;
+}
+
+static int add_user(const char *name, const char *owner) {
+  char path[PATH_MAX], user[PATH_MAX + NAME_MAX];
+  path_of(path, USERS, name, "users");
+  snprintf(user, sizeof(user), "%s/%s", path, owner);
+  if (mkdir(path, 0755) && errno != EEXIST)
+    return fail("cannot make %s: %s", path, strerror(errno));
+  return write_text(user, "");
+}
+
+static int remove_user(const char *name, const char *owner) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/%s/users/%s", USERS, name, owner);
+  return unlink(path) && errno != ENOENT ? fail("cannot remove %s: %s", path, strerror(errno)) : 0;
+}
+
+// Unregisters the program and forgets its pins. Sockets that still use it keep it alive until they close.
+static void take_out(const char *name) {
+  static const char *const leaves[] = {"ops", "params", "counters"};
+  char path[PATH_MAX];
+  __u32 zero = 0;
+  path_of(path, PINS, name, "ops");
+  int ops = bpf_obj_get(path);
+  if (ops >= 0) {
+    bpf_map_delete_elem(ops, &zero);
+    close(ops);
+  }
+  for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+    path_of(path, PINS, name, leaves[i]);
+    unlink(path);
+  }
+  path_of(path, PINS, name, NULL);
+  rmdir(path);
+  path_of(path, USERS, name, "build");
+  unlink(path);
+  path_of(path, USERS, name, "users");
+  rmdir(path);
+  path_of(path, USERS, name, NULL);
+  rmdir(path);
+}
+
+static int pin(struct bpf_object *object, const char *name, const char *map, const char *leaf) {
+  char path[PATH_MAX];
+  path_of(path, PINS, name, leaf);
+  struct bpf_map *found = bpf_object__find_map_by_name(object, map);
+  int error = found ? bpf_map__pin(found, path) : -ENOENT;
+  return error ? fail("cannot pin %s: %s", path, strerror(-error)) : 0;
+}
+
+static int register_object(struct bpf_object *object, const char *name) {
+  struct bpf_map *ops = bpf_object__find_map_by_name(object, name);
+  int params = bpf_object__find_map_fd_by_name(object, "params");
+  int counters = bpf_object__find_map_fd_by_name(object, "counters");
+  int error = values_write_default(params, counters);
+  if (error)
+    return fail("cannot write %s's default parameters: %s", name, strerror(-error));
+  struct bpf_link *link = ops ? bpf_map__attach_struct_ops(ops) : NULL;
+  if (!link)
+    return fail("cannot register %s with the kernel: %s\n%s", name, strerror(errno), libbpf_says);
+  bpf_link__disconnect(link);
+  bpf_link__destroy(link);
+  return pin(object, name, name, "ops") || pin(object, name, "params", "params") ||
+         pin(object, name, "counters", "counters");
+}
+
+static int put_in(const char *name, const char *path, const char *build) {
+  char directory[PATH_MAX];
+  libbpf_set_print(listen_to_libbpf);
+  struct bpf_object *object = bpf_object__open_file(path, NULL);
+  if (!object || bpf_object__load(object)) {
+    int error = errno;
+    bpf_object__close(object);
+    return fail("the kernel does not take %s: %s; expected root and Linux 6.0 or later\n%s", path, strerror(error),
+                libbpf_says);
+  }
+  path_of(directory, PINS, name, NULL);
+  mkdir(directory, 0700);
+  path_of(directory, USERS, name, NULL);
+  mkdir(directory, 0755);
+  int status = register_object(object, name);
+  bpf_object__close(object);
+  path_of(directory, USERS, name, "build");
+  if (status || write_text(directory, build)) {
+    take_out(name);
+    return 1;
+  }
+  return 0;
+}
+
+static int is_loaded(const char *name) {
+  char path[PATH_MAX];
+  path_of(path, PINS, name, "ops");
+  return access(path, F_OK) == 0;
+}
+
+static int print_one(const char *name) {
+  char path[PATH_MAX], build[17] = "", users[4096];
+  path_of(path, USERS, name, "build");
+  read_text(path, build, sizeof(build));
+  users_of(name, users, sizeof(users));
+  return printf("{\"transport\": \"%s\", \"kernel_name\": \"rb_%s\", \"build\": \"%s\", \"users\": [%s]}", name, name,
+                build, users) < 0;
+}
+
+// Another build in use is refused; one that nobody uses any more makes room.
+static int make_room(const char *name, const char *build) {
+  char path[PATH_MAX], found[17] = "", users[4096];
+  path_of(path, USERS, name, "build");
+  read_text(path, found, sizeof(found));
+  if (strcmp(found, build) == 0)
+    return 0;
+  if (users_of(name, users, sizeof(users))) {
+    fail("%s: found build %s in use by %s, expected build %s; let them finish, or run roundabout clean", name, found,
+         users, build);
+    return BUSY_BUILD;
+  }
+  take_out(name);
+  return 0;
+}
+
+int registry_load(const char *name, const char *owner, const char *objects) {
+  char path[PATH_MAX], build[17];
+  if (!is_file_name(name) || !is_file_name(owner))
+    return fail("found name '%s' and owner '%s', expected names without '/'", name, owner), 2;
+  if (lock_registry() || object_path(path, name, objects) || build_of(path, build) || mount_bpffs())
+    return 1;
+  if (is_loaded(name)) {
+    int status = make_room(name, build);
+    if (status)
+      return status;
+  }
+  if ((!is_loaded(name) && put_in(name, path, build)) || add_user(name, owner)) {
+    leave_bpffs();
+    return 1;
+  }
+  return print_one(name) || puts("") < 0;
+}
+
+int registry_unload(const char *name, const char *owner) {
+  char users[4096];
+  if (!is_file_name(name) || !is_file_name(owner))
+    return fail("found name '%s' and owner '%s', expected names without '/'", name, owner), 2;
+  if (lock_registry() || remove_user(name, owner))
+    return 1;
+  int left = users_of(name, users, sizeof(users));
+  if (!left)
+    take_out(name);
+  leave_bpffs();
+  return printf("{\"transport\": \"%s\", \"loaded\": %s, \"users\": [%s]}\n", name, left ? "true" : "false", users) < 0;
+}
+
+int registry_list(void) {
+  int count = 0;
+  DIR *dir = opendir(PINS);
+  printf("[");
+  for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    if (!is_file_name(entry->d_name))
+      continue;
+    printf("%s", count++ ? ", " : "");
+    print_one(entry->d_name);
+  }
+  if (dir)
+    closedir(dir);
+  return puts("]") < 0;
+}
+
+int registry_map(const char *name, const char *which) {
+  char path[PATH_MAX];
+  path_of(path, PINS, name, which);
+  int fd = is_file_name(name) ? bpf_obj_get(path) : -1;
+  if (fd < 0)
+    fail("transport '%s' is not loaded on this machine (%s: %s); load it with: transport load %s --owner OWNER", name,
+         path, strerror(errno), name);
+  return fd;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which transports this machine has loaded, and for whom.
+#ifndef ROUNDABOUT_REGISTRY_H
+#define ROUNDABOUT_REGISTRY_H
+
+// Each returns an exit status after printing JSON on stdout or a reason on stderr.
+int registry_load(const char *name, const char *owner, const char *objects);
+int registry_unload(const char *name, const char *owner);
+int registry_list(void);
+
+// The pinned map NAME/WHICH of a loaded transport, or -1 after printing why not.
+int registry_map(const char *name, const char *which);
+
+// Prints "transport: ..." on stderr, returns 1.
+int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
