@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run on disk. Attempts are written aside and take their place by one rename; nothing measured is ever overwritten.
+
+manifest.json  trials.parquet  summary.json  report.html
+trials/<key>/          the attempt that counts: the valid one, or the last one
+rejected/<key>-<n>/    attempts that were invalid and repeated
+partial/<key>-<n>/     attempts under way, or cut short by an interruption
+"""
+
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roundabout.store import convert, files, schemas
+from roundabout.store.files import StoreError
+
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
+
+
+def new_run_id(now: datetime | None = None) -> str:
+    """A run's id, which sorts by time: UTC stamp and four random digits."""
+    return f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What says, in every row, which attempt of which trial it belongs to."""
+
+    run: str
+    trial: str
+    variant: str
+    levels: str
+    repetition: int
+    attempt: int
+
+
+def build_table(name: str, identity: Identity, measured: dict[str, Any], scale: float) -> pa.Table:
+    """The table `name`, in the paper's units, from `measured`: column -> values in the host's units, all of one length."""
+    schema = schemas.schema(name)
+    length = len(next(iter(measured.values())))
+    values = {**{key: [value] * length for key, value in vars(identity).items()}, **measured}
+    table = pa.Table.from_arrays([pa.array(values[field.name], field.type) for field in schema], schema=schema)
+    return convert.to_paper_units(table, scale)
+
+
+class Attempt:
+    """One attempt at a trial, while it is being written."""
+
+    def __init__(self, run: "Run", key: str, number: int) -> None:
+        self.run, self.key, self.number = run, key, number
+        self.path = files.make_directory(run.path / "partial" / f"{key}-{number}")
+        self._events = self.path / "events.jsonl"
+
+    def log(self, event: str, controller_ns: int, **details: Any) -> None:
+        """Add a line to the trial's events, on disk at once."""
+        line = json.dumps({"controller_ns": controller_ns, "event": event, **details})
+        with files.disk_errors(self._events), self._events.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Store one of the trial's tables."""
+        _write_parquet(self.path / f"{name}.parquet", table)
+
+    def commit(self, record: dict[str, Any]) -> None:
+        """Make this the attempt that counts. `record` becomes trial.json, the last file written."""
+        self._settle(self.run.path / "trials" / self.key, record)
+        self.run.refresh_trials()
+
+    def reject(self, record: dict[str, Any]) -> None:
+        """Keep this attempt aside; another one follows."""
+        self._settle(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
+
+    def _settle(self, place: Path, record: dict[str, Any]) -> None:
+        files.make_directory(place.parent)
+        files.write_json(self.path / "trial.json", record)
+        files.give_back_tree(self.path)
+        with files.disk_errors(place):
+            self.path.rename(place)
+            _sync(place.parent)
+
+
+class Run:
+    """A run on disk, open for reading and for adding attempts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+
+    @classmethod
+    def create(cls, runs: Path, experiment: str, manifest: dict[str, Any], run_id: str | None = None) -> "Run":
+        """Make the folder `runs`/`experiment`/<id> with its manifest."""
+        run = cls(runs / experiment / (run_id or new_run_id()))
+        files.make_directory(run.path)
+        run.write_manifest(manifest)
+        return run
+
+    @classmethod
+    def open(cls, which: str | Path, runs: Path = Path("runs")) -> "Run":
+        """Find a run by its folder, by its id, by its experiment's name (the latest), or by `last` (the latest of all).
+
+        Raises StoreError if there is none.
+        """
+        if (Path(which) / "manifest.json").is_file():
+            return cls(Path(which).resolve())
+        known = sorted(cls.all(runs), key=lambda run: run.id)
+        found = [run for run in known if which in ("last", run.id, run.path.parent.name)]
+        if not found:
+            names = ", ".join(sorted({run.path.parent.name for run in known})) or "none"
+            raise StoreError(
+                f"no run {str(which)!r} in {runs} (experiments with runs: {names})",
+                "name a run's folder, its id, an experiment, or `last`",
+            )
+        return found[-1]
+
+    @classmethod
+    def all(cls, runs: Path = Path("runs")) -> list["Run"]:
+        """Every run under `runs`, in no particular order."""
+        return [
+            cls(path.parent.resolve()) for path in runs.glob("*/*/manifest.json") if RUN_ID.fullmatch(path.parent.name)
+        ]
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What manifest.json holds."""
+        manifest = files.read_json(self.path / "manifest.json")
+        if not isinstance(manifest, dict) or manifest.get("schema") != schemas.VERSION:
+            found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
+            raise StoreError(
+                f"{self.path / 'manifest.json'}: schema is {found!r}, expected {schemas.VERSION}",
+                "read this run with the version of roundabout that wrote it",
+            )
+        return manifest
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Replace the manifest."""
+        files.write_json(self.path / "manifest.json", {"schema": schemas.VERSION, **manifest})
+        self.__dict__.pop("manifest", None)
+
+    def committed(self) -> frozenset[str]:
+        """Keys of the trials that are done, valid or not."""
+        return frozenset(path.parent.name for path in self.path.glob("trials/*/trial.json"))
+
+    def trials(self) -> list[dict[str, Any]]:
+        """The records (trial.json) of all committed trials, in the order in which they started."""
+        records = [files.read_json(path) for path in self.path.glob("trials/*/trial.json")]
+        return sorted(records, key=lambda record: str(record["started_utc"]))
+
+    def rejected(self, key: str) -> int:
+        """How many attempts at the trial `key` were invalid and put aside."""
+        return len(list(self.path.glob(f"rejected/{key}-*/trial.json")))
+
+    def interrupted(self) -> list[str]:
+        """Names (<key>-<attempt>) of attempts that were cut short."""
+        return sorted(path.name for path in self.path.glob("partial/*"))
+
+    def begin(self, key: str) -> Attempt:
+        """Start an attempt at the trial `key`, under a number that no earlier attempt had."""
+        used = [int(path.name.rpartition("-")[2]) for path in self.path.glob(f"*/{key}-*")]
+        return Attempt(self, key, max(used, default=0) + 1)
+
+    def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
+        """All rows of the table `name`, of the attempts that count; empty where nothing was measured."""
+        schema = schemas.schema(name)
+        if name == "trials":
+            path = self.path / "trials.parquet"
+            rows = _read_parquet(path) if path.exists() else schema.empty_table()
+            return rows.filter(rows["valid"]) if valid_only else rows
+        keys = [record["trial"] for record in self.trials() if record["valid"] or not valid_only]
+        paths = [self.path / "trials" / key / f"{name}.parquet" for key in keys]
+        return pa.concat_tables([schema.empty_table(), *(_read_parquet(path) for path in paths if path.exists())])
+
+    def refresh_trials(self) -> None:
+        """Rebuild trials.parquet from the committed trials."""
+        schema = schemas.schema("trials")
+        rows = [{name: record[name] for name in schema.names} for record in self.trials()]
+        partial = self.path / ".trials.parquet.partial"
+        _write_parquet(partial, pa.Table.from_pylist(rows, schema=schema))
+        partial.rename(self.path / "trials.parquet")
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Store summary.json."""
+        files.write_json(self.path / "summary.json", summary)
+
+
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    with files.disk_errors(path):
+        # Through a file of ours, since Arrow's own would hide why a write failed.
+        with path.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        files.give_back(path)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StoreError(f"cannot read {path}: {error}", "restore the file, or run the experiment again") from error
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

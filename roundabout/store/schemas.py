@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every table of a run holds: columns, types, units, meaning. docs/store.md is held equal to this by a test.
+
+Bytes and rates are the paper's: the lab's figures were multiplied by its scale when they were stored (see convert.py).
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+VERSION = 1
+
+TEXT, INTEGER, REAL, TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `unit` is empty where the value has none; null means that the testbed cannot know."""
+
+    name: str
+    type: pa.DataType
+    unit: str
+    about: str
+
+
+COMMON = (
+    Column("run", TEXT, "", "the run's id: UTC stamp and four random digits"),
+    Column("trial", TEXT, "", "the trial's key"),
+    Column("variant", TEXT, "", "level of the factor `variant`; the experiment's name where there is none"),
+    Column("levels", TEXT, "", "JSON object: the level of every factor"),
+    Column("repetition", INTEGER, "", "counted from 1"),
+    Column("attempt", INTEGER, "", "counted from 1; which one counts is in `trials`"),
+    Column("host", TEXT, "", "host or switch that the row is about; `controller` for the machine that ran the trial"),
+    Column("host_ns", INTEGER, "ns", "when, on that host's monotonic clock"),
+    Column("controller_ns", INTEGER, "ns", "when, on the run's clock: UTC, anchored once a run, never stepping"),
+    Column(
+        "offset_bound_ns", INTEGER, "ns", "how far controller_ns can be off; 0 where host and controller share a clock"
+    ),
+)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    # One row an iteration and worker; host_ns and controller_ns are its start.
+    "iterations": (
+        Column("job", TEXT, "", "the job"),
+        Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+        Column("iteration", INTEGER, "", "counted from 0"),
+        Column("start_ns", INTEGER, "ns", "start, on the run's clock"),
+        Column("compute_end_ns", INTEGER, "ns", "end of the last compute phase, on the run's clock"),
+        Column("comm_end_ns", INTEGER, "ns", "end of the last communication phase, on the run's clock"),
+        Column("iteration_ms", REAL, "ms", "start to end of communication"),
+        Column("compute_ms", REAL, "ms", "start to end of compute"),
+        Column("communication_ms", REAL, "ms", "end of compute to end of communication"),
+        Column("sent_bytes", INTEGER, "bytes", "payload sent in this iteration"),
+        Column("received_bytes", INTEGER, "bytes", "payload received in this iteration"),
+        Column("late_ms", REAL, "ms", "worst lateness of the worker's own wake-ups in this iteration"),
+    ),
+    # One row a host interface and sample (10 ms); byte and packet counts are cumulative.
+    "counters": (
+        Column("interface", TEXT, "", "network interface"),
+        Column("tx_bytes", INTEGER, "bytes", "sent, headers included, cumulative"),
+        Column("rx_bytes", INTEGER, "bytes", "received, headers included, cumulative"),
+        Column("tx_packets", INTEGER, "packets", "sent, cumulative"),
+        Column("rx_packets", INTEGER, "packets", "received, cumulative"),
+        Column("tx_dropped", INTEGER, "packets", "dropped on sending, cumulative"),
+        Column("rx_dropped", INTEGER, "packets", "dropped on receiving, cumulative"),
+    ),
+    # One row a switch port and sample (10 ms); everything but the backlog is cumulative.
+    "queue": (
+        Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
+        Column("interface", TEXT, "", "network interface of the port"),
+        Column("towards", TEXT, "", "host or switch at the link's other end"),
+        Column("tx_bytes", INTEGER, "bytes", "sent into the link, headers included, cumulative"),
+        Column("backlog_bytes", INTEGER, "bytes", "waiting in the port's queue at this instant"),
+        Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
+        Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),
+    ),
+    # One row a window of about 1 s; host_ns and controller_ns are its end.
+    "cpu": (
+        Column("window_ms", REAL, "ms", "length of the window"),
+        Column("busy_share", REAL, "share", "of all cores' time, steal included"),
+        Column("steal_share", REAL, "share", "of all cores' time, taken by other virtual machines"),
+        Column("softnet_dropped", INTEGER, "packets", "dropped by the network stack for want of CPU, in this window"),
+        Column("softnet_squeezed", INTEGER, "", "times the network stack ran out of its budget, in this window"),
+    ),
+    # One row a connection, at the end of the trial.
+    "flows": (
+        Column("job", TEXT, "", "the job"),
+        Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+        Column("flow", INTEGER, "", "number of the connection among the worker's, from 0"),
+        Column("local_port", INTEGER, "", "TCP port on this host"),
+        Column("remote_port", INTEGER, "", "TCP port on the peer"),
+        Column("bytes_acked", INTEGER, "bytes", "payload that the peer acknowledged"),
+        Column("retransmitted", INTEGER, "segments", "sent again"),
+        Column("delivered_segments", INTEGER, "segments", "acknowledged"),
+        Column("delivered_ce_segments", INTEGER, "segments", "of them, echoed as marked by ECN"),
+    ),
+    # One row a host and counter of its reaction point, over the trial.
+    "reactions": (
+        Column("transport", TEXT, "", "the transport, `dcqcn` for example"),
+        Column("counter", TEXT, "", "the transport's own name of the counter"),
+        Column("before", INTEGER, "", "value before the trial, in the host's units"),
+        Column("after", INTEGER, "", "value after the trial, in the host's units"),
+    ),
+    # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
+    "trials": (
+        Column("job", TEXT, "", "the only job that ran; null where all of them did"),
+        Column("valid", TRUTH, "", "whether the trial may be used"),
+        Column("reason", TEXT, "", "why it may not; empty for a valid trial"),
+        Column("started_utc", TEXT, "", "ISO 8601"),
+        Column("ended_utc", TEXT, "", "ISO 8601"),
+        Column("busy_max", REAL, "share", "busiest CPU window"),
+        Column("steal_max", REAL, "share", "window with most steal"),
+        Column("late_p99_ms", REAL, "ms", "99th percentile of late_ms over all iterations of all workers"),
+    ),
+}
+
+
+def columns(table: str) -> tuple[Column, ...]:
+    """All columns of `table`, common ones first."""
+    return COMMON + TABLES[table]
+
+
+def schema(table: str) -> pa.Schema:
+    """The Arrow schema of `table`, its version and units in the metadata."""
+    fields = [
+        pa.field(column.name, column.type, metadata={"unit": column.unit, "about": column.about})
+        for column in columns(table)
+    ]
+    return pa.schema(fields, metadata={"roundabout.table": table, "roundabout.version": str(VERSION)})
