@@ -19,7 +19,7 @@ function(add_bpf_object name source)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bpf
-    COMMAND ${CLANG} -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Werror ${multiarch} ${BPF_DEFINES}
+    COMMAND ${CLANG} -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror ${multiarch} ${BPF_DEFINES}
             -MD -MF ${dependencies} -MT ${output} -c ${input} -o ${output}
     COMMAND ${LLVM_STRIP} -g ${output} # drops DWARF, keeps BTF
     DEPENDS ${input}

@@ -81,12 +81,12 @@ static void leave_bpffs(void) {
   rmdir(USERS);
   rmdir(PINS);
   DIR *dir = opendir(BPFFS);
-  int entries = 0;
-  while (dir && readdir(dir))
-    entries++;
+  int used = 0;
+  for (struct dirent *entry; dir && (entry = readdir(dir));)
+    used |= entry->d_type == DT_DIR && entry->d_name[0] != '.'; // the kernel's own maps.debug and progs.debug are files
   if (dir)
     closedir(dir);
-  if (is_bpffs(BPFFS) && entries <= 2 && umount(BPFFS) == 0)
+  if (is_bpffs(BPFFS) && !used && umount(BPFFS) == 0)
     rmdir(BPFFS);
 }
 

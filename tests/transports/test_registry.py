@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transport is loaded once, counted by its users, and refused while another build is in use."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def available() -> str:
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
+
+
+def test_loading_registers_and_unloading_takes_out(tools: Any, dcqcn: str) -> None:
+    assert "rb_dcqcn" in available()
+    (entry,) = json.loads(tools.transport("list").stdout)
+    assert entry["transport"] == "dcqcn" and dcqcn in entry["users"]
+
+
+def test_the_last_user_unloads(tools: Any, dcqcn: str) -> None:
+    tools.transport("load", "dcqcn", "--owner", "test-second")
+    first = json.loads(tools.transport("unload", "dcqcn", "--owner", dcqcn).stdout)
+    assert first["loaded"] and dcqcn not in first["users"]
+    tools.transport("unload", "dcqcn", "--owner", "test-second")
+    assert ("rb_dcqcn" in available()) == bool(json.loads(tools.transport("list").stdout))
+
+
+def test_another_build_in_use_is_refused(tools: Any, dcqcn: str, tmp_path: Path) -> None:
+    for built in (tools.build / "bpf").glob("dcqcn*.bpf.o"):
+        other = tmp_path / built.name
+        shutil.copy(built, other)
+        other.write_bytes(other.read_bytes() + b"\0")
+    refused = tools.transport("load", "dcqcn", "--owner", "test-other", "--objects", str(tmp_path))
+    assert refused.returncode == 3
+    assert "in use by" in refused.stderr and dcqcn in refused.stderr and "expected build" in refused.stderr
+
+
+def test_unknown_transports_and_owners_are_named(tools: Any) -> None:
+    assert "unknown transport 'mystery'" in tools.transport("load", "mystery", "--owner", "test").stderr
+    assert tools.transport("load", "../dcqcn", "--owner", "test").returncode == 2
+    assert tools.transport("get", "mystery").returncode == 1
+
+
+def test_both_signatures_of_cong_control_are_built(tools: Any) -> None:
+    names = {path.name for path in (tools.build / "bpf").glob("dcqcn*")}
+    assert names == {"dcqcn.bpf.o", "dcqcn.before_6_10.bpf.o"}

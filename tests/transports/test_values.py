@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters belong to a network namespace, in the papers' units, and can be read back."""
+
+from typing import Any
+
+import pytest
+
+WANTED = {
+    "T_us": 100,
+    "F": 5,
+    "byte_counter_bytes": 10_000_000,
+    "R_AI_mbps": 0.8,
+    "R_HAI_mbps": 8,
+    "R_min_mbps": 0.1,
+    "R_max_mbps": 1000,
+    "g": 0.0625,
+    "alpha_timer_us": 55,
+    "cnp_gap_us": 50,
+}
+
+
+def test_every_parameter_is_set_and_read_back(pair: Any, dcqcn: str) -> None:
+    host, other = pair
+    answer = host.transport("set", "dcqcn", *(f"{name}={value}" for name, value in WANTED.items()))
+    assert answer["own_entry"]
+    assert answer["params"] == pytest.approx(WANTED, rel=1e-6)
+    assert host.transport("get", "dcqcn")["params"] == answer["params"]
+    assert not other.transport("get", "dcqcn")["own_entry"]
+
+
+def test_unset_goes_back_to_the_default(pair: Any, dcqcn: str) -> None:
+    host, _ = pair
+    before = host.transport("get", "dcqcn")
+    host.transport("set", "dcqcn", "T_us=7")
+    assert host.transport("unset", "dcqcn")["params"] == before["params"]
+
+
+@pytest.mark.parametrize("wrong", ["T_us=abc", "T_us=0", "T_us=-1", "T_us=", "T_us", "t_us=1", "T_us=nan", "T_us=1e99"])
+def test_bad_values_name_what_was_expected(pair: Any, dcqcn: str, tools: Any, wrong: str) -> None:
+    host, _ = pair
+    before = host.transport("get", "dcqcn")["params"]
+    answer = host.run(str(tools.build / "bin/transport"), "set", "dcqcn", wrong, check=False)
+    assert answer.returncode == 2
+    assert "expected" in answer.stderr and wrong.partition("=")[2] in answer.stderr
+    assert host.transport("get", "dcqcn")["params"] == before
+
+
+def test_parameters_change_a_running_flow(pair: Any, dcqcn: str, tools: Any) -> None:
+    """Without marks a flow runs at R_max; half of it gives half the bytes."""
+    sender, receiver = pair
+    for host in pair:
+        host.run("sysctl", "-qw", "net.ipv4.tcp_congestion_control=rb_dcqcn")
+    taken = []
+    for rate_mbps in (80, 40):
+        sender.transport("set", "dcqcn", f"R_max_mbps={rate_mbps}", "R_HAI_mbps=1000", "T_us=100", "F=1")
+        taken.append(tools.transfer(sender, receiver, 1.0) * 8 / 1e6 / rate_mbps)
+    assert taken == pytest.approx([1.0, 1.0], rel=0.15)
+    counters = sender.transport("get", "dcqcn")["counters"]
+    assert counters["acks"] > 0 and counters["cnps"] == 0 and counters["segments_marked"] == 0
+    assert counters["rate_mbps"] == pytest.approx(40, rel=0.01)
