@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two clocks of every record: monotonic for measuring, UTC for joining with other hosts.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace native {
+
+using Nanos = std::int64_t;
+
+inline Nanos read_clock(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return Nanos{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+inline Nanos monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+inline Nanos utc_ns() { return read_clock(CLOCK_REALTIME); }
+
+} // namespace native

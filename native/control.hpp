@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who started us speaks through standard input and signals; every wait listens to both.
+#pragma once
+
+#include "native/clock.hpp"
+#include "native/fd.hpp"
+
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <vector>
+
+namespace native {
+
+class Control {
+public:
+  // Blocks SIGTERM, SIGINT and SIGHUP (they arrive as Stopped) and ignores SIGPIPE.
+  Control();
+
+  // Polls `fds` until one is ready or the monotonic `deadline_ns` has come, which it meets to the microsecond.
+  // Throws Stopped on a signal or when standard input closes.
+  void wait(std::vector<pollfd> &fds, std::optional<Nanos> deadline_ns);
+
+  // The next whole line that came on standard input.
+  std::optional<std::string> line();
+
+private:
+  void read_input();
+
+  Fd signals_;
+  std::string input_;
+};
+
+} // namespace native

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record on standard output: whole lines, written without ever waiting for a slow reader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace native {
+
+class Lines {
+public:
+  // Holds at most `limit_bytes` for a reader that lags; what comes beyond is dropped and counted.
+  explicit Lines(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  void add(std::string_view line);
+
+  // Writes what the reader takes now. Throws Stopped if it is gone.
+  void flush();
+
+  // Writes the rest, waiting for the reader for at most `patience_ms`.
+  void finish(int patience_ms);
+
+  std::uint64_t dropped() const { return dropped_; }
+
+private:
+  void write_out(int patience_ms);
+
+  std::size_t limit_bytes_;
+  std::string pending_;
+  std::uint64_t dropped_ = 0;
+};
+
+} // namespace native

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay: plays one worker of a training job by its profile.
+#include "native/control.hpp"
+#include "native/errors.hpp"
+#include "trainers/replay/options.hpp"
+#include "trainers/replay/record.hpp"
+#include "trainers/replay/ring.hpp"
+#include "trainers/replay/worker.hpp"
+
+#include <functional>
+#include <iostream>
+
+namespace {
+
+enum ExitStatus { kDone = 0, kFailed = 1, kStopped = 3 }; // 2 is bad usage
+
+void play(const replay::Options &options, replay::Record &record) {
+  native::Control control;
+  replay::Worker worker(options, replay::connect_ring(options, control), control, record);
+  record.ready();
+  worker.play();
+  worker.end();
+  record.done();
+}
+
+// Adds the last words to the record, if anybody still reads it.
+int last_words(replay::Record &record, ExitStatus status, const std::function<void()> &speak) {
+  try {
+    speak();
+    record.finish();
+  } catch (const native::Stopped &) {
+  }
+  return status;
+}
+
+int run(const replay::Options &options) {
+  replay::Record record;
+  try {
+    play(options, record);
+    record.finish();
+    return kDone;
+  } catch (const native::Stopped &reason) {
+    return last_words(record, kStopped, [&] { record.stopped(reason.what()); });
+  } catch (const std::exception &error) {
+    std::cerr << "replay: " << error.what() << '\n';
+    return last_words(record, kFailed, [&] { record.error(error.what()); });
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const auto options = replay::parse_options(argc, argv);
+  if (const int *status = std::get_if<int>(&options))
+    return *status;
+  return run(std::get<replay::Options>(options));
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What replay prints: one JSON object a line. README.md describes the fields.
+#pragma once
+
+#include "native/clock.hpp"
+#include "native/lines.hpp"
+#include "trainers/replay/options.hpp"
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace replay {
+
+// One instant on both clocks.
+struct Moment {
+  native::Nanos monotonic_ns = 0;
+  native::Nanos utc_ns = 0;
+
+  static Moment now() { return {native::monotonic_ns(), native::utc_ns()}; }
+};
+
+struct Iteration {
+  unsigned number = 0;
+  Moment start;
+  Moment compute_end;
+  Moment comm_end;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+  native::Nanos late_ns = 0;
+};
+
+class Record {
+public:
+  void ready();
+  void iteration(const Iteration &iteration);
+  // What TCP says of one connection to the right neighbour, `overhead_bytes` of which were not the job's.
+  void flow(const Options &options, unsigned flow, int fd, std::uint64_t overhead_bytes);
+  void done();
+  void stopped(const std::string &reason);
+  void error(const std::string &message);
+
+  // Writes what is left, for a reader that is slow.
+  void finish();
+
+private:
+  void add(const nlohmann::ordered_json &event);
+
+  native::Lines lines_{64 << 20};
+  unsigned iterations_ = 0;
+};
+
+} // namespace replay
