@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target is one call, after the set-up, which takes no time once it is done. The lab needs root.
+.DEFAULT_GOAL := help
+.PHONY: help experiment sweep report provision lint test bench clean setup
+
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
+PYTHON := .venv/bin/python
+ROUNDABOUT := $(SUDO) .venv/bin/roundabout
+RUN ?= last
+
+# A target that needs a word says so before anything is set up.
+needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $($(2)),,$(error say which: make $(firstword $(MAKECMDGOALS)) $(2)=$(3))))
+$(call needs,experiment sweep,NAME,unfair-vgg19)
+$(call needs,provision,INVENTORY,inventory.yml)
+
+help: ## this list
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report
+	@$(ROUNDABOUT) run $(NAME)
+
+sweep: setup ## NAME=...: the same, for an experiment that sweeps a factor
+	@$(ROUNDABOUT) run $(NAME)
+
+report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
+	@$(ROUNDABOUT) report $(RUN)
+
+provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready
+	@$(ROUNDABOUT) provision $(INVENTORY)
+
+lint: setup ## check style, types, import rules, playbooks and scripts
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
+	cd ansible && ../.venv/bin/ansible-lint --offline --profile production
+	shellcheck bootstrap .ci/run
+
+test: setup ## run all tests, native ones first
+	$(SUDO) ctest --test-dir build --output-on-failure
+	$(SUDO) $(PYTHON) -m pytest
+
+bench: setup ## run the benchmarks
+	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done
+
+clean: setup ## undo what a killed run left on this machine
+	@$(ROUNDABOUT) clean
+
+setup:
+	@./bootstrap
