@@ -1,2 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an experiment file may say."""
+
+from roundabout.spec.errors import SpecError
+from roundabout.spec.experiment import Cell, Expectation, Experiment, ResolvedJob, TrialSpec, What
+from roundabout.spec.library import EXPERIMENTS
+from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
+from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.topology import Hop, Link, Topology
+from roundabout.spec.transport import Transport
+
+__all__ = [
+    "EXPERIMENTS",
+    "Cell",
+    "Expectation",
+    "Experiment",
+    "Hop",
+    "Link",
+    "Phase",
+    "Profile",
+    "ResolvedJob",
+    "SpecError",
+    "Summary",
+    "Topology",
+    "Transport",
+    "TrialSpec",
+    "What",
+    "catalogue",
+    "load_experiment",
+    "load_profile",
+    "load_topology",
+]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that reach across fields: between jobs, profiles and topology; between expectations, needs and levels."""
+
+from typing import NamedTuple
+
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.experiment import Cell, Expectation, Treatment, TrialSpec, What
+from roundabout.spec.source import Block, Document
+from roundabout.spec.topology import Topology
+
+
+class Merged(NamedTuple):
+    """One combination of levels: its merged fields, which know where each was written."""
+
+    document: Document
+    levels: dict[str, str | int | float]
+    root: Block
+
+    def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
+        """The error to raise about the value at `location`."""
+        at = ", ".join(f"{factor} {level}" for factor, level in self.levels.items())
+        inside = f"{found} (with {at})" if at else found
+        return self.document.error(location, inside, expected, hint=hint, root=self.root)
+
+
+def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless every worker is a host of the topology and used once."""
+    user: dict[str, str] = {}
+    for name, job in treatment.jobs.items():
+        for index, worker in enumerate(job.workers):
+            here = ("jobs", name, "workers", index)
+            if worker not in topology.hosts:
+                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+                raise merged.error(here, show(worker), expected, did_you_mean(worker, topology.hosts))
+            if worker in user:
+                free = [host for host in topology.hosts if host not in user]
+                hint = f"hosts without a worker: {choices(free)}" if free else None
+                raise merged.error(here, f"{worker}, already a worker of {user[worker]}", "each host once", hint)
+            user[worker] = name
+
+
+def check_demand(merged: Merged, spec: TrialSpec) -> None:
+    """Raise SpecError when a job could not keep to its profile even alone, because a link on its way is too narrow."""
+    for name, job in spec.jobs.items():
+        rate = min(spec.topology.path_payload_gbps(*pair) for pair in job.ring)
+        phase = max(job.profile.phases, key=lambda phase: phase.demand_gbps)
+        if phase.demand_gbps > rate:
+            found = f"phase '{phase.name}' of {job.profile.name} sending at {phase.demand_gbps:.1f} Gbit/s"
+            expected = f"at most the {rate:g} Gbit/s of payload that its path in {spec.topology.name} carries"
+            raise merged.error(("jobs", name, "profile"), found, expected)
+
+
+def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+    """Raise SpecError unless each variant that the cell needs runs at the cell's other levels and does not need it."""
+    for index, variant in enumerate(cell.needs):
+        here = ("needs", index)
+        if not any(other.variant == variant and others_equal(cell, other) for other in cells):
+            known = [other.variant for other in cells if others_equal(cell, other) and other is not cell]
+            raise merged.error(here, show(variant), f"a variant run at these levels ({choices(known)})")
+        if cell.variant in reach(variant, cell, cells):
+            raise merged.error(here, f"{variant}, which needs {cell.variant} itself", "needs without a circle")
+
+
+def others_equal(one: Cell, other: Cell) -> bool:
+    """Whether two cells differ in their variant at most."""
+    return {**one.levels, "variant": ""} == {**other.levels, "variant": ""}
+
+
+def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
+    """The variant and all that it needs, directly or not, at the other levels of `cell`."""
+    needs = {other.variant: other.needs for other in cells if others_equal(cell, other)}
+    found: set[str] = set()
+    frontier = [variant]
+    while frontier:
+        name = frontier.pop()
+        if name not in found:
+            found.add(name)
+            frontier.extend(needs.get(name, ()))
+    return found
+
+
+class Scope(NamedTuple):
+    """What expectations may speak of: every factor's levels, and the cells that are run."""
+
+    factors: dict[str, tuple[str | int | float, ...]]
+    variants: tuple[str, ...]
+    cells: list[Cell]
+
+
+def check_expectation(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
+    """Raise SpecError when expectation `index` names a variant, level or job that does not exist."""
+    here = ("expect", index)
+    for field, variant in (("of", expectation.of), ("over", expectation.over)):
+        if variant is not None and variant not in scope.variants:
+            expected = f"a variant ({choices(scope.variants)})"
+            raise merged.error((*here, field), show(variant), expected, did_you_mean(variant, scope.variants))
+    for factor, level in (expectation.at or {}).items():
+        if factor not in scope.factors:
+            hint = did_you_mean(factor, scope.factors)
+            raise merged.error((*here, "at", factor), f"'{factor}'", f"a factor ({choices(scope.factors)})", hint)
+        if level not in scope.factors[factor]:
+            expected = f"a level of {factor} ({choices(scope.factors[factor])})"
+            raise merged.error((*here, "at", factor), show(level), expected, did_you_mean(level, scope.factors[factor]))
+    _check_jobs(merged, index, expectation, scope)
+
+
+def _check_jobs(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
+    needed = {"j1", "j2"} if expectation.what == What.SHARE else set()
+    needed |= {expectation.job} if expectation.job else set()
+    for variant in filter(None, (expectation.of, expectation.over)):
+        cells = [
+            cell
+            for cell in scope.cells
+            if cell.variant == variant and (expectation.at or {}).items() <= cell.levels.items()
+        ]
+        if not cells:
+            raise merged.error(("expect", index), f"no trial of {variant} at these levels", "one that is not excluded")
+        for job in sorted(needed):
+            if not any(job in cell.spec.jobs for cell in cells):
+                field = ("expect", index, "job" if expectation.job else "what")
+                expected = f"a job of {variant} ({choices(cells[0].spec.jobs)})"
+                raise merged.error(field, f"'{job}'", expected, did_you_mean(job, cells[0].spec.jobs))

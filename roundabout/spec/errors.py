@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong in a specification, and where."""
+
+import difflib
+from collections.abc import Iterable
+
+from roundabout.errors import UsageError
+
+
+class SpecError(UsageError):
+    """One thing wrong in one file: the field (dotted path, empty for the whole), line, what was found and expected."""
+
+    def __init__(  # noqa: PLR0913 - each is one part of the message
+        self,
+        file: str,
+        found: str,
+        expected: str,
+        *,
+        field: str = "",
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        place = file if line is None else f"{file}:{line}"
+        where = f"{place}: {field}" if field else place
+        super().__init__(f"{where}: found {found}, expected {expected}", hint)
+        self.file = file
+        self.field = field
+        self.line = line
+        self.found = found
+        self.expected = expected
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str | None:
+    """A hint that names the known words most like `word`, or None when none is near."""
+    near = difflib.get_close_matches(str(word), [str(name) for name in known], n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else None
+
+
+def show(value: object) -> str:
+    """`value` as a message quotes it: short, and never a page of nested data."""
+    if isinstance(value, dict):
+        return f"a mapping of {len(value)}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def choices(known: Iterable[object]) -> str:
+    """`known` as a message lists it."""
+    names = [str(name) for name in known]
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

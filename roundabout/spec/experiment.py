@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment: what is run, under which variants, how often, and what the papers found."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from roundabout.spec.base import Level, Name, NodeName, NotNegative, Strict, Text, Tuple
+from roundabout.spec.profile import Profile
+from roundabout.spec.topology import Topology
+from roundabout.spec.transport import Transport
+
+Jitter = Annotated[float, Field(ge=0, lt=1)]
+Flows = Annotated[int, Field(ge=1, le=64)]
+Iterations = Annotated[int, Field(ge=1, le=100_000)]
+Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
+
+# The variant of an experiment that has no factor of that name.
+ONLY_VARIANT = "base"
+
+
+class What(StrEnum):
+    """The quantities that an expectation can be about; `analysis` computes them."""
+
+    SPEEDUP = "speedup of median iteration time"
+    SHARE = "first-iteration bandwidth share j1/j2"
+
+
+class Job(Strict):
+    """A training job as declared: profile and transport, where not given, are the experiment's."""
+
+    profile: Name
+    workers: Workers
+    flows: Flows = Field(default=1, description="connections to each ring neighbour")
+    start_offset_ms: NotNegative = 0.0
+    jitter: Jitter = Field(default=0.005, description="standard deviation of computing time, as a share of it")
+    transport: Transport
+
+
+class Treatment(Strict):
+    """What overlays may change: everything that one trial is made of, before profiles and topology are looked up."""
+
+    topology: Name
+    profile: Name | None = Field(default=None, description="of every job that names none")
+    jobs: Annotated[dict[Name, Job], Field(min_length=1)]
+    iterations: Iterations
+    transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
+    one_job_at_a_time: bool = False
+    needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
+
+
+class ResolvedJob(Strict):
+    """A training job with everything that it refers to."""
+
+    profile: Profile
+    workers: Workers
+    flows: Flows = 1
+    start_offset_ms: NotNegative = 0.0
+    jitter: Jitter = 0.005
+    transport: Transport
+
+    @property
+    def ring(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of worker and ring neighbour that it sends to."""
+        return tuple(zip(self.workers, (*self.workers[1:], self.workers[0]), strict=True))
+
+
+class TrialSpec(Strict):
+    """Everything that one trial is made of, in the papers' units."""
+
+    topology: Topology
+    jobs: dict[Name, ResolvedJob]
+    iterations: Iterations
+    one_job_at_a_time: bool = False
+
+    def only(self, job: str) -> "TrialSpec":
+        """The same trial with the other jobs left out."""
+        return self.model_copy(update={"jobs": {job: self.jobs[job]}})
+
+
+class Expectation(Strict):
+    """What a paper found for variant `of` (over variant `over`) at some levels: `paper`, give or take `tolerance`."""
+
+    what: Annotated[What, Field(strict=False)]
+    of: Name
+    over: Name | None = None
+    job: Name | None = None
+    at: dict[Name, Level] | None = None
+    paper: float
+    tolerance: NotNegative
+
+    @model_validator(mode="after")
+    def _over_what_is_compared(self) -> Self:
+        if (self.what == What.SPEEDUP) != (self.over is not None):
+            raise ValueError("`over` with a speedup, and only there")
+        return self
+
+
+def _one_or_many(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: item if isinstance(item, list | tuple) else [item] for key, item in value.items()}
+    return value
+
+
+Excluded = Annotated[dict[Name, Annotated[Tuple[Level], Field(min_length=1)]], BeforeValidator(_one_or_many)]
+
+
+class Header(Strict):
+    """What a file says about the experiment as a whole; overlays leave it alone."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    name: Name
+    about: Text
+    source: Text | None = None
+    exclude: Tuple[Annotated[Excluded, Field(min_length=1)]] = Field(
+        default=(), description="combinations of levels that are not run"
+    )
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+
+
+class Cell(Strict):
+    """One combination of levels, and the trial that it asks for."""
+
+    levels: dict[Name, Level]
+    spec: TrialSpec
+    needs: Tuple[Name] = ()
+
+    @property
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return str(self.levels.get("variant", ONLY_VARIANT))
+
+
+class Experiment(Header):
+    """An experiment with every combination merged, checked and resolved; `document` is its file as written."""
+
+    factors: dict[Name, Tuple[Level]]
+    cells: Tuple[Cell]
+    expect: Tuple[Expectation] = ()
+    document: dict[str, Any]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants in the order of the file."""
+        return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
+
+    def cells_at(self, variant: str, at: dict[str, str | int | float] | None = None) -> tuple[Cell, ...]:
+        """The cells of a variant, those alone that have the levels `at`."""
+        wanted = (at or {}).items()
+        return tuple(cell for cell in self.cells if cell.variant == variant and wanted <= cell.levels.items())
+
+    @property
+    def trial_count(self) -> int:
+        """How many trials a run takes."""
+        return self.repetitions * sum(len(cell.spec.jobs) if cell.spec.one_job_at_a_time else 1 for cell in self.cells)

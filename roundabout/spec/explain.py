@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one message what pydantic found wrong, at the line where it was written."""
+
+import typing
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.source import Block, Document
+
+_NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
+_EXPECTED = {
+    "missing": "a value: the field is required",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "too_short": "at least {min_length}",
+    "too_long": "at most {max_length}",
+    "string_too_short": "text",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": _NAME,
+    "value_error": "{error}",
+    "located": "{expected}",
+}
+
+
+def explain(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
+    """The first thing wrong with `root`, a part of `document` that was read as `model`.
+
+    An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
+    """
+    details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
+    location = tuple(step for step in details["loc"] if step != "[key]")
+    if details["type"] == "extra_forbidden":
+        return _unknown_field(location, document, model, root)
+    context = details.get("ctx", {})
+    location += tuple(context.get("location", ()))
+    found = context.get("found") or _found(details)
+    expected = _EXPECTED.get(details["type"], details["msg"]).format_map(context)
+    if details["type"] == "missing":
+        return _missing(location, document, root)
+    return document.error(location, found, expected, hint=_near(details), root=root)
+
+
+def _found(details: ErrorDetails) -> str:
+    return "the name " + show(details["input"]) if details["loc"][-1:] == ("[key]",) else show(details["input"])
+
+
+def _missing(location: tuple[Any, ...], document: Document, root: Block) -> SpecError:
+    around = document.find(location[:-1], root)
+    parts = [around.path if around else "", str(location[-1])]
+    field = ".".join(part for part in parts if part)
+    line = around.line if around else None
+    return SpecError(document.file, "nothing", _EXPECTED["missing"], field=field, line=line)
+
+
+def _unknown_field(location: tuple[Any, ...], document: Document, model: type[BaseModel], root: Block) -> SpecError:
+    known = fields_at(model, location[:-1])
+    expected = f"one of {', '.join(known)}" if known else "no such field"
+    hint = did_you_mean(location[-1], known)
+    return document.error(location, f"the unknown field '{location[-1]}'", expected, hint=hint, root=root)
+
+
+def _near(details: ErrorDetails) -> str | None:
+    if details["type"] not in ("literal_error", "enum"):
+        return None
+    return did_you_mean(details["input"], details["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+
+
+def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    """The names of the fields that the model at `location` inside `model` has; empty where there is no model."""
+    kind: Any = model
+    for step in location:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+            kind = _core(fields.get(step))
+        else:
+            kind = _core((typing.get_args(kind) or (None,))[0 if typing.get_origin(kind) is tuple else -1])
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _core(annotation: Any) -> Any:
+    """`annotation` without Annotated and without `| None`."""
+    while typing.get_origin(annotation) is typing.Annotated or type(None) in typing.get_args(annotation):
+        annotation = typing.get_args(annotation)[0]
+    return annotation

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads experiments, and puts every combination of their factors' levels together."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from roundabout.spec.base import Strict, Tuple
+from roundabout.spec.check import Merged, Scope, check_demand, check_expectation, check_needs, check_workers
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.experiment import (
+    ONLY_VARIANT,
+    Cell,
+    Expectation,
+    Experiment,
+    Header,
+    Job,
+    ResolvedJob,
+    Treatment,
+    TrialSpec,
+)
+from roundabout.spec.explain import explain
+from roundabout.spec.factors import Factors, read_factors
+from roundabout.spec.library import CATALOG, EXPERIMENTS, PROFILES, TOPOLOGIES, Library, shown
+from roundabout.spec.merge import merge
+from roundabout.spec.profile import Profile
+from roundabout.spec.source import Block, Document, read
+from roundabout.spec.topology import Topology
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Expectations(Strict):
+    """The part of an experiment that says what is expected."""
+
+    expect: Tuple[Expectation] = ()
+
+
+HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
+# What overlays may touch: a trial's own fields, and what is expected of it.
+OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
+
+
+class Summary(NamedTuple):
+    """One line of the catalogue; `error` says why the file cannot be used."""
+
+    name: str
+    about: str
+    source: str
+    trials: int
+    error: SpecError | None
+
+
+def load_profile(name: str, root: Path = EXPERIMENTS) -> Profile:
+    """The profile `name` below `root`. Raises SpecError."""
+    return Library(root).profile(name)
+
+
+def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
+    """The topology `name` below `root`. Raises SpecError."""
+    return Library(root).topology(name)
+
+
+def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS) -> Experiment:
+    """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
+
+    Every combination of levels is merged, checked and resolved here: what this returns can be run. Raises SpecError.
+    """
+    library = Library(root)
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+        path = Path(name_or_path)
+        document = read(path, shown(path))
+    else:
+        document = library.document(CATALOG, text)
+    return _assemble(document, library)
+
+
+def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
+    """Every experiment below `root`, those that cannot be used included."""
+    return [_summary(name, root) for name in Library(root).names(CATALOG)]
+
+
+def _summary(name: str, root: Path) -> Summary:
+    try:
+        experiment = load_experiment(name, root)
+    except SpecError as error:
+        return Summary(name, "", "", 0, error)
+    return Summary(name, experiment.about, experiment.source or "", experiment.trial_count, None)
+
+
+def _assemble(document: Document, library: Library) -> Experiment:
+    header = _header(document)
+    factors = read_factors(document, OVERLAYABLE)
+    _check_exclude(document, header, factors)
+    combinations = list(_combinations(document, header, factors))
+    _check_all_levels_run(document, factors, combinations)
+    cells = [_cell(merged, library) for merged in combinations]
+    for merged, cell in zip(combinations, cells, strict=True):
+        check_needs(merged, cell, cells)
+    return Experiment(
+        **{name: document.root[name] for name in HEADER if name in document.root and document.root[name] is not None},
+        factors={name: tuple(levels) for name, levels in factors.items()},
+        cells=tuple(cells),
+        expect=_expectations(combinations, cells, factors),
+        document=_plain(document.root),
+    )
+
+
+def _header(document: Document) -> Header:
+    known = (*HEADER, "factors", *OVERLAYABLE)
+    for field in document.root:
+        if field not in known:
+            expected = f"one of {', '.join(known)}"
+            raise document.error((field,), f"the unknown field '{field}'", expected, hint=did_you_mean(field, known))
+    return _validate(Header, document, _part(document.root, HEADER))
+
+
+def _part(block: Block, fields: tuple[str, ...]) -> Block:
+    """The given fields of a block, without those that are null."""
+    part = Block()
+    part.mark = block.mark
+    for field in fields:
+        if block.get(field) is not None:
+            part.put(field, block[field], block.marks.get(field))
+    return part
+
+
+def _validate(model: type[Model], document: Document, root: Block) -> Model:
+    try:
+        return model.model_validate(root)
+    except ValidationError as error:
+        raise explain(error, document, model, root) from None
+
+
+def _check_exclude(document: Document, header: Header, factors: Factors) -> None:
+    for index, excluded in enumerate(header.exclude):
+        for factor, levels in excluded.items():
+            here = ("exclude", index, factor)
+            if factor not in factors:
+                hint = did_you_mean(factor, factors)
+                raise document.error(here, f"'{factor}'", f"a factor ({choices(factors)})", hint=hint)
+            for level in levels:
+                if level not in factors[factor]:
+                    expected = f"a level of {factor} ({choices(factors[factor])})"
+                    raise document.error(here, show(level), expected, hint=did_you_mean(level, factors[factor]))
+
+
+def _combinations(document: Document, header: Header, factors: Factors) -> Iterator[Merged]:
+    base = _part(document.root, OVERLAYABLE)
+    for chosen in itertools.product(*(levels.items() for levels in factors.values())):
+        levels = dict(zip(factors, (level for level, _ in chosen), strict=True))
+        if any(all(levels[factor] in some for factor, some in excluded.items()) for excluded in header.exclude):
+            continue
+        root = merge({}, base)
+        for _, overlay in chosen:
+            root = merge(root, overlay)
+        yield Merged(document, levels, root)
+
+
+def _check_all_levels_run(document: Document, factors: Factors, combinations: list[Merged]) -> None:
+    for factor, levels in factors.items():
+        for level in levels:
+            if not any(merged.levels[factor] == level for merged in combinations):
+                raise document.error(("exclude",), f"{factor} {level} left out of every combination", "one at least")
+
+
+def _cell(merged: Merged, library: Library) -> Cell:
+    root = _complete_jobs(_part(merged.root, tuple(Treatment.model_fields)))
+    merged = merged._replace(root=root)
+    treatment = _validate(Treatment, merged.document, root)
+    topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
+    check_workers(merged, treatment, topology)
+    spec = TrialSpec(
+        topology=topology,
+        jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
+        iterations=treatment.iterations,
+        one_job_at_a_time=treatment.one_job_at_a_time,
+    )
+    check_demand(merged, spec)
+    return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
+
+
+def _complete_jobs(root: Block) -> Block:
+    """`root` with the experiment's profile and transport merged under each job's own."""
+    jobs = root.get("jobs")
+    if not isinstance(jobs, Block):
+        return root
+    shared = _part(root, ("profile", "transport"))
+    complete = Block(jobs)
+    for name, job in jobs.items():
+        if isinstance(job, Block):
+            complete[name] = merge(shared, job)
+            complete[name].mark = job.mark
+    result = Block(root)
+    result["jobs"] = complete
+    return result
+
+
+def _resolve(merged: Merged, library: Library, name: str, job: Job) -> ResolvedJob:
+    profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
+    return ResolvedJob(
+        profile=profile,
+        workers=job.workers,
+        flows=job.flows,
+        start_offset_ms=job.start_offset_ms,
+        jitter=job.jitter,
+        transport=job.transport,
+    )
+
+
+def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tuple[str, ...]) -> Any:
+    known = library.names(shelf)
+    if name not in known:
+        expected = f"one of those in {shown(library.root / shelf)} ({choices(known)})"
+        raise merged.error(here, f"'{name}'", expected, did_you_mean(name, known))
+    return library.profile(name) if shelf == PROFILES else library.topology(name)
+
+
+def _expectations(combinations: list[Merged], cells: list[Cell], factors: Factors) -> tuple[Expectation, ...]:
+    """All expectations; where a factor's levels say what is expected, `at` says for which level."""
+    scoping = [factor for factor, levels in factors.items() if any("expect" in overlay for overlay in levels.values())]
+    values = {name: tuple(levels) for name, levels in factors.items()}
+    variants = tuple(str(level) for level in values.get("variant", (ONLY_VARIANT,)))
+    expectations: list[Expectation] = []
+    for merged in combinations:
+        at = {factor: merged.levels[factor] for factor in scoping}
+        part = _validate(Expectations, merged.document, _part(merged.root, ("expect",)))
+        for index, written in enumerate(part.expect):
+            scoped = written.model_copy(update={"at": {**(written.at or {}), **at} or None})
+            if scoped not in expectations:
+                check_expectation(merged, index, scoped, Scope(values, variants, cells))
+                expectations.append(scoped)
+    return tuple(expectations)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

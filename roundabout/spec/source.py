@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads YAML into plain data that remembers where each value stood.
+
+The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What other
+YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; anchors and tags are refused.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import yaml
+
+from roundabout.spec.errors import SpecError
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 24
+
+
+class Mark(NamedTuple):
+    """A place in a file: its line, counted from 1, and the dotted path of the field there."""
+
+    line: int
+    path: str
+
+
+class Block(dict[str, Any]):
+    """A mapping that knows its own place and its keys' places; plain otherwise, so a merged block can have no places."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(values or {})
+        self.mark: Mark | None = getattr(values, "mark", None)
+        self.marks: dict[str, Mark] = dict(getattr(values, "marks", {}))
+
+    def put(self, key: str, value: object, mark: Mark | None) -> None:
+        """Set `key` to `value`, which stood at `mark`."""
+        self[key] = value
+        if mark is not None:
+            self.marks[key] = mark
+
+
+class Items(list[Any]):
+    """A list that knows its items' places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks: list[Mark] = []
+
+
+class Document:
+    """A file's content with the means to complain about any part of it."""
+
+    def __init__(self, file: str, root: Block) -> None:
+        self.file = file
+        self.root = root
+
+    def find(self, location: tuple[str | int, ...], root: Block | None = None) -> Mark | None:
+        """The place of the value at `location` below `root`, or of the nearest thing around it."""
+        value: Any = self.root if root is None else root
+        mark: Mark | None = value.mark
+        for step in location:
+            if isinstance(value, Block) and step in value:
+                mark = value.marks.get(str(step), mark)
+            elif not (isinstance(value, Items) and isinstance(step, int) and 0 <= step < len(value)):
+                break
+            elif step < len(value.marks):
+                mark = value.marks[step]
+            value = value[step]
+        return mark
+
+    def error(
+        self,
+        location: tuple[str | int, ...],
+        found: str,
+        expected: str,
+        *,
+        hint: str | None = None,
+        root: Block | None = None,
+    ) -> SpecError:
+        """The error to raise about the value at `location` below `root` (the whole document unless given)."""
+        mark = self.find(location, root)
+        path = mark.path if mark and mark.path else dotted(location)
+        return SpecError(self.file, found, expected, field=path, line=mark.line if mark else None, hint=hint)
+
+
+def dotted(location: tuple[str | int, ...]) -> str:
+    """`("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return text.removeprefix(".")
+
+
+def read(path: Path, shown_as: str | None = None) -> Document:
+    """The document in `path`; messages call it `shown_as`. Raises SpecError for whatever keeps it from being read."""
+    file = shown_as or str(path)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SpecError(file, reason.lower(), "a file that can be read") from None
+    if len(content) > MAX_BYTES:
+        raise SpecError(file, f"more than {MAX_BYTES} bytes", "a specification, which is a page long")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SpecError(file, f"the byte 0x{content[error.start]:02x}", "UTF-8 text", line=line) from None
+    return parse(text, file)
+
+
+def parse(text: str, file: str) -> Document:
+    """The document in `text`; messages call it `file`. Raises SpecError for what is not our subset of YAML."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        raise SpecError(file, _one_line(error.problem or str(error)), "valid YAML", line=line) from None
+    except yaml.YAMLError as error:
+        raise SpecError(file, _one_line(str(error)), "valid YAML") from None
+    except _RefusedError as refused:
+        raise SpecError(file, refused.found, refused.expected, line=refused.line) from None
+    finally:
+        loader.dispose()
+    if not isinstance(node, yaml.MappingNode):
+        found = "an empty file" if node is None else _kind(node)
+        raise SpecError(file, found, "a mapping of fields to values")
+    return Document(file, _Builder(file).block(node, ()))
+
+
+class _RefusedError(Exception):
+    def __init__(self, found: str, expected: str, line: int) -> None:
+        super().__init__(found)
+        self.found = found
+        self.expected = expected
+        self.line = line
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's composer with the few implicit types that we read, without aliases, and with a bound on depth."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own way
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent):
+            raise _RefusedError("an alias", "the value itself", line)
+        if self.depth >= MAX_DEPTH:
+            raise _RefusedError("too deep a nesting", f"at most {MAX_DEPTH} levels", line)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(0|[1-9][0-9_]*)", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), _first)
+
+
+class _Builder:
+    """Turns YAML nodes into Blocks, Items and scalars."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def value(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _READ:
+            self.refuse(node, location, f"the tag {node.tag}", "a value without a tag")
+        if isinstance(node, yaml.MappingNode):
+            return self.block(node, location)
+        if isinstance(node, yaml.SequenceNode):
+            return self.items(node, location)
+        return self.scalar(node, location)
+
+    def block(self, node: yaml.MappingNode, location: tuple[str | int, ...]) -> Block:
+        block = Block()
+        block.mark = _mark(node, location)
+        for key_node, value_node in node.value:
+            key = self.key(key_node, location)
+            here = (*location, key)
+            if key in block:
+                first = block.marks[key].line
+                self.refuse(key_node, here, f"the key '{key}' a second time (first in line {first})", "each key once")
+            block.put(key, self.value(value_node, here), _mark(key_node, here))
+        return block
+
+    def key(self, node: yaml.Node, location: tuple[str | int, ...]) -> str:
+        if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:str":
+            shown = node.value if isinstance(node, yaml.ScalarNode) else _kind(node)
+            self.refuse(node, location, f"the key {shown}", "text as a key (quote it if it looks like a number)")
+        return str(node.value)
+
+    def items(self, node: yaml.SequenceNode, location: tuple[str | int, ...]) -> Items:
+        items = Items()
+        for index, child in enumerate(node.value):
+            here = (*location, index)
+            items.append(self.value(child, here))
+            items.marks.append(_mark(child, here))
+        return items
+
+    def scalar(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
+        text = str(node.value)
+        try:
+            return _READ[node.tag.removeprefix("tag:yaml.org,2002:")](text)
+        except ValueError:
+            self.refuse(node, location, f"'{text[:40]}'", "a number of ordinary size")
+
+    def refuse(self, node: yaml.Node, location: tuple[str | int, ...], found: str, expected: str) -> NoReturn:
+        mark = _mark(node, location)
+        raise SpecError(self.file, found, expected, field=mark.path, line=mark.line)
+
+
+_READ: dict[str, Any] = {
+    "map": None,
+    "seq": None,
+    "str": str,
+    "null": lambda _: None,
+    "bool": lambda text: text.lower() == "true",
+    "int": lambda text: int(text.replace("_", "")),
+    "float": lambda text: float(text.replace("_", "")),
+}
+
+
+def _mark(node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
+    return Mark(node.start_mark.line + 1, dotted(location))
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        return f"the single value '{node.value[:40]}'"
+    return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

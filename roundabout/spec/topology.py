@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A topology: hosts, switches and links that form a tree."""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple
+
+RATES = ("line_rate_gbps", "payload_rate_gbps")
+
+
+def _rates_have_defaults(schema: dict[str, Any]) -> None:
+    schema["required"] = [name for name in schema["required"] if name not in RATES]
+
+
+class Link(Strict):
+    """A full-duplex link between two nodes; a rate that a file leaves out is the topology's."""
+
+    model_config = ConfigDict(json_schema_extra=_rates_have_defaults)
+
+    name: Name
+    ends: Annotated[tuple[NodeName, NodeName], Field(strict=False)]
+    line_rate_gbps: Positive
+    payload_rate_gbps: Positive
+    bottleneck: bool = False
+
+    @model_validator(mode="after")
+    def _payload_fits(self) -> Self:
+        if self.payload_rate_gbps > self.line_rate_gbps:
+            raise ValueError("a payload rate no higher than the line rate")
+        return self
+
+
+class _Problem(NamedTuple):
+    location: tuple[str | int, ...]
+    found: str
+    expected: str
+
+
+class Hop(NamedTuple):
+    """A link crossed in one direction."""
+
+    link: Link
+    sender: str
+    receiver: str
+
+
+class Topology(Strict):
+    """Hosts and switches joined into a tree, each host by one link to a switch.
+
+    `lossless` queues are deep, standing for a fabric with PFC; `lossy` ones drop. Rates are in the papers' units.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    name: Name
+    about: Text
+    source: Text | None = None
+    line_rate_gbps: Positive
+    payload_rate_gbps: Positive
+    queue: Literal["lossless", "lossy"]
+    hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
+    switches: Annotated[Tuple[NodeName], Field(min_length=1)]
+    links: Annotated[Tuple[Link], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_links_their_rates(cls, data: Any) -> Any:
+        links = data.get("links") if isinstance(data, Mapping) else None
+        if not isinstance(links, list | tuple):
+            return data
+        rates = {name: data[name] for name in RATES if name in data}
+        return {**data, "links": [{**rates, **link} if isinstance(link, Mapping) else link for link in links]}
+
+    @model_validator(mode="after")
+    def _is_a_tree(self) -> Self:
+        problem = self._duplicate() or self._loose_end() or self._not_a_tree()
+        if problem:
+            raise PydanticCustomError("located", "{expected}", problem._asdict())
+        return self
+
+    def _duplicate(self) -> _Problem | None:
+        for field, names in (
+            ("hosts", (*self.hosts, *self.switches)),
+            ("links", tuple(link.name for link in self.links)),
+        ):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                return _Problem((field,), f"'{twice[0]}' twice", "each name once")
+        return None
+
+    def _loose_end(self) -> _Problem | None:
+        nodes = {*self.hosts, *self.switches}
+        for index, link in enumerate(self.links):
+            unknown = [end for end in link.ends if end not in nodes]
+            if unknown:
+                expected = f"hosts or switches of this topology ({', '.join(sorted(nodes))})"
+                return _Problem(("links", index, "ends"), f"'{unknown[0]}'", expected)
+        return None
+
+    def _not_a_tree(self) -> _Problem | None:
+        for host in self.hosts:
+            count = sum(host in link.ends for link in self.links)
+            if count != 1:
+                found = f"{count} links at host {host}"
+                return _Problem(("links",), found, "exactly one link at each host")
+        if any(all(end in self.hosts for end in link.ends) for link in self.links):
+            return _Problem(("links",), "a link between two hosts", "each host linked to a switch")
+        return self._loop_or_gap()
+
+    def _loop_or_gap(self) -> _Problem | None:
+        tree = "a tree: one way between any two nodes"
+        group = {node: node for node in (*self.hosts, *self.switches)}
+        for index, link in enumerate(self.links):
+            one, other = (group[end] for end in link.ends)
+            if one == other:
+                return _Problem(("links", index, "ends"), f"a loop closed by {link.name}", tree)
+            group = {node: one if root == other else root for node, root in group.items()}
+        apart = [node for node in group if group[node] != group[self.hosts[0]]]
+        if apart:
+            return _Problem(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
+        return None
+
+    @cached_property
+    def _neighbours(self) -> dict[str, tuple[Hop, ...]]:
+        hops = [Hop(link, *ends) for link in self.links for ends in (link.ends, link.ends[::-1])]
+        return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
+
+    def path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
+        """The links from one host to another, in order."""
+        way: dict[str, tuple[Hop, ...]] = {sender: ()}
+        frontier = [sender]
+        while receiver not in way:
+            node = frontier.pop()
+            for hop in self._neighbours[node]:
+                if hop.receiver not in way:
+                    way[hop.receiver] = (*way[node], hop)
+                    frontier.append(hop.receiver)
+        return way[receiver]
+
+    def path_payload_gbps(self, sender: str, receiver: str) -> float:
+        """The payload rate of the narrowest link from one host to another, Gbit/s."""
+        return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver))
