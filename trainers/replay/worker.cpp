@@ -114,11 +114,13 @@ void Worker::play_phase(const Phase &phase, double compute_factor) {
 void Worker::communicate(const RingPhase &phase) {
   set_unsent_limits(std::max(kLeastUnsentBytes, phase.flow_demand(kUnsentNs)));
   while (true) {
+    // One look at the clock for both: what is not sent now must be looked at again.
+    const Nanos now_ns = native::monotonic_ns();
     set_receive_quanta(phase);
-    send_all(phase);
+    send_all(phase, now_ns - phase_start_ns_);
     if (all_sent(phase) && all_received(phase) && all_left(SIOCOUTQNSD))
       break;
-    wait(next_look(phase));
+    wait(next_look(phase, now_ns));
   }
   for (unsigned flow = 0; flow < options_.flows; flow++) {
     flows_[flow].sent = 0;
@@ -126,16 +128,15 @@ void Worker::communicate(const RingPhase &phase) {
   }
 }
 
-std::optional<Nanos> Worker::next_look(const RingPhase &phase) const {
-  const Nanos now = native::monotonic_ns();
+std::optional<Nanos> Worker::next_look(const RingPhase &phase, Nanos now_ns) const {
   if (all_sent(phase)) {
     // What is still unsent leaves without telling us; a missing byte wakes us.
-    return all_received(phase) ? std::optional(now + RingPhase::kTickNs) : std::nullopt;
+    return all_received(phase) ? std::optional(now_ns + RingPhase::kTickNs) : std::nullopt;
   }
   // Blocked flows are woken by the network; demand has a clock.
   if (std::all_of(flows_.begin(), flows_.end(), [](const Flow &flow) { return flow.blocked; }))
     return std::nullopt;
-  const std::optional<Nanos> tick = phase.next_tick(now - phase_start_ns_);
+  const std::optional<Nanos> tick = phase.next_tick(now_ns - phase_start_ns_);
   return tick ? std::optional(phase_start_ns_ + *tick) : std::nullopt;
 }
 
@@ -183,8 +184,7 @@ void Worker::receive(unsigned flow) {
   state.left_ended = true;
 }
 
-void Worker::send_all(const RingPhase &phase) {
-  const Nanos elapsed_ns = native::monotonic_ns() - phase_start_ns_;
+void Worker::send_all(const RingPhase &phase, Nanos elapsed_ns) {
   for (unsigned flow = 0; flow < options_.flows; flow++)
     if (!flows_[flow].blocked)
       send(phase, flow, elapsed_ns);

@@ -49,14 +49,14 @@ private:
   void wait(std::optional<native::Nanos> deadline_ns);
   void wait_until(native::Nanos deadline_ns);
   void receive(unsigned flow);
-  void send_all(const RingPhase &phase);
+  void send_all(const RingPhase &phase, native::Nanos elapsed_ns);
   void send(const RingPhase &phase, unsigned flow, native::Nanos elapsed_ns);
   void set_receive_quanta(const RingPhase &phase);
   void set_unsent_limits(std::uint64_t bytes);
   bool all_sent(const RingPhase &phase) const;
   bool all_received(const RingPhase &phase) const;
   bool all_left(int request) const;
-  std::optional<native::Nanos> next_look(const RingPhase &phase) const;
+  std::optional<native::Nanos> next_look(const RingPhase &phase, native::Nanos now_ns) const;
   [[noreturn]] void fail_peer(const Peer &peer, int error) const;
 
   const Options &options_;
