@@ -100,7 +100,7 @@ class _Block:
 
 
 def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
-    """The trials of a block: a shuffled wave of those that need no other, then of those that need only these, and so on."""
+    """The trials of a block: a shuffled wave of those that need no other, then of those that need these, and so on."""
     shuffle = random.Random(block.seed).shuffle
     done: dict[int, tuple[str, ...]] = {}
     while len(done) < len(cells):

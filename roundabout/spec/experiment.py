@@ -97,6 +97,12 @@ class Expectation(Strict):
         return self
 
 
+class Expectations(Strict):
+    """The part of an experiment that says what is expected."""
+
+    expect: Tuple[Expectation] = ()
+
+
 def _one_or_many(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: item if isinstance(item, list | tuple) else [item] for key, item in value.items()}

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.base import Strict, Tuple
 from roundabout.spec.check import Merged, Scope, check_demand, check_expectation, check_needs, check_workers
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
     Expectation,
+    Expectations,
     Experiment,
     Header,
     Job,
@@ -31,12 +31,6 @@ from roundabout.spec.source import Block, Document, read
 from roundabout.spec.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
-class Expectations(Strict):
-    """The part of an experiment that says what is expected."""
-
-    expect: Tuple[Expectation] = ()
 
 
 HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())

@@ -8,9 +8,9 @@ from roundabout.spec.source import Block
 
 
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
-    """`base` changed by `overlay`: mappings merge, all else replaces, null removes, a block whose `name` changes starts anew.
+    """`base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
 
-    Neither argument is changed; values keep the places where they were written.
+    A block whose `name` changes is replaced whole. Neither argument is changed; values keep the places where they stood.
     """
     renamed = "name" in base and overlay.get("name") is not None and overlay["name"] != base["name"]
     result = Block() if renamed else Block(base)

@@ -9,10 +9,10 @@ from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tupl
 
 
 class Phase(Strict):
-    """A part of an iteration: either computing for `compute_ms`, or sending `bytes`, which takes `alone_ms` on an idle network.
+    """A part of an iteration: computing for `compute_ms`, or sending `bytes`, which alone takes `alone_ms`.
 
-    `bytes` is the payload that each worker sends to its ring neighbour in the phase, at the papers' scale. Where the numbers
-    come from is said by `source` (paper, figure or table), or by `guess`: the reasoning, and the guess's effect.
+    `bytes` is the payload that each worker sends to its ring neighbour in the phase, at the papers' scale. Where the
+    numbers come from is said by `source` (paper, figure or table), or by `guess`: its reasoning, and its effect.
     """
 
     name: Name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads YAML into plain data that remembers where each value stood.
 
-The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What other
-YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; anchors and tags are refused.
+The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What
+other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; aliases and tags are refused.
 """
 
 import re
@@ -26,7 +26,7 @@ class Mark(NamedTuple):
 
 
 class Block(dict[str, Any]):
-    """A mapping that knows its own place and its keys' places; plain otherwise, so a merged block can have no places."""
+    """A mapping that knows its own place and its keys' places, as far as it has any."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(values or {})

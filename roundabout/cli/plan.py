@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout plan`: the trials of an experiment in their order, without running them."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from roundabout.plan import Plan, PlannedTrial, make_plan
+from roundabout.spec.load import load_experiment
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show what a run of an experiment would do, and how long it takes."""
+    # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
+    plan = make_plan(load_experiment(name), testbed_identity={}, artefacts={})
+    if as_json:
+        print(json.dumps(_record(plan), indent=2))
+    else:
+        console = Console()
+        console.print(table(plan))
+        console.print(f"{len(plan.trials)} trials, about {duration(plan.expected_s)}")
+
+
+def table(plan: Plan) -> Table:
+    """The plan as a table, a line a trial."""
+    factors = [factor for factor in plan.experiment.factors if factor != "variant"]
+    result = Table("trial", "repetition", "variant", *factors, "jobs", box=None, header_style="bold", pad_edge=False)
+    for column in ("iterations", "expected"):
+        result.add_column(column, justify="right")
+    for number, trial in enumerate(plan.trials, start=1):
+        levels = [str(trial.levels[factor]) for factor in factors]
+        cells = [str(number), str(trial.repetition), trial.variant, *levels, ", ".join(trial.spec.jobs)]
+        result.add_row(*cells, str(trial.spec.iterations), duration(trial.expected_s))
+    return result
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for people: `18 s`, `4 min 1 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _record(plan: Plan) -> dict[str, Any]:
+    return {
+        "experiment": plan.experiment.name,
+        "expected_s": round(plan.expected_s, 1),
+        "trials": [_trial(trial) for trial in plan.trials],
+    }
+
+
+def _trial(trial: PlannedTrial) -> dict[str, Any]:
+    return {
+        "variant": trial.variant,
+        "levels": trial.levels,
+        "repetition": trial.repetition,
+        "jobs": list(trial.spec.jobs),
+        "iterations": trial.spec.iterations,
+        "seed": trial.seed,
+        "expected_s": round(trial.expected_s, 1),
+    }

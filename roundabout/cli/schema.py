@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout schema`: the JSON Schemas of the specification files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.errors import RoundaboutError
+from roundabout.spec.library import EXPERIMENTS, shown
+from roundabout.spec.schema import write_schemas
+
+
+def command(
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = EXPERIMENTS / "schema",
+) -> None:
+    """Write the JSON Schemas that editors check specifications by."""
+    try:
+        paths = write_schemas(folder)
+    except OSError as error:
+        raise RoundaboutError(f"cannot write to {folder}: {error.strerror}", "give another --folder") from None
+    for path in paths:
+        print(shown(path))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON Schemas of the specification files, for editors. The reader itself checks more, and says it better."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from roundabout.spec.experiment import Expectations, Header, Treatment
+from roundabout.spec.profile import Profile
+from roundabout.spec.topology import Topology
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Mappings that overlays change in part; whatever else they name is given whole.
+_MERGED = ("Job", "Transport")
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each kind of file, by name."""
+    return {
+        "experiment": {"$schema": DIALECT, **_experiment()},
+        "profile": {"$schema": DIALECT, **Profile.model_json_schema()},
+        "topology": {"$schema": DIALECT, **Topology.model_json_schema()},
+    }
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write each schema to `<name>.json` in `folder`; returns the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, schema in schemas().items():
+        path = folder / f"{name}.json"
+        path.write_text(as_text(schema))
+        paths.append(path)
+    return paths
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _experiment() -> dict[str, Any]:
+    """A file is a header and an overlay (on nothing); so is each level of a factor, without the header."""
+    header = Header.model_json_schema()
+    treatment = Treatment.model_json_schema()
+    expectations = Expectations.model_json_schema()
+    definitions = {**treatment.pop("$defs"), **expectations.pop("$defs"), **header.pop("$defs", {})}
+    definitions.update({name: _partial(definitions[name]) for name in _MERGED})
+    treatment["properties"] |= expectations["properties"]
+    overlay = _partial(treatment) | {"title": "Overlay"}
+    levels = {
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Overlay"}, {"type": "null"}]}},
+            {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "uniqueItems": True},
+        ]
+    }
+    factors = {
+        "description": "each level is a named overlay; a list sets the field of that name or dotted path",
+        "type": "object",
+        "additionalProperties": levels,
+    }
+    return header | {
+        "title": "Experiment",
+        "properties": header["properties"] | {"factors": factors} | overlay["properties"],
+        "$defs": definitions | {"Overlay": overlay},
+    }
+
+
+def _partial(schema: dict[str, Any]) -> dict[str, Any]:
+    """`schema` with every property optional, and null (which removes) allowed for each."""
+    properties = {name: {"anyOf": [value, {"type": "null"}]} for name, value in schema["properties"].items()}
+    return {key: value for key, value in schema.items() if key != "required"} | {"properties": properties}
