@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's summary as tables for the screen, made for 100 columns."""
+
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+LIMITS = {"alone": "alone_ms", "fair": "fair_ms"}
+"""The fluid limit that a variant is held against; all others are held against the interleaved one."""
+VERDICTS = {
+    "inside": ("✓", "green", "inside"),
+    "outside": ("✗", "red", "outside"),
+    "not measured": ("-", "dim", "not measured"),
+}
+
+
+def table(summary: dict[str, Any]) -> RenderableType:
+    """Iteration times per variant and job, the paper's figures with verdicts, and what was invalid."""
+    parts: list[RenderableType] = [_times(summary["cells"])]
+    if summary["expectations"]:
+        parts.append(_expectations(summary["expectations"]))
+    parts.extend(_invalid(trial) for trial in summary["invalid_trials"])
+    parts.append(Text(fidelity(summary["testbed"]), style="dim"))
+    return Group(*parts)
+
+
+def fidelity(testbed: dict[str, Any]) -> str:
+    """One line that says how real the figures are."""
+    if testbed["emulated"]:
+        return f"emulated: {testbed['kind']}, rates and bytes at 1:{testbed['scale']:g}, times as they are"
+    return f"real: {testbed['kind']}"
+
+
+def limit_of(cell: dict[str, Any]) -> tuple[str, float]:
+    """The name and the figure (ms) of the fluid limit that a cell is held against."""
+    name = LIMITS.get(cell["variant"], "interleaved_ms")
+    return name.removesuffix("_ms"), cell["fluid"][name]
+
+
+def label(cell: dict[str, Any]) -> str:
+    """A cell's variant, with the levels of other factors where there are any."""
+    others = [f"{factor} {level}" for factor, level in cell["levels"].items() if factor != "variant"]
+    return " · ".join([cell["variant"], *others])
+
+
+def figure(value: float | None, interval: list[float] | None, digits: int) -> str:
+    """A figure with its interval on a second line."""
+    if value is None:
+        return ""
+    under = "" if interval is None else f"\n[dim]{interval[0]:.{digits}f}-{interval[1]:.{digits}f}[/]"
+    return f"{value:.{digits}f}{under}"
+
+
+def _times(cells: list[dict[str, Any]]) -> Table:
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    result.title = "Iteration time in ms, with 95 % intervals"
+    result.add_column("", style="bold")
+    result.add_column("job")
+    for name in ("median", "mean", "p99", "last half,\nmedian", "speed-up\nover fair", "fluid\nlimit"):
+        result.add_column(name, justify="right")
+    previous = None
+    for cell in cells:
+        name = label(cell)
+        if previous not in (None, name):
+            result.add_section()
+        last_half = cell["last_half"]
+        limit_name, limit_ms = limit_of(cell)
+        result.add_row(
+            "" if name == previous else name,
+            cell["job"],
+            *(figure(cell[f"{each}_ms"], cell[f"{each}_ci95_ms"], 1) for each in ("median", "mean", "p99")),
+            figure(last_half["median_ms"], last_half["median_ci95_ms"], 1),
+            figure(cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
+            f"{limit_ms:.1f}\n[dim]{limit_name}[/]",
+        )
+        previous = name
+    if not cells:
+        result.caption = "no valid trial"
+    elif all(cell["median_ci95_ms"] is None for cell in cells):
+        result.caption = "intervals not measured: fewer than 4 repetitions"
+    return result
+
+
+def _expectations(expectations: list[dict[str, Any]]) -> Table:
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    result.title = "Against the paper"
+    result.add_column("expectation")
+    for name in ("paper", "measured"):
+        result.add_column(name, justify="right")
+    result.add_column("verdict")
+    for each in expectations:
+        mark, colour, words = VERDICTS[each["verdict"]]
+        result.add_row(
+            described(each),
+            f"{each['paper']:g} ± {each['tolerance']:g}",
+            figure(each["measured"], each["ci95"], 2),
+            f"[{colour}]{mark} {words}[/]",
+        )
+    return result
+
+
+def described(expectation: dict[str, Any]) -> str:
+    """What an expectation is about, in words."""
+    over = f" over {expectation['over']}" if expectation["over"] else ""
+    job = f", {expectation['job']}" if expectation["job"] else ""
+    at = "".join(f", {factor} {level}" for factor, level in (expectation["at"] or {}).items())
+    return f"{expectation['what']}: {expectation['of']}{over}{job}{at}"
+
+
+def _invalid(trial: dict[str, Any]) -> Text:
+    return Text(f"invalid: {trial['key']}: {trial['reason']}", style="yellow")

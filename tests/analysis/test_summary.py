@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""summary.json: its schema, its figures, and what it says where something was not measured."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from analysis.bandwidth import bytes_between, rate_gbps
+from analysis.measures import first_shares, measured
+from analysis.summary import speedup, summarise, verdict
+from roundabout.spec import Expectation
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def summary(run):
+    return summarise(run)
+
+
+def stored(summary):
+    """A summary as a script reads it."""
+    return json.loads(json.dumps(summary, allow_nan=False))
+
+
+def validate(summary):
+    Draft202012Validator.check_schema(SCHEMA)
+    Draft202012Validator(SCHEMA).validate(stored(summary))
+
+
+def cell(summary, variant, job):
+    (found,) = [each for each in summary["cells"] if (each["variant"], each["job"]) == (variant, job)]
+    return found
+
+
+def test_a_summary_follows_its_schema(summary):
+    validate(summary)
+
+
+def test_the_schema_describes_every_field_and_no_other(summary):
+    # Every object in the schema is closed and asks for all its fields, so a field added here or there is noticed.
+    extra = stored(summary)
+    extra["cells"][0]["last_half"]["new_ms"] = 1.0
+    with pytest.raises(ValidationError, match="new_ms"):
+        Draft202012Validator(SCHEMA).validate(extra)
+    short = stored(summary)
+    del short["cells"][0]["fluid"]["alone_ms"]
+    with pytest.raises(ValidationError, match="alone_ms"):
+        Draft202012Validator(SCHEMA).validate(short)
+
+
+def test_cells_come_in_the_order_of_the_experiment(summary):
+    order = [(each["variant"], each["job"]) for each in summary["cells"]]
+    assert order == [(variant, job) for variant in ("alone", "fair", "unfair") for job in ("j1", "j2")]
+    assert [each["iterations"] for each in summary["cells"]] == [10, 10, 50, 50, 50, 50]
+    assert {each["repetitions"] for each in summary["cells"]} == {5}
+
+
+def test_figures_are_those_of_all_iterations_of_all_repetitions(run, summary):
+    (fair,) = [each for each in measured(run) if each.variant == "fair"]
+    times = np.concatenate(fair.repetitions("j1"))
+    assert len(times) == 250
+    own = cell(summary, "fair", "j1")
+    assert own["median_ms"] == pytest.approx(np.median(times))
+    assert own["mean_ms"] == pytest.approx(np.mean(times))
+    assert own["p99_ms"] == pytest.approx(np.quantile(times, 0.99))
+    assert own["median_ci95_ms"][0] <= own["median_ms"] <= own["median_ci95_ms"][1]
+
+
+def test_the_toy_behaves_as_the_paper_says(summary):
+    assert [each["verdict"] for each in summary["expectations"]] == ["inside", "inside"]
+    faster, share = summary["expectations"]
+    assert faster["measured"] == pytest.approx(1.23, abs=0.02)
+    assert share["measured"] == pytest.approx(2.0, abs=0.1)
+    assert share["ci95"][0] < share["measured"] < share["ci95"][1]
+
+
+def test_a_speedup_without_a_job_is_that_of_the_job_that_gains_least(run, summary):
+    alone, fair, unfair = measured(run)
+    each = [speedup(fair, unfair, job)[0] for job in ("j1", "j2")]
+    assert speedup(fair, unfair, None)[0] == pytest.approx(min(each))
+    assert [cell(summary, "unfair", job)["speedup_over_fair"] for job in ("j1", "j2")] == pytest.approx(each)
+    assert speedup(fair, unfair, "j9") is None
+    assert alone.variant == "alone"
+
+
+def test_the_slowest_worker_makes_the_iteration(run):
+    table = run.table("iterations")
+    (fair,) = [each for each in measured(run) if each.variant == "fair"]
+    rows = [row for row in table.to_pylist() if row["trial"] == fair.trials[0] and row["job"] == "j1"]
+    slowest = [max(row["iteration_ms"] for row in rows if row["iteration"] == number) for number in range(50)]
+    repetition = rows[0]["repetition"]
+    assert fair.times["j1"][repetition].tolist() == slowest
+
+
+def test_limits_and_gain(summary):
+    own = cell(summary, "unfair", "j2")
+    assert own["fluid"]["alone_ms"] == pytest.approx(293)
+    assert own["fluid"]["fair_ms"] == pytest.approx(363.8, abs=0.1)
+    assert own["fluid"]["interleaved_ms"] == pytest.approx(293)
+    assert 0.95 < own["last_half"]["gain_of_possible"] < 1.05
+    assert cell(summary, "fair", "j2")["last_half"]["gain_of_possible"] is None
+
+
+def test_the_same_run_gives_the_same_summary(run, summary):
+    assert summarise(run) == summary
+
+
+def test_with_three_repetitions_there_is_no_interval(make_run):
+    summary = summarise(make_run(repetitions=3))
+    validate(summary)
+    assert all(each["median_ci95_ms"] is None for each in summary["cells"])
+    assert all(each["ci95"] is None and each["verdict"] == "inside" for each in summary["expectations"])
+
+
+def test_invalid_trials_count_in_no_figure_and_are_named(make_run):
+    spoilt = {("fair", repetition) for repetition in (1, 2, 3, 4, 5)} | {("unfair", 2)}
+    summary = summarise(make_run(spoilt=spoilt))
+    validate(summary)
+    assert {each["variant"]: each["repetitions"] for each in summary["cells"]} == {"alone": 5, "unfair": 4}
+    assert len(summary["invalid_trials"]) == 6
+    assert "CPU busy" in summary["invalid_trials"][0]["reason"]
+    assert [each["verdict"] for each in summary["expectations"]] == ["not measured", "inside"]
+    assert all(each["speedup_over_fair"] is None for each in summary["cells"])
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [((1.15, None), "inside"), ((1.31, None), "inside"), ((1.14, (1.1, 1.3)), "outside"), (None, "not measured")],
+)
+def test_the_verdict_is_the_figures_own(figure, expected):
+    faster = Expectation(
+        what="speedup of median iteration time", of="unfair", over="fair", paper=1.23, tolerance=0.08 + 1e-9
+    )
+    assert verdict(faster, figure) == expected
+
+
+def test_shares_are_taken_while_both_send(run):
+    fair, unfair = measured(run)[1:]
+    assert len(first_shares(run, fair, "j1", "j2")) == 5
+    assert np.mean(first_shares(run, fair, "j1", "j2")) == pytest.approx(1.0, abs=0.02)
+    assert min(first_shares(run, unfair, "j1", "j2")) > 1.8
+
+
+def test_bytes_are_linear_between_samples():
+    at, count = np.array([0, 10, 20]), np.array([0, 100, 100])
+    assert bytes_between(at, count, 5, 15) == pytest.approx(50)
+    rates = rate_gbps(at, count, np.array([-10.0, 0.0, 10.0, 20.0, 30.0]))
+    assert np.isnan(rates[[0, 3]]).all()
+    assert rates[1:3] == pytest.approx([80.0, 0.0])
