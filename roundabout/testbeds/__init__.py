@@ -1,2 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments run."""
+"""Where experiments run. A testbed has hosts, links between them, and what it can do; callers ask it for that, never for its kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from roundabout.errors import UsageError
+
+if TYPE_CHECKING:
+    from fabric import Connection
+
+    from roundabout.spec import Topology, TrialSpec
+
+Capability = Literal["rdma", "pfc", "priorities", "own clock"]
+JSON = Any
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that runs workers, or what stands for one."""
+
+    name: str
+    ssh_alias: str
+    address: str  # IPv4, on the network under test
+    prefix_length: int
+    interface: str
+    prefix: Path  # where our programs are deployed, on the host
+
+
+@dataclass(frozen=True)
+class Port:
+    """Where a switch sends into a link. Rates are at the papers' scale."""
+
+    switch: str
+    link: str
+    interface: str
+    ifindex: int
+    towards: str
+    line_rate_gbps: float
+    payload_rate_gbps: float
+
+
+class Testbed(Protocol):
+    """What the runner needs of a testbed."""
+
+    @property
+    def kind(self) -> str:
+        """For people to read; code asks `capabilities` instead."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Which testbed of its kind."""
+        ...
+
+    @property
+    def emulated(self) -> bool:
+        """Whether results must be stamped as emulated."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """By how much rates and bytes are divided; times are not."""
+        ...
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """The hosts by name, in the topology's order."""
+        ...
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The switch ports that can be observed."""
+        ...
+
+    def identity(self) -> dict[str, JSON]:
+        """What makes two testbeds give different results; part of every trial's key."""
+        ...
+
+    def capabilities(self) -> frozenset[Capability]:
+        """What the testbed can do beyond carrying TCP."""
+        ...
+
+    def ssh_config(self) -> Path:
+        """The file for `ssh -F`."""
+        ...
+
+    def connect(self, host: str) -> "Connection":
+        """A connection to a host, not yet open."""
+        ...
+
+    def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
+        """What `settings.py apply` gets on `host` for `trial`, in the host's units."""
+        ...
+
+    def bytes_on_host(self, paper_bytes: int) -> int:
+        """Bytes at the papers' scale -> bytes that hosts really send."""
+        ...
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
+        ...
+
+    def switch_samplers(self) -> list[list[str]]:
+        """Commands for the controller, each of which samples one switch's ports; none where switches are not ours to ask."""
+        ...
+
+    def port_at(self, ifindex: int) -> Port:
+        """The port that samplers call `ifindex`."""
+        ...
+
+
+def open_testbed(kind: str, topology: "Topology", name: str | None = None) -> Testbed:
+    """The testbed of `kind` that has `topology`: the lab called `name`, or called like the topology, built if it is not there.
+
+    Raises:
+        UsageError: there is no such kind.
+        RoundaboutError: the testbed cannot be had, or it has another topology.
+    """
+    if kind != "lab":
+        raise UsageError(f"testbed {kind!r} is not known", "expected: lab")
+    from roundabout.testbeds.lab import Lab  # noqa: PLC0415 - a rack shall not need what a lab imports
+
+    return Lab.open_or_up(topology, name)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout lab`: labs on this machine, by hand. Experiments make their own."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.errors import UsageError
+from roundabout.spec import load_topology
+from roundabout.testbeds.lab import Lab, LabError
+
+DEFAULT_TOPOLOGY = "dumbbell-2x2"
+LabName = Annotated[str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")]
+
+app = typer.Typer(help="Build, look at, enter and take down labs on this machine.", no_args_is_help=True)
+
+
+@app.command()
+def up(
+    topology: Annotated[str, typer.Argument(help="A topology of experiments/topologies.")] = DEFAULT_TOPOLOGY,
+    name: Annotated[str | None, typer.Option(help="What to call the lab; the topology's name unless given.")] = None,
+    scale: Annotated[float | None, typer.Option(min=1, help="Divide rates and bytes by this; the calibration's unless given.")] = None,
+) -> None:
+    """Build a lab and measure its links."""
+    console = Console()
+    with console.status(f"building {topology} and measuring its links"):
+        lab = Lab.up(load_topology(topology), name, scale=scale)
+    console.print(_link_table(lab))
+    console.print(f"[green]up[/]  {lab.name}: {len(lab.hosts)} hosts, {len(lab.topology.switches)} switches, 1:{lab.scale:g}")
+    console.print(f"    roundabout lab ssh {next(iter(lab.hosts))}")
+    console.print(f"    ssh -F {lab.ssh_config()} {next(iter(lab.hosts))}", soft_wrap=True)
+
+
+@app.command()
+def down(
+    name: LabName = None,
+    everything: Annotated[bool, typer.Option("--all", help="Take down every lab on this machine.")] = False,
+) -> None:
+    """Take a lab down, or whatever is left of it."""
+    if everything and name is not None:
+        raise UsageError(f"found both a lab ({name}) and --all", "give one of them")
+    names = Lab.names() if everything else (name or _only_lab(),)
+    for each in names:
+        Lab.down(each)
+        Console().print(f"[green]down[/]  {each}")
+    if not names:
+        Console().print("no labs on this machine")
+
+
+@app.command()
+def status(
+    name: LabName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show labs: hosts, links with their measured rates, and what is alive."""
+    names = (name,) if name else Lab.names()
+    reports = [_report(each) for each in names]
+    if as_json:
+        print(json.dumps({"labs": reports}, indent=1))
+        return
+    console = Console()
+    if not names:
+        console.print("no labs on this machine; [bold]roundabout lab up[/] makes one")
+    for report in reports:
+        _show(console, report)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def ssh(
+    host: Annotated[str, typer.Argument(help="A host of the lab.")],
+    command: Annotated[list[str] | None, typer.Argument(help="What to run there, after --; a shell unless given.")] = None,
+    lab: Annotated[str | None, typer.Option("--lab", help="The lab, where there are several.")] = None,
+) -> None:
+    """Enter a host of a lab."""
+    opened = Lab.open(lab or _only_lab())
+    if host not in opened.hosts:
+        raise UsageError(f"lab {opened.name!r} has no host {host!r}", f"its hosts: {', '.join(opened.hosts)}")
+    program = shutil.which("ssh")
+    if program is None:
+        raise LabError("ssh was not found", "install openssh-client")
+    os.execv(program, ["ssh", "-F", str(opened.ssh_config()), host, *(command or [])])  # noqa: S606 - we become it
+
+
+def _only_lab() -> str:
+    names = Lab.names()
+    if not names:
+        raise LabError("there is no lab on this machine", "`roundabout lab up` makes one")
+    if len(names) > 1:
+        raise UsageError(f"there are several labs: {', '.join(names)}", "name the one you mean")
+    return names[0]
+
+
+def _report(name: str) -> dict[str, Any]:
+    """A lab as `status --json` prints it. Rates are Gbit/s at the papers' scale."""
+    try:
+        lab = Lab.find(name)
+    except LabError as error:
+        return {"name": name, "state": "broken", "problem": error.message, "mend": error.hint}
+    pids = lab.pids()
+    whole = all(pid is not None for pid in pids.values())
+    return {
+        "name": name,
+        "state": "up" if whole else "broken",
+        **({} if whole else {"problem": "some of it died", "mend": f"`roundabout lab down {name}`, then up again"}),
+        "topology": lab.topology.name,
+        "scale": lab.scale,
+        "created_utc": lab.record.created_utc.isoformat(),
+        "marking": lab.record.marking,
+        "ssh_config": str(lab.ssh_config()),
+        "hosts": [{"name": each.name, "address": each.address, "pid": pids[each.name]} for each in lab.hosts.values()],
+        "switches": [{"name": each, "pid": pids[each]} for each in lab.topology.switches],
+        "links": list(_links(lab)),
+    }
+
+
+def _links(lab: Lab) -> Iterator[dict[str, Any]]:
+    measured = {link.link: link for link in lab.record.measured}
+    for link in lab.topology.links:
+        found = measured.get(link.name)
+        rates = {port.ifindex: port.payload_rate_gbps for port in found.ports} if found else {}
+        yield {
+            "name": link.name,
+            "ends": list(link.ends),
+            "bottleneck": link.bottleneck,
+            "payload_rate_gbps": link.payload_rate_gbps,
+            "base_rtt_us": found.base_rtt_us if found else None,
+            "ports": [
+                {"switch": port.switch, "towards": port.towards, "measured_gbps": rates.get(port.ifindex)}
+                for port in lab.ports
+                if port.link == link.name
+            ],
+        }
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    colour = "green" if report["state"] == "up" else "red"
+    title = Text.assemble((report["state"], colour), "  ", (report["name"], "bold"))
+    if "problem" in report:
+        title.append(f"  {report['problem']}; {report['mend']}")
+    console.print(title)
+    if "hosts" not in report:
+        return
+    console.print(f"    {report['topology']} at 1:{report['scale']:g}, since {report['created_utc'][:19]}Z")
+    hosts = [f"{host['name']} {host['address']}" if host["pid"] else f"[red]{host['name']} dead[/]" for host in report["hosts"]]
+    console.print(f"    {', '.join(hosts)}")
+    console.print(_link_table(Lab.find(report["name"])))
+
+
+def _link_table(lab: Lab) -> Table:
+    table = Table("link", "direction", "payload rate", "measured", "base RTT", box=None, padding=(0, 2), header_style="dim")
+    for link in _links(lab):
+        for number, port in enumerate(link["ports"]):
+            rtt, measured = link["base_rtt_us"], port["measured_gbps"]
+            table.add_row(
+                Text(link["name"], style="bold" if link["bottleneck"] else "") if number == 0 else "",
+                f"{port['switch']} -> {port['towards']}",
+                f"{link['payload_rate_gbps']:g} Gbit/s",
+                "not measured" if measured is None else f"{measured:.2f} Gbit/s",
+                "" if rtt is None or number else f"{rtt:.0f} us",
+            )
+    return table

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's calibration: one versioned file, read strictly."""
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from roundabout.testbeds.lab.errors import LabError
+
+DEFAULT = Path(__file__).with_name("calibration.yaml")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Ecn(_Strict):
+    """WRED thresholds of a port, in bytes of the lab's queue."""
+
+    kmin_bytes: int = Field(ge=0)
+    kmax_bytes: int = Field(ge=0)
+    pmax: float = Field(ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Ecn":
+        if self.kmin_bytes > self.kmax_bytes:
+            raise ValueError(f"kmin_bytes {self.kmin_bytes} is above kmax_bytes {self.kmax_bytes}")
+        return self
+
+
+class QueueBytes(_Strict):
+    """How long a port's FIFO is."""
+
+    lossless: int = Field(gt=0, lt=2**31)
+    lossy: int = Field(gt=0, lt=2**31)
+
+
+class ReactionPoint(_Strict):
+    """DCQCN's defaults in the lab (Zhu et al., SIGCOMM'15): rates in the lab's Mbit/s, times in microseconds."""
+
+    F: int = Field(ge=1)
+    R_AI_mbps: float = Field(gt=0)
+    R_HAI_mbps: float = Field(gt=0)
+    g: float = Field(gt=0, le=1)
+    alpha_timer_us: int = Field(gt=0)
+    cnp_gap_us: int = Field(ge=0)
+    byte_counter_bytes: int = Field(ge=0)
+    R_min_mbps: float = Field(gt=0)
+
+
+class Calibration(_Strict):
+    """Everything about a lab that an experiment does not say."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    version: int = Field(ge=1)
+    scale: float = Field(ge=1)
+    timer_scale: float = Field(gt=0)
+    gso_max_bytes: int = Field(ge=1500, le=65536)
+    burst_bytes: int = Field(ge=1514)
+    queue_bytes: QueueBytes
+    ecn: Ecn
+    reaction_point: ReactionPoint
+
+
+def load_calibration(path: Path = DEFAULT) -> Calibration:
+    """Read a calibration file.
+
+    Raises:
+        LabError: the file is missing or unreadable, or a field is missing, unknown or out of range.
+    """
+    try:
+        return Calibration.model_validate(yaml.safe_load(path.read_text()))
+    except (OSError, yaml.YAMLError) as error:
+        raise LabError(f"{path}: cannot be read: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise LabError(f"{path}: {field}: found {first['input']!r}; {first['msg']}") from error

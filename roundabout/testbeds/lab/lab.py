@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab's life: built, opened, measured, taken down."""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.testbeds import Capability, Host, Port
+from roundabout.testbeds.lab import bpffs, host_settings, marking, measure, needs, network, nodes, paths, record, ssh
+from roundabout.testbeds.lab.calibration import Calibration, Ecn, load_calibration
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.layout import Layout, lay_out
+from roundabout.testbeds.lab.locks import locked_folder
+
+if TYPE_CHECKING:
+    from fabric import Connection
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that stands. It is a Testbed."""
+
+    record: record.Record
+
+    kind = "lab"
+    emulated = True
+
+    @classmethod
+    def up(
+        cls,
+        topology: Topology,
+        name: str | None = None,
+        *,
+        scale: float | None = None,
+        calibration: Calibration | None = None,
+        verify: bool = True,
+    ) -> "Lab":
+        """Build `topology`, measure it, and return the lab. What was made is unmade if anything fails.
+
+        Raises:
+            LabError: the machine lacks something, the name is taken, the kernel refused, or a link is not what it should be.
+        """
+        needs.require_all()
+        calibration = calibration or load_calibration()
+        lab = paths.LabPaths(_checked(name or topology.name))
+        plan = record.Record(
+            name=lab.name,
+            state="building",
+            created_utc=datetime.now(UTC),
+            scale=scale or calibration.scale,
+            calibration=calibration,
+            topology=topology,
+        )
+        with _begun(lab):
+            try:
+                return cls(_build(lab, plan, verify=verify))
+            except BaseException:
+                _clear(lab)
+                raise
+
+    @classmethod
+    def find(cls, name: str) -> "Lab":
+        """The lab called `name`, whether all of it still lives or not.
+
+        Raises:
+            LabError: it does not exist, or was never finished.
+        """
+        return cls(record.read(paths.LabPaths(_checked(name))))
+
+    @classmethod
+    def open(cls, name: str) -> "Lab":
+        """The lab called `name`, which must stand whole.
+
+        Raises:
+            LabError: it does not exist, or a part of it has died.
+        """
+        lab = cls.find(name)
+        dead = [node for node, pid in lab.pids().items() if pid is None]
+        if dead:
+            raise LabError(f"lab {name!r} is broken: {', '.join(dead)} died", f"`roundabout lab down {name}`, then up again")
+        return lab
+
+    @classmethod
+    def open_or_up(cls, topology: Topology, name: str | None = None) -> "Lab":
+        """The lab called `name` (or like the topology), built if there is none.
+
+        Raises:
+            LabError: it exists with another topology or calibration, or cannot be had.
+        """
+        name = name or topology.name
+        if name not in cls.names():
+            return cls.up(topology, name)
+        lab = cls.open(name)
+        if lab.record.topology != topology or lab.record.calibration != load_calibration():
+            raise LabError(
+                f"lab {name!r} was built from another version of its topology or calibration", f"`roundabout lab down {name}`, or choose another name"
+            )
+        return lab
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Names of the labs on this machine, whole or not."""
+        return tuple(sorted(folder.name for folder in paths.LABS.iterdir())) if paths.LABS.is_dir() else ()
+
+    @staticmethod
+    def down(name: str) -> None:
+        """Take down whatever there is of the lab `name`, also after a SIGKILL at any point of its life.
+
+        Raises:
+            LabError: there is no such lab, or someone is building it or taking it down right now.
+        """
+        needs.require_root()
+        lab = paths.LabPaths(_checked(name))
+        try:
+            with locked_folder(lab.root, wait=False):
+                _clear(lab)
+        except FileNotFoundError:
+            raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
+        except BlockingIOError:
+            raise LabError(f"lab {name!r} is being built or taken down by someone else", "wait for them, or stop them first") from None
+
+    @property
+    def name(self) -> str:
+        """Which lab."""
+        return self.record.name
+
+    @property
+    def scale(self) -> float:
+        """By how much rates and bytes are divided; times are not."""
+        return self.record.scale
+
+    @property
+    def topology(self) -> Topology:
+        """What the lab was built from."""
+        return self.record.topology
+
+    @property
+    def files(self) -> paths.LabPaths:
+        """The lab's files."""
+        return paths.LabPaths(self.name)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Addresses and ports."""
+        return lay_out(self.topology)
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """The hosts by name, in the topology's order."""
+        return self.layout.hosts
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """All switch ports."""
+        return self.layout.ports
+
+    def port_at(self, ifindex: int) -> Port:
+        """The port with that interface index, which is unique in the lab."""
+        return next(port for port in self.ports if port.ifindex == ifindex)
+
+    def pids(self) -> dict[str, int | None]:
+        """The pid of each host's and switch's init; None for the dead."""
+        return {node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)}
+
+    def identity(self) -> dict[str, Any]:
+        """What makes two labs give different results."""
+        calibration = self.record.calibration.model_dump_json(by_alias=True)
+        return {
+            "kind": self.kind,
+            "scale": self.scale,
+            "calibration_version": self.record.calibration.version,
+            "calibration_sha256": hashlib.sha256(calibration.encode()).hexdigest(),
+            "marking": self.record.marking,
+            "kernel": os.uname().release,
+        }
+
+    def capabilities(self) -> frozenset[Capability]:
+        """Nothing beyond TCP: one kernel, one clock, no priorities."""
+        return frozenset()
+
+    def ssh_config(self) -> Path:
+        """The file for `ssh -F`."""
+        return self.files.ssh_config
+
+    def connect(self, host: str) -> "Connection":
+        """A Fabric connection to a host, not yet open. Nothing of the user's own SSH configuration is read."""
+        from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
+
+        config = Config(runtime_ssh_path=str(self.ssh_config()))
+        return Connection(host, config=config, connect_kwargs={"allow_agent": False, "look_for_keys": False})
+
+    def bytes_on_host(self, paper_bytes: int) -> int:
+        """Bytes at the papers' scale -> bytes that lab hosts send."""
+        return round(paper_bytes / self.scale)
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Gbit/s at the papers' scale -> bit/s in the lab."""
+        return paper_gbps * 1e9 / self.scale
+
+    def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
+        """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
+        return host_settings.document(trial, host, self.record.calibration, self.scale)
+
+    def switch_samplers(self) -> list[list[str]]:
+        """A sampler command for each switch, to be run on this machine."""
+        pids = self.pids()
+        return [
+            [
+                str(paths.program("sampler")),
+                *("--name", switch),
+                *("--netns-of-pid", str(pids[switch])),
+                *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
+                *("--ecn-map", str(self.files.ports_map)),
+            ]
+            for switch in self.topology.switches
+        ]
+
+    def counters(self) -> dict[int, marking.PortCounters]:
+        """What every port has passed and marked since the lab was built, by interface index."""
+        return marking.counters(self.files)
+
+    def set_thresholds(self, ecn: Ecn) -> None:
+        """Change every port's marking thresholds, for calibration. The lab's record keeps what it was built with."""
+        marking.set_thresholds(self.files, self.ports, *_queues(self.record, self.ports), ecn)
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise LabError(f"a lab cannot be called {name!r}", "use up to 40 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit")
+    return name
+
+
+@contextmanager
+def _begun(lab: paths.LabPaths) -> Iterator[None]:
+    """Make the lab's folders, and hold the lab's lock."""
+    with ExitStack() as held:
+        with locked_folder(paths.STATE, wait=True, create=True):
+            paths.LABS.mkdir(mode=0o700, exist_ok=True)
+            try:
+                lab.root.mkdir(mode=0o700)
+            except FileExistsError:
+                raise LabError(
+                    f"lab {lab.name!r} exists already", f"`roundabout lab down {lab.name}`, or give this one another --name"
+                ) from None
+            held.enter_context(locked_folder(lab.root, wait=False))
+        yield
+
+
+def _build(lab: paths.LabPaths, plan: record.Record, *, verify: bool) -> record.Record:
+    record.write(lab, plan)
+    topology = plan.topology
+    layout = lay_out(topology)
+    with locked_folder(paths.STATE, wait=True):
+        bpffs.mount()
+        lab.pins.mkdir(mode=0o700, parents=True)
+    lab.pid_file("any").parent.mkdir(mode=0o700)
+    ssh.write_files(lab, layout.hosts)
+    pids = nodes.start_all(lab, topology.hosts, topology.switches)
+    network.build(topology, layout, pids, plan.calibration, plan.scale)
+    marker = marking.attach(lab, layout.ports, pids, *_queues(plan, layout.ports), plan.calibration.ecn)
+    measured = measure.verify(layout, pids, plan.scale) if verify else ()
+    done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
+    record.write(lab, done)
+    return done
+
+
+def _queues(plan: record.Record, ports: tuple[Port, ...]) -> tuple[dict[int, int], int]:
+    """How fast each port's queue drains, in bytes a second by ifindex, and how long it may be."""
+    drains = {port.ifindex: network.wire_bytes_per_s(port, plan.scale) for port in ports}
+    return drains, network.queue_bytes(plan.topology, plan.calibration)
+
+
+def _clear(lab: paths.LabPaths) -> None:
+    """Remove whatever there is of the lab, in the reverse of how it was made; its lock must be held.
+
+    Devices, queues and attached programs go with the namespaces, and those with the inits that hold them.
+    """
+    nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
+    with locked_folder(paths.STATE, wait=True):
+        if lab.pins.is_dir():
+            shutil.rmtree(lab.pins)
+        bpffs.unmount_if_unused()
+        shutil.rmtree(lab.root)
+        for folder in (paths.LABS, paths.STATE):
+            with suppress(OSError):  # not empty: others are using it
+                folder.rmdir()

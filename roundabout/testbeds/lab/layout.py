@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a topology to what is built: addresses, ports and their numbers. Pure functions, the same every time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Network
+from itertools import permutations
+
+from roundabout.spec.topology import Link, Topology
+from roundabout.testbeds import Host, Port
+from roundabout.testbeds.lab import paths
+
+NETWORK = IPv4Network("10.77.0.0/16")
+HOST_INTERFACE = "eth0"
+HOST_IFINDEX = 2
+BRIDGE_IFINDEX = 2
+FIRST_PORT_IFINDEX = 100
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a link: a device in a node's network namespace."""
+
+    node: str
+    interface: str
+    ifindex: int
+    mac: str
+
+
+@dataclass(frozen=True)
+class Cable:
+    """A link as a veth pair; the first end is a switch's."""
+
+    link: Link
+    ends: tuple[End, End]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Everything that building a topology needs to know."""
+
+    topology: Topology
+    hosts: Mapping[str, Host]
+    macs: Mapping[str, str]
+    cables: tuple[Cable, ...]
+    ports: tuple[Port, ...]
+
+    @cached_property
+    def paths(self) -> Mapping[tuple[str, str], tuple[Port, ...]]:
+        """The ports by which traffic from one host to another leaves switches, in order, by (sender, receiver)."""
+        ports = {(port.switch, port.towards): port for port in self.ports}
+        return {
+            (sender, receiver): tuple(ports[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver)[1:])
+            for sender, receiver in permutations(self.hosts, 2)
+        }
+
+
+def lay_out(topology: Topology) -> Layout:
+    """Number the hosts and ports of `topology`."""
+    numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
+    hosts = {name: Host(name, name, str(NETWORK[number]), NETWORK.prefixlen, HOST_INTERFACE, paths.HOST_PREFIX) for name, number in numbers.items()}
+    macs = {name: _mac(1, number) for name, number in numbers.items()}
+    cables: list[Cable] = []
+    ports: list[Port] = []
+    for link in topology.links:
+        ends: list[End] = []
+        for node, towards in sorted((link.ends, link.ends[::-1]), key=lambda pair: pair[0] in hosts):
+            if node in hosts:
+                ends.append(End(node, HOST_INTERFACE, HOST_IFINDEX, macs[node]))
+                continue
+            ifindex = FIRST_PORT_IFINDEX + len(ports)
+            ends.append(End(node, towards, ifindex, _mac(2, ifindex)))
+            ports.append(Port(node, link.name, towards, ifindex, towards, link.line_rate_gbps, link.payload_rate_gbps))
+        cables.append(Cable(link, (ends[0], ends[1])))
+    return Layout(topology, hosts, macs, tuple(cables), tuple(ports))
+
+
+def _mac(kind: int, number: int) -> str:
+    """A locally administered address."""
+    return ":".join(f"{octet:02x}" for octet in (0x02, 0x52, kind, *number.to_bytes(3, "big")))

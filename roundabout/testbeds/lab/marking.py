@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ECN marking and counting on switch ports, by the eBPF program that `switchport` attaches."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from roundabout.testbeds import Port
+from roundabout.testbeds.lab import paths
+from roundabout.testbeds.lab.calibration import Ecn
+from roundabout.testbeds.lab.errors import LabError
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The program that marks, as the kernel knows it."""
+
+    program: str
+    id: int
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """One port since the lab was built. Packets and marks are wire segments, bytes include Ethernet headers."""
+
+    ifindex: int
+    packets: int
+    bytes: int
+    ect_packets: int
+    marks: int
+    kmin_bytes: int
+    kmax_bytes: int
+    pmax: float
+
+
+def attach(lab: paths.LabPaths, ports: Iterable[Port], pids: Mapping[str, int], drains: Mapping[int, int], limit_bytes: int, ecn: Ecn) -> Marker:
+    """Load the marking program, pin its map and attach it to every port; `drains` are bytes a second by ifindex."""
+    lines = [f"{pids[port.switch]} {_thresholds(port, ecn, limit_bytes, drains)}" for port in ports]
+    output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins)], lines)
+    return TypeAdapter(Marker).validate_json(output)
+
+
+def set_thresholds(lab: paths.LabPaths, ports: Iterable[Port], drains: Mapping[int, int], limit_bytes: int, ecn: Ecn) -> None:
+    """Change the thresholds of ports that are marked already; their counters go on."""
+    _switchport(["set", str(lab.pins)], [_thresholds(port, ecn, limit_bytes, drains) for port in ports])
+
+
+def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
+    """All ports' counters by ifindex."""
+    found = json.loads(_switchport(["show", str(lab.pins)], []))
+    return {port["ifindex"]: PortCounters(**port) for port in found}
+
+
+def _thresholds(port: Port, ecn: Ecn, limit_bytes: int, drains: Mapping[int, int]) -> str:
+    return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {limit_bytes} {drains[port.ifindex]}"
+
+
+def _switchport(arguments: list[str], lines: list[str]) -> str:
+    command = [str(paths.program("switchport")), *arguments]
+    done = subprocess.run(command, input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(
+            f"ECN marking could not be set up: {done.stderr.strip()}",
+            "the lab needs a kernel with BTF (/sys/kernel/btf/vmlinux) and CONFIG_NET_CLS_ACT",
+        )
+    return done.stdout

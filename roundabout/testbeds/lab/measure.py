@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what a lab's links carry, by TCP between its hosts, before anyone relies on them.
+
+A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else to
+limit them, where the topology has such hosts. Ports that share no port are measured side by side.
+"""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Self
+
+from roundabout.testbeds import Port
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.layout import Layout
+from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab.record import LinkMeasurement, PortMeasurement
+
+TOLERANCE = 0.03
+WARM_UP_S = 0.02
+WINDOW_S = 0.06
+# For a port that missed: a moment's shortage of CPU is the likelier cause than a wrong link.
+RETRY_WINDOWS_S = (0.1, 0.2, 0.4, 0.8)
+CPU_CARRIES_BPS = 4e9  # of payload at once, well below what two cores forward
+PINGS = 5
+ICMP_ECHO = 8
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How one port is measured: flows from host to host, and all the ports that they need."""
+
+    port: Port
+    flows: tuple[tuple[str, str], ...]
+    occupies: frozenset[int]
+
+
+def verify(layout: Layout, pids: Mapping[str, int], scale: float) -> tuple[LinkMeasurement, ...]:
+    """Measure every link in both directions.
+
+    Raises:
+        LabError: a port carries more or less than its topology says, by more than 3 %, again and again.
+    """
+    round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
+    probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
+    rates: dict[int, float] = {}
+    for group in _side_by_side(probes, scale):
+        rates |= _measure(group, layout, pids, scale, WINDOW_S)
+    for probe in probes:
+        for window_s in RETRY_WINDOWS_S:
+            if _is_off(probe.port, rates[probe.port.ifindex]):
+                rates |= _measure([probe], layout, pids, scale, window_s)
+        _require(probe.port, rates[probe.port.ifindex])
+    return tuple(
+        LinkMeasurement(
+            link=link.name,
+            base_rtt_us=round_trips[link.name],
+            ports=tuple(
+                PortMeasurement(ifindex=port.ifindex, payload_rate_gbps=rates[port.ifindex])
+                for port in layout.ports
+                if port.link == link.name and port.ifindex in rates
+            ),
+        )
+        for link in layout.topology.links
+    )
+
+
+def _plan(layout: Layout, port: Port) -> Probe | None:
+    """Flows that load `port`, or None where no traffic between hosts leaves by it."""
+    through = [pair for pair, path in layout.paths.items() if port in path]
+    through.sort(key=lambda pair: len(layout.paths[pair]))
+    flows: list[tuple[str, str]] = []
+    for sender, receiver in through:
+        if not any(sender == used or receiver == taken for used, taken in flows):
+            flows.append((sender, receiver))
+        if _elsewhere_gbps(layout, port, flows) > 1.5 * port.payload_rate_gbps:
+            break
+    occupied = {crossed.ifindex for flow in flows for crossed in layout.paths[flow]}
+    return Probe(port, tuple(flows), frozenset(occupied)) if flows else None
+
+
+def _elsewhere_gbps(layout: Layout, port: Port, flows: list[tuple[str, str]]) -> float:
+    """What the flows could carry together if `port` did not limit them, roughly: as if they shared nothing else."""
+    others = [[crossed.payload_rate_gbps for crossed in layout.paths[flow] if crossed != port] for flow in flows]
+    return sum(min(rates, default=float("inf")) for rates in others)
+
+
+def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
+    """Group probes that share no port, as many as the CPU carries at once."""
+    waiting = list(probes)
+    while waiting:
+        group: list[Probe] = []
+        for probe in waiting:
+            load_bps = sum(other.port.payload_rate_gbps for other in (*group, probe)) * 1e9 / scale
+            apart = all(probe.occupies.isdisjoint(other.occupies) for other in group)
+            if not group or (apart and load_bps <= CPU_CARRIES_BPS):
+                group.append(probe)
+        yield group
+        waiting = [probe for probe in waiting if probe not in group]
+
+
+def _is_off(port: Port, measured_gbps: float) -> bool:
+    return abs(measured_gbps / port.payload_rate_gbps - 1) > TOLERANCE
+
+
+def _require(port: Port, measured_gbps: float) -> None:
+    if _is_off(port, measured_gbps):
+        raise LabError(
+            f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
+            f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale)",
+            "end what else keeps this machine busy, or choose a larger scale",
+        )
+
+
+def _measure(group: list[Probe], layout: Layout, pids: Mapping[str, int], scale: float, window_s: float) -> dict[int, float]:
+    """Load the ports of `group` all at once; their payload rates at the papers' scale, Gbit/s, by interface index."""
+    with ExitStack() as stack:
+        greedy = {
+            probe.port.ifindex: [stack.enter_context(_GreedyFlow(layout, pids, *flow)) for flow in probe.flows] for probe in group
+        }
+        time.sleep(WARM_UP_S)
+        begin = time.monotonic()
+        time.sleep(window_s)
+    return {ifindex: _rate_bps(flows, begin) * scale / 1e9 for ifindex, flows in greedy.items()}
+
+
+def _rate_bps(flows: list["_GreedyFlow"], since: float) -> float:
+    """Payload rate of all `flows` together, from the first arrival after `since` to the last, bit/s."""
+    arrivals = sorted(arrival for flow in flows for arrival in flow.arrivals if arrival[0] >= since)
+    if len(arrivals) < 2:
+        return 0.0
+    return sum(count for _, count in arrivals[1:]) * 8 / (arrivals[-1][0] - arrivals[0][0])
+
+
+class _GreedyFlow:
+    """One TCP connection that sends all it can; its receiver notes when how much had arrived."""
+
+    def __init__(self, layout: Layout, pids: Mapping[str, int], sender: str, receiver: str) -> None:
+        address = layout.hosts[receiver].address
+        with inside(pids[receiver], lambda: socket.create_server((address, 0))) as listener:
+            self._sender = inside(pids[sender], lambda: socket.create_connection(listener.getsockname(), timeout=5))
+            self._receiver, _ = listener.accept()
+        for end in (self._sender, self._receiver):
+            # What is still queued when we stop shall not be delivered.
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.settimeout(5)
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
+        self._stopping = False
+        self.arrivals: list[tuple[float, int]] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        self._receiver.shutdown(socket.SHUT_RDWR)  # wakes both threads
+        for thread in self._threads:
+            thread.join()
+        self._sender.close()
+        self._receiver.close()
+
+    def _send(self) -> None:
+        chunk = bytes(1 << 16)
+        with suppress(OSError):
+            while not self._stopping:
+                self._sender.send(chunk)
+
+    def _receive(self) -> None:
+        chunk = bytearray(1 << 18)
+        with suppress(OSError):
+            while count := self._receiver.recv_into(chunk):
+                self.arrivals.append((time.monotonic(), count))
+
+
+def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
+    """The least of a few pings between the nearest hosts on the two sides of `link`."""
+    across = [pair for pair in layout.paths if any(hop.link.name == link for hop in layout.topology.path(*pair))]
+    sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
+    with inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
+        raw.settimeout(1)
+        raw.connect((layout.hosts[receiver].address, 0))
+        return min(_ping_us(raw, number) for number in range(PINGS))
+
+
+def _ping_us(raw: socket.socket, number: int) -> float:
+    echo = struct.pack("!BBHHH", ICMP_ECHO, 0, 0, 0, number)
+    total = sum(struct.unpack("!4H", echo))
+    begin = time.perf_counter()
+    raw.send(echo[:2] + struct.pack("!H", ~total & 0xFFFF) + echo[4:])
+    raw.recv(128)
+    return (time.perf_counter() - begin) * 1e6

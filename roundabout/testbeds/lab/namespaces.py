@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doing something inside a node's network namespace without leaving this process: a thread goes there, and ends there."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from pyroute2 import netns
+
+Result = TypeVar("Result")
+
+
+def inside(pid: int, work: Callable[[], Result]) -> Result:
+    """Run `work` in the network namespace of process `pid`; sockets that it opens stay there and may be used from here."""
+    future: Future[Result] = Future()
+
+    def enter_and_work() -> None:
+        try:
+            descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+            try:
+                netns.setns(descriptor)
+            finally:
+                os.close(descriptor)
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - handed to the caller, who waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=enter_and_work, daemon=True)
+    thread.start()
+    thread.join()
+    return future.result()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices, addresses and queues of a lab, by netlink."""
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from pyroute2 import IPRoute, NetlinkError
+from pyroute2.netlink.rtnl import tcmsg
+
+from roundabout.spec.topology import Topology
+from roundabout.testbeds import Port
+from roundabout.testbeds.lab.calibration import Calibration
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, HOST_IFINDEX, Cable, End, Layout
+from roundabout.testbeds.lab.namespaces import inside
+
+MTU = 1500
+SEGMENT_PAYLOAD_BYTES = 1448  # of a full TCP segment with timestamps
+SEGMENT_WIRE_BYTES = 1514  # the same with its TCP, IP and Ethernet headers, as queues count it
+MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
+HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
+
+# pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
+tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
+
+
+def wire_bytes_per_s(port: Port, scale: float) -> int:
+    """What a port is shaped to: its payload rate, with headers, divided by the scale."""
+    payload_bytes_per_s = port.payload_rate_gbps * 1e9 / 8 / scale
+    return round(payload_bytes_per_s * SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES)
+
+
+def queue_bytes(topology: Topology, calibration: Calibration) -> int:
+    """How long a port's FIFO is in a topology of this kind."""
+    sizes = calibration.queue_bytes
+    return sizes.lossless if topology.queue == "lossless" else sizes.lossy
+
+
+def build(topology: Topology, layout: Layout, pids: Mapping[str, int], calibration: Calibration, scale: float) -> None:
+    """Make bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
+
+    Raises:
+        LabError: the kernel refused something; its namespaces still have to be taken down.
+    """
+    for switch in topology.switches:
+        inside(pids[switch], lambda name=switch: _make_bridge(name))
+    with ExitStack() as stack:
+        names = {node: stack.enter_context(_namespace(pid)) for node, pid in pids.items()}
+        netlink = stack.enter_context(IPRoute())
+        for cable in layout.cables:
+            with _refusal(f"link {cable.link.name}"):
+                _make_cable(netlink, cable, names)
+    limit = queue_bytes(topology, calibration)
+    for switch in topology.switches:
+        ports = [port for port in layout.ports if port.switch == switch]
+        inside(pids[switch], lambda ports=ports: _make_ports(ports, limit, calibration.burst_bytes, scale))
+    for host in layout.hosts:
+        inside(pids[host], lambda host=host: _address(host, layout))
+
+
+def _make_bridge(name: str) -> None:
+    with IPRoute() as netlink, _refusal(f"the bridge of switch {name}"):
+        netlink.link("add", ifname=name, index=BRIDGE_IFINDEX, kind="bridge", state="up", br_stp_state=0, **MULTICAST_OFF)
+
+
+def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int]) -> None:
+    """Make both ends at once, each where it belongs: the machine's own namespace never sees them."""
+    near, far = cable.ends
+    # pyroute2's own `peer=` has no place for the far end's index.
+    peer = {"index": far.ifindex, "attrs": _attributes(far, names)}
+    kind = [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", {"attrs": [["VETH_INFO_PEER", peer]]}]]
+    netlink.link("add", index=near.ifindex, **dict(_attributes(near, names)), IFLA_LINKINFO={"attrs": kind})
+
+
+def _attributes(end: End, names: Mapping[str, int]) -> list[list[Any]]:
+    queues = [["IFLA_NUM_TX_QUEUES", 1], ["IFLA_NUM_RX_QUEUES", 1]]
+    place = [["IFLA_IFNAME", end.interface], ["IFLA_ADDRESS", end.mac], ["IFLA_NET_NS_FD", names[end.node]]]
+    return [*place, ["IFLA_MTU", MTU], *queues]
+
+
+def _make_ports(ports: list[Port], limit_bytes: int, burst_bytes: int, scale: float) -> None:
+    with IPRoute() as netlink:
+        for port in ports:
+            rate = wire_bytes_per_s(port, scale)
+            with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+                netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
+                netlink.tc("add", "htb", port.ifindex, HTB_ROOT, default=1)
+                netlink.tc(
+                    "add-class",
+                    "htb",
+                    port.ifindex,
+                    HTB_CLASS,
+                    parent=HTB_ROOT,
+                    rate=rate,
+                    burst=burst_bytes,
+                    cburst=burst_bytes,
+                    quantum=burst_bytes,
+                )
+                netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=limit_bytes)
+
+
+def _address(host: str, layout: Layout) -> None:
+    """Give a host its address, and its neighbours' hardware addresses: no ARP shall share the links with experiments."""
+    with IPRoute() as netlink, _refusal(f"the address of host {host}"):
+        own = layout.hosts[host]
+        netlink.link("set", index=HOST_IFINDEX, state="up")
+        netlink.addr("add", index=HOST_IFINDEX, address=own.address, prefixlen=own.prefix_length)
+        for name, other in layout.hosts.items():
+            if name != host:
+                netlink.neigh("add", ifindex=HOST_IFINDEX, dst=other.address, lladdr=layout.macs[name], state="permanent")
+
+
+@contextmanager
+def _namespace(pid: int) -> Iterator[int]:
+    descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _refusal(what: str) -> Iterator[None]:
+    """Turn the kernel's refusal into an error that says what was being made."""
+    try:
+        yield
+    except NetlinkError as error:
+        missing = error.code in {errno.ENOENT, errno.EOPNOTSUPP}
+        hint = "the lab needs the kernel's veth, bridge, sch_htb and cls_bpf; `modprobe` them" if missing else None
+        raise LabError(f"the kernel refused {what}: {os.strerror(error.code)}", hint) from error
