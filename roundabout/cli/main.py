@@ -12,7 +12,7 @@ import typer
 
 from roundabout.errors import RoundaboutError
 
-# Command -> module of roundabout.cli, which offers `command` (a function) or `app` (a group), in the order of a day's work.
+# Command -> module of roundabout.cli, which offers `command` (a function) or `app` (a group); in a day's order.
 COMMANDS = {
     "list": "list_",
     "validate": "validate",
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001 - the last resort: a traceback on screen is a bug
+    except Exception as error:
         _complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
         return 1
     return 0

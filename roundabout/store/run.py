@@ -44,7 +44,7 @@ class Identity:
 
 
 def build_table(name: str, identity: Identity, measured: dict[str, Any], scale: float) -> pa.Table:
-    """The table `name`, in the paper's units, from `measured`: column -> values in the host's units, all of one length."""
+    """The table `name` in the paper's units, from values in the host's units by column, all of one length."""
     schema = schemas.schema(name)
     length = len(next(iter(measured.values())))
     values = {**{key: [value] * length for key, value in vars(identity).items()}, **measured}

@@ -87,6 +87,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("job", TEXT, "", "the job"),
         Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
         Column("flow", INTEGER, "", "number of the connection among the worker's, from 0"),
+        Column("peer", TEXT, "", "host at the connection's other end"),
+        Column("congestion_control", TEXT, "", "the connection's, as the kernel names it"),
         Column("local_port", INTEGER, "", "TCP port on this host"),
         Column("remote_port", INTEGER, "", "TCP port on the peer"),
         Column("bytes_acked", INTEGER, "bytes", "payload that the peer acknowledged"),
@@ -98,8 +100,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "reactions": (
         Column("transport", TEXT, "", "the transport, `dcqcn` for example"),
         Column("counter", TEXT, "", "the transport's own name of the counter"),
-        Column("before", INTEGER, "", "value before the trial, in the host's units"),
-        Column("after", INTEGER, "", "value after the trial, in the host's units"),
+        Column("before", REAL, "", "value before the trial, in the host's units"),
+        Column("after", REAL, "", "value after the trial, in the host's units"),
     ),
     # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
     "trials": (

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout clean`: undoes what dead runs left on this machine."""
+
+import typer
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner import journal, lease
+from roundabout.runner.facility import LabFacility
+from roundabout.runner.state import STATE
+
+
+def command() -> None:
+    """Undo everything that killed runs left: labs, transports, leases. Live runs and other labs are left alone."""
+    failures = []
+    undone = []
+    for run_id, owed in journal.dead(STATE).items():
+        try:
+            journal.settle(run_id, STATE, LabFacility().undo)
+            undone.append(f"run {run_id}: {', '.join(sorted({entry['kind'] for entry in owed})) or 'its journal'}")
+        except RoundaboutError as error:
+            failures.append(f"run {run_id}: {error.message}")
+    undone += [f"lease on the {name}" for name in lease.remove_stale(STATE)]
+    for line in undone:
+        typer.echo(f"undone: {line}")
+    if failures:
+        raise RoundaboutError("could not undo everything: " + "; ".join(failures), "mend that, then clean again")
+    if not undone:
+        typer.echo("nothing to undo")

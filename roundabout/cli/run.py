@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout run`: an experiment from its file to its report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from roundabout.cli.plan import duration
+from roundabout.cli.running import execute
+from roundabout.plan import Plan, make_plan
+from roundabout.spec.load import load_experiment
+
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
+    experiment = load_experiment(name)
+    plan = make_plan(
+        experiment, testbed_identity={}, artefacts={}
+    )  # the order is the run's; keys depend on the testbed
+    Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
+    execute(lambda runner: runner.start(experiment, name, runs), as_json=as_json)
+
+
+def overview(plan: Plan) -> Table:
+    """The plan in short: a line a combination of levels, and the sum."""
+    cells: dict[tuple[str, str, str], list[float]] = {}
+    for trial in plan.trials:
+        levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant
+        row = (levels, ", ".join(trial.spec.jobs), str(trial.spec.iterations))
+        cells.setdefault(row, []).append(trial.expected_s)
+    result = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("variant", "jobs"):
+        result.add_column(heading)
+    for heading in ("iterations", "trials", "expected"):
+        result.add_column(heading, justify="right")
+    for cell, expected in cells.items():
+        result.add_row(*cell, str(len(expected)), duration(sum(expected)))
+    result.add_row("all", "", "", str(len(plan.trials)), duration(plan.expected_s), style="bold")
+    return result

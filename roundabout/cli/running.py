@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `run` and `resume` have in common: signals, the live view, and the table at the end."""
+
+import json
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from rich.console import Console
+
+from roundabout.runner.artefacts import artefacts
+from roundabout.runner.execute import Runner
+from roundabout.runner.facility import LabFacility
+from roundabout.store import Run
+from roundabout.store.files import give_back_tree
+
+SIGTERM_EXIT = 128 + signal.SIGTERM
+
+
+def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
+    """Do `work`, then store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
+    # What only this needs takes a second to import.
+    from analysis.report import render  # noqa: PLC0415
+
+    from analysis.summary import summarise  # noqa: PLC0415
+    from analysis.table import table  # noqa: PLC0415
+    from roundabout.cli.live import watching  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _end)
+    console = Console(stderr=as_json)
+    with watching(console) as observer:
+        run = work(Runner(LabFacility(), observer, artefacts()))
+    summary = summarise(run)
+    run.write_summary(summary)
+    console.print(table(summary))
+    report = render(run)
+    give_back_tree(run.path)
+    console.print(f"report  {report}\ndata    {run.path}", soft_wrap=True, highlight=False)
+    if as_json:
+        json.dump(summary, sys.stdout, indent=2)
+        print()
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(SIGTERM_EXIT)

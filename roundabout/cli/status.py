@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout status`: how far a run is."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from roundabout.runner import journal
+from roundabout.runner.state import STATE
+from roundabout.store import Run
+
+
+def command(
+    which: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")
+    ] = "last",
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show how far a run is, and what is wrong with it."""
+    status = status_of(Run.open(which, runs), STATE)
+    if as_json:
+        print(json.dumps(status, indent=2))
+        return
+    print(f"{status['experiment']}  {status['path']}")
+    print(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
+    for trial in status["invalid"]:
+        print(f"  invalid: {trial['key']}: {trial['reason']}")
+    for name in status["interrupted"]:
+        print(f"  cut short: {name}")
+    if status["state"] == "interrupted":
+        print(f"  finish it: roundabout resume {status['run']}")
+
+
+def status_of(run: Run, state: Path) -> dict[str, Any]:
+    """A run's state ("running", "complete" or "interrupted"), and its trials."""
+    keys = [trial["key"] for trial in run.manifest["plan"]]
+    committed = run.committed() & set(keys)
+    running = run.id in journal.live(state)
+    return {
+        "experiment": run.path.parent.name,
+        "run": run.id,
+        "path": str(run.path),
+        "state": "running" if running else "complete" if len(committed) == len(keys) else "interrupted",
+        "planned": len(keys),
+        "committed": len(committed),
+        "invalid": [
+            {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
+        ],
+        "interrupted": [] if running else run.interrupted(),
+    }

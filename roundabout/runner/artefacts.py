@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that measure: part of every trial's key, since other programs measure something else."""
+
+import hashlib
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = (
+    "build/bin/replay",
+    "build/bin/sampler",
+    "build/bin/transport",
+    "build/bin/switchport",
+    "roundabout/settings/settings.py",
+    "collectors/clock.py",
+)
+
+
+def artefacts(root: Path = ROOT) -> dict[str, str]:
+    """SHA-256 of host programs and eBPF objects, by path. Raises RoundaboutError where one is missing."""
+    missing = [name for name in PROGRAMS if not (root / name).is_file()]
+    if missing:
+        raise RoundaboutError(f"not built: {', '.join(missing)}", "run: make build")
+    objects = sorted(str(path.relative_to(root)) for path in (root / "build/bpf").glob("*.bpf.o"))
+    return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in (*PROGRAMS, *objects)}

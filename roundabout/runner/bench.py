@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A testbed ready for trials: raised, provisioned, its hosts connected, its transports loaded."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from roundabout.runner.clock import Clock, HostClock, RunClock, SharedClock
+from roundabout.runner.journal import Entry, Journal
+from roundabout.runner.links import Link, LocalLink
+from roundabout.spec.topology import Topology
+from roundabout.testbeds import Host, Testbed
+
+T = TypeVar("T")
+
+
+class Facility(Protocol):
+    """How this machine gets testbeds, and gets rid of them."""
+
+    sampler: Path  # for the controller's own CPU
+
+    def raise_testbed(self, topology: Topology, name: str) -> Testbed:
+        """Build or join the testbed called `name`."""
+
+    def provision(self, testbed: Testbed) -> None:
+        """Put what trials need on its hosts."""
+
+    def load_transport(self, name: str, owner: str) -> None:
+        """Make a congestion control available; one that the kernel brings needs nothing."""
+
+    def connect(self, testbed: Testbed, host: str) -> Link:
+        """Connect to one of its hosts."""
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An open testbed. `owner` is who applies settings on it."""
+
+    testbed: Testbed
+    owner: str
+    facility: Facility
+    links: Mapping[str, Link]
+    clocks: Mapping[str, Clock]
+    controller: Link
+    _pool: ThreadPoolExecutor
+
+    def each(self, action: Callable[[Host], T]) -> dict[str, T]:
+        """Do something for every host at once; answers by host. Raises the first error."""
+        return dict(zip(self.testbed.hosts, self._pool.map(action, self.testbed.hosts.values()), strict=True))
+
+
+@contextmanager
+def raised(facility: Facility, topology: Topology, owner: str, journal: Journal) -> Iterator[Testbed]:
+    """A testbed with `topology`, given up at the end."""
+    with journal.owing({"kind": "testbed", "name": owner}, facility.undo):
+        yield facility.raise_testbed(topology, owner)
+
+
+@contextmanager
+def prepared(
+    facility: Facility, testbed: Testbed, transports: Iterable[str], journal: Journal, clock: RunClock
+) -> Iterator[Bench]:
+    """A bench for trials on `testbed`, undone in reverse at the end."""
+    owner = testbed.name
+    with ExitStack() as stack:
+        for name in transports:
+            stack.enter_context(journal.owing({"kind": "transport", "name": name, "owner": owner}, facility.undo))
+            facility.load_transport(name, owner)
+        facility.provision(testbed)
+        pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
+        links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
+        clocks = {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
+        for each in clocks.values():
+            stack.callback(each.stop)
+        stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, "owner": owner}, facility.undo))
+        yield Bench(testbed, owner, facility, links, clocks, LocalLink(), pool)
+
+
+def _clock(testbed: Testbed, link: Link, run_clock: RunClock) -> Clock:
+    if "own clock" in testbed.capabilities():
+        return HostClock(link, testbed.hosts[link.host].prefix / "bin" / "clock.py", run_clock)
+    return SharedClock(run_clock)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a trial invalid: a spoilt measurement must never look like a result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from roundabout.plan import PlannedTrial
+
+BUSY_MAX = 0.95  # of all cores over a window of 1 s: beyond it, what was measured was the CPU
+STEAL_MAX = 0.03  # other virtual machines took the CPU away
+PORT = ("link", "host", "towards")
+LATE_P99_MAX_MS = 2.0  # trainers woke up so late that "compute" was not what the profile says
+
+
+def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
+    """The trial's busiest CPU window, the one with most steal, and the trainers' lateness; None where unknown."""
+    cpu = tables["cpu"]
+    if start_ns is not None and end_ns is not None and cpu.num_rows:
+        begin = pc.subtract(cpu["controller_ns"], pc.cast(pc.multiply(cpu["window_ms"], 1e6), pa.int64(), safe=False))
+        cpu = cpu.filter(pc.and_(pc.greater_equal(begin, start_ns), pc.less_equal(cpu["controller_ns"], end_ns)))
+    late_ms = tables["iterations"]["late_ms"].to_numpy()
+    return {
+        "busy_max": pc.max(cpu["busy_share"]).as_py(),
+        "steal_max": pc.max(cpu["steal_share"]).as_py(),
+        "late_p99_ms": float(np.percentile(late_ms, 99)) if len(late_ms) else None,
+    }
+
+
+def faults(
+    trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None], workers: int
+) -> list[str]:
+    """Why the trial may not be used; empty for a good one. `workers` is how many should have reported."""
+    found = [
+        *_missing_iterations(trial, tables["iterations"], workers),
+        *_over(measured["busy_max"], BUSY_MAX, "the CPU was {:.0%} busy over 1 s (limit {:.0%})"),
+        *_over(
+            measured["steal_max"], STEAL_MAX, "other virtual machines took {:.1%} of the CPU over 1 s (limit {:.0%})"
+        ),
+        *_over(
+            measured["late_p99_ms"], LATE_P99_MAX_MS, "trainers woke up {:.2f} ms late (99th percentile, limit {:g} ms)"
+        ),
+    ]
+    dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
+    if dropped:
+        found.append(f"the network stack dropped {dropped} packets for want of CPU")
+    if trial.spec.topology.queue == "lossless":
+        found += _losses(tables)
+    return found
+
+
+def _missing_iterations(trial: PlannedTrial, iterations: pa.Table, workers: int) -> list[str]:
+    expected = workers * trial.spec.iterations
+    if iterations.num_rows == expected:
+        return []
+    return [f"{iterations.num_rows} iterations were recorded, expected {expected} ({workers} workers)"]
+
+
+def _over(value: float | None, limit: float, message: str) -> list[str]:
+    return [message.format(value, limit)] if value is not None and value > limit else []
+
+
+def _losses(tables: Mapping[str, pa.Table]) -> list[str]:
+    found = []
+    queue = tables["queue"]
+    for link, switch, towards in sorted(set(zip(*(queue[name].to_pylist() for name in PORT), strict=True))):
+        here = pc.and_(pc.equal(queue["link"], link), pc.equal(queue["host"], switch))
+        dropped = _gained(queue.filter(here)["drops"].to_numpy())
+        if dropped:
+            found.append(f"lossless link {link} dropped {dropped} packets towards {towards}")
+    again = pc.sum(tables["flows"]["retransmitted"]).as_py() or 0
+    if again:
+        found.append(f"{again} segments were sent again on a lossless fabric")
+    return found
+
+
+def _gained(cumulative: npt.NDArray[Any]) -> int:
+    return int(cumulative[-1] - cumulative[0]) if len(cumulative) else 0

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this machine gets testbeds, and gets rid of them."""
+
+from roundabout.errors import RoundaboutError
+from roundabout.provision import provision
+from roundabout.runner.artefacts import ROOT
+from roundabout.runner.journal import Entry
+from roundabout.runner.links import Link, LocalLink, LostHostError, SshLink, call, check_call
+from roundabout.runner.settings import program
+from roundabout.spec.topology import Topology
+from roundabout.testbeds import Testbed, open_testbed
+from roundabout.testbeds.lab import Lab, LabError
+
+
+class LabFacility:
+    """Labs on this machine. It is a Facility."""
+
+    sampler = ROOT / "build/bin/sampler"
+
+    def raise_testbed(self, topology: Topology, name: str) -> Testbed:
+        """Build the lab called `name`."""
+        return open_testbed("lab", topology, name)
+
+    def provision(self, testbed: Testbed) -> None:
+        """Deploy programs on its hosts."""
+        provision(testbed)
+
+    def load_transport(self, name: str, owner: str) -> None:
+        """Load a transport of ours, machine-wide and counted by use; the kernel's own need nothing."""
+        self._transport("load", name, owner)
+
+    def connect(self, testbed: Testbed, host: str) -> Link:
+        """Connect to one of its hosts."""
+        return SshLink(host, testbed.connect(host))
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
+        kind = entry["kind"]
+        if kind == "testbed" and entry["name"] in Lab.names():
+            Lab.down(entry["name"])
+        elif kind == "transport":
+            self._transport("unload", entry["name"], entry["owner"])
+        elif kind == "settings" and entry["testbed"] in Lab.names():
+            self._restore(entry["testbed"], entry["owner"])
+
+    def _transport(self, action: str, name: str, owner: str) -> None:
+        if not list((ROOT / "build/bpf").glob(f"{name}.*bpf.o")):
+            return  # the kernel's own
+        done = call(LocalLink(), [str(ROOT / "build/bin/transport"), action, name, "--owner", owner])
+        if done.status != 0:
+            raise RoundaboutError(f"cannot {action} transport {name}: {done.stderr.removeprefix('transport: ')}")
+
+    def _restore(self, lab: str, owner: str) -> None:
+        try:
+            testbed = Lab.open(lab)
+        except LabError:
+            return  # a host died, or all of them: the settings that matter died with them
+        for host in testbed.hosts.values():
+            try:
+                link = self.connect(testbed, host.name)
+                check_call(link, [*program(host, testbed.settings_state), "restore", "--owner", owner])
+                link.close()
+            except LostHostError:
+                continue  # it took its settings along

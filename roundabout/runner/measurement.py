@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one attempt at a trial measured, as it came; and the tables made of it, in the paper's units."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roundabout.plan import PlannedTrial
+from roundabout.runner.clock import Ledger
+from roundabout.runner.jobs import Worker
+from roundabout.runner.records import Columns, integers, parse_samples
+from roundabout.store import Identity, build_table
+from roundabout.store.schemas import columns
+from roundabout.testbeds import Port, Testbed
+
+CONTROLLER = "controller"
+IDENTITY = frozenset(each.name for each in fields(Identity))
+
+
+@dataclass
+class Measurement:
+    """Everything that came out of one attempt, however far it got. Byte counts are the host's."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    settings: dict[str, Any] = field(default_factory=dict)  # host -> what was found, applied, and differs afterwards
+    counters_before: dict[str, dict[str, Any]] = field(default_factory=dict)  # host -> transport -> counter -> value
+    counters_after: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[tuple[Worker, dict[str, Any]]] = field(default_factory=list)
+    host_samples: dict[str, list[str]] = field(default_factory=dict)  # host -> its sampler's lines
+    switch_samples: list[list[str]] = field(default_factory=list)
+    controller_samples: list[str] = field(default_factory=list)
+    start_ns: int | None = None  # the agreed instant, on the run's clock
+    end_ns: int | None = None  # when the last worker was done
+    faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
+    lost_host: bool = False  # its connections are of no more use
+
+    def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
+        """The workers' events of one kind."""
+        return [(worker, event) for worker, event in self.events if event["event"] == kind]
+
+
+def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
+    """What every row of this attempt carries."""
+    return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
+
+
+def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, pa.Table]:
+    """All of a trial's tables but `trials`."""
+    raw = {
+        "iterations": _iterations(measured),
+        "flows": _flows(measured),
+        "counters": _counters(measured),
+        "queue": _queue(measured, testbed.ports),
+        "cpu": _cpu(measured),
+        "reactions": _reactions(measured),
+    }
+    return {name: build_table(name, who, values, testbed.scale) for name, values in raw.items()}
+
+
+def _iterations(measured: Measurement) -> Columns:
+    parts = []
+    for worker, events in _by_worker(measured.of_kind("iteration")):
+        start, compute_end, comm_end = (
+            integers(events, field_name) for field_name in ("start_ns", "compute_end_ns", "comm_end_ns")
+        )
+        on_run = [measured.ledger.on_run(worker.host, each) for each in (start, compute_end, comm_end)]
+        parts.append(
+            {
+                **_constants(len(events), job=worker.job, rank=worker.rank),
+                **_when(measured.ledger, worker.host, start),
+                "iteration": integers(events, "iteration"),
+                **dict(zip(("start_ns", "compute_end_ns", "comm_end_ns"), on_run, strict=True)),
+                "iteration_ms": (comm_end - start) / 1e6,
+                "compute_ms": (compute_end - start) / 1e6,
+                "communication_ms": (comm_end - compute_end) / 1e6,
+                "sent_bytes": integers(events, "sent_bytes"),
+                "received_bytes": integers(events, "received_bytes"),
+                "late_ms": integers(events, "late_ns") / 1e6,
+            }
+        )
+    return _joined("iterations", parts)
+
+
+def _flows(measured: Measurement) -> Columns:
+    parts = []
+    for worker, events in _by_worker(measured.of_kind("flow")):
+        at_ns = measured.ledger.on_host(worker.host, measured.end_ns or 0)
+        parts.append(
+            {
+                **_constants(len(events), job=worker.job, rank=worker.rank),
+                **_when(measured.ledger, worker.host, np.full(len(events), at_ns, dtype=np.int64)),
+                **{name: np.array([event[name] for event in events]) for name in ("peer", "congestion_control")},
+                **{
+                    name: integers(events, name)
+                    for name in ("flow", "local_port", "remote_port", "bytes_acked", "retransmitted")
+                },
+                "delivered_segments": integers(events, "delivered"),
+                "delivered_ce_segments": integers(events, "delivered_ce"),
+            }
+        )
+    return _joined("flows", parts)
+
+
+def _counters(measured: Measurement) -> Columns:
+    names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
+    parts = []
+    for host, lines in measured.host_samples.items():
+        port = parse_samples(lines, f"the sampler on {host}").get("port")
+        if port is not None:
+            parts.append({**_when(measured.ledger, host, _midpoint(port)), **{name: port[name] for name in names}})
+    return _joined("counters", parts)
+
+
+def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
+    by_index = {port.ifindex: port for port in ports}
+    parts = []
+    for lines in measured.switch_samples:
+        samples = parse_samples(lines, "a switch's sampler").get("port")
+        for ifindex in [] if samples is None else np.unique(samples["ifindex"]):
+            port = by_index.get(int(ifindex))
+            if port is None or samples is None:
+                continue
+            rows = {name: values[samples["ifindex"] == ifindex] for name, values in samples.items()}
+            length = len(rows["ifindex"])
+            parts.append(
+                {
+                    **_when(measured.ledger, CONTROLLER, _midpoint(rows)),
+                    **_constants(
+                        length, host=port.switch, link=port.link, interface=port.interface, towards=port.towards
+                    ),
+                    "tx_bytes": rows["tx_bytes"],
+                    "backlog_bytes": rows["qdisc_backlog_bytes"],
+                    "drops": rows["qdisc_drops"] + rows["tx_dropped"],
+                    "marks": _known(rows["marks"]),
+                }
+            )
+    return _joined("queue", parts)
+
+
+def _cpu(measured: Measurement) -> Columns:
+    samples = parse_samples(measured.controller_samples, "the controller's sampler").get("cpu")
+    if samples is None:
+        return _joined("cpu", [])
+    at = _midpoint(samples)
+    gained = {name: np.diff(values) for name, values in samples.items()}
+    ticks = np.maximum(gained["busy_ticks"] + gained["idle_ticks"] + gained["steal_ticks"], 1)
+    return _joined(
+        "cpu",
+        [
+            {
+                **_when(measured.ledger, CONTROLLER, at[1:]),
+                "window_ms": np.diff(at) / 1e6,
+                "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
+                "steal_share": gained["steal_ticks"] / ticks,
+                "softnet_dropped": gained["softnet_dropped"],
+                "softnet_squeezed": gained["softnet_squeezed"],
+            }
+        ],
+    )
+
+
+def _reactions(measured: Measurement) -> Columns:
+    parts = []
+    for host, transports in measured.counters_after.items():
+        at_ns = measured.ledger.on_host(host, measured.end_ns or 0)
+        for transport, after in transports.items():
+            before = measured.counters_before[host][transport]
+            parts.append(
+                {
+                    **_when(measured.ledger, host, np.full(len(after), at_ns, dtype=np.int64)),
+                    **_constants(len(after), transport=transport),
+                    "counter": np.array(list(after)),
+                    "before": np.array([before[name] for name in after], dtype=np.float64),
+                    "after": np.array(list(after.values()), dtype=np.float64),
+                }
+            )
+    return _joined("reactions", parts)
+
+
+def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Worker, list[dict[str, Any]]]]:
+    grouped: dict[Worker, list[dict[str, Any]]] = {}
+    for worker, event in events:
+        grouped.setdefault(worker, []).append(event)
+    return list(grouped.items())
+
+
+def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
+    """The columns that say where and when, for rows of one host at these instants of its monotonic clock."""
+    return {
+        **_constants(len(host_ns), host=host, offset_bound_ns=ledger.bound_ns(host)),
+        "host_ns": host_ns,
+        "controller_ns": ledger.on_run(host, host_ns),
+    }
+
+
+def _constants(length: int, **values: str | int) -> Columns:
+    return {name: np.full(length, value) for name, value in values.items()}
+
+
+def _midpoint(samples: Columns) -> npt.NDArray[np.int64]:
+    """When a sample was taken: halfway between the clock readings before and after it."""
+    before, after = samples["before_ns"], samples["after_ns"]
+    return np.asarray(before + (after - before) // 2)
+
+
+def _known(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """The sampler's -1 means that it cannot know: null."""
+    return np.array([None if value < 0 else value for value in values.tolist()], dtype=object)
+
+
+def _joined(table: str, parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts, in order; no rows where there are no parts."""
+    names = [column.name for column in columns(table) if column.name not in IDENTITY]
+    if not parts:
+        return {name: np.array([]) for name in names}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where this machine keeps what must be found again after a crash. Folders exist only while something is in them."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError
+
+STATE = Path("/run/roundabout")
+
+
+def open_private(path: Path) -> int:
+    """A handle on the file `path`, for root alone; it and its folders are made where missing.
+
+    Raises RoundaboutError where we may not.
+    """
+    while True:
+        try:
+            path.parent.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue  # somebody tidied up in between
+        except PermissionError as error:
+            raise RoundaboutError(
+                f"cannot write {path}: permission denied", "run as root, with sudo for example"
+            ) from error
+        except OSError as error:
+            raise RoundaboutError(f"cannot write {path}: {error.strerror}") from error
+
+
+def tidy(folder: Path) -> None:
+    """Remove `folder` and the one around it where nothing is in them."""
+    for each in (folder, folder.parent):
+        with suppress(OSError):
+            each.rmdir()

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from roundabout.plan import PlannedTrial
+from roundabout.runner import settings
+from roundabout.runner.bench import Bench
+from roundabout.runner.clock import Offset, RunClock
+from roundabout.runner.jobs import Worker, workers
+from roundabout.runner.links import Link, LostHostError, Program
+from roundabout.runner.measurement import CONTROLLER, Measurement
+from roundabout.runner.meter import LinkMeter
+from roundabout.runner.observer import Observer
+from roundabout.runner.records import RecordError, parse_event
+from roundabout.testbeds import Host
+
+READY_S = 15  # trainers connect to each other within this
+START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
+REFRESH_S = 0.25
+SETTLE_S = 0.5  # by then a broken connection has shown
+STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations of a job alone, is no progress
+COUNTERS_MS, CPU_MS = 10, 1000
+
+Log = Callable[..., None]
+Arrived = SimpleQueue[tuple[Worker, str | None]]
+Programs = dict[Worker, Program]
+Documents = Mapping[str, dict[str, Any]]
+
+
+class TrialFailedError(Exception):
+    """The attempt cannot go on; the message says why. The run can."""
+
+
+@dataclass(frozen=True)
+class Attempting:
+    """What every step of an attempt needs."""
+
+    bench: Bench
+    trial: PlannedTrial
+    clock: RunClock
+    observer: Observer
+    log: Log
+    measured: Measurement
+
+
+def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, log: Log) -> Measurement:
+    """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
+    attempting = Attempting(bench, trial, clock, observer, log, Measurement())
+    try:
+        _measure(attempting)
+    except (TrialFailedError, RecordError, LostHostError) as error:
+        attempting.measured.faults.append(str(error))
+        attempting.measured.lost_host = isinstance(error, LostHostError)
+        log("failed", clock.now_ns(), reason=str(error))
+    return attempting.measured
+
+
+def _measure(now: Attempting) -> None:
+    documents = {host: now.bench.testbed.settings_document(now.trial.spec, host) for host in now.bench.testbed.hosts}
+    _read_clocks(now)
+    _apply(now, documents)
+    with ExitStack() as stack:
+        samplers = _start_samplers(now, stack)
+        arrived: Arrived = SimpleQueue()
+        programs = _start_workers(now, arrived, stack)
+        try:
+            _await_ready(now, programs, arrived)
+            _start_together(now, programs)
+            _watch(now, programs, arrived, _meter(now, samplers))
+        finally:
+            now.measured.end_ns = now.clock.now_ns()
+    _read_clocks(now)
+    _read_back(now, documents)
+
+
+def _read_clocks(now: Attempting) -> None:
+    now.measured.ledger.add(CONTROLLER, Offset(time.monotonic_ns(), now.clock.offset_ns, 0))
+    for host, clock in now.bench.clocks.items():  # one after another: threads would lengthen each other's round trips
+        now.measured.ledger.add(host, clock.measure())
+
+
+def _apply(now: Attempting, documents: Documents) -> None:
+    answers = now.bench.each(lambda host: settings.apply(now.bench, host, documents[host.name]))
+    for host, (answer, counters) in answers.items():
+        now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
+        now.measured.counters_before[host] = counters
+    _refuse_differences("settings could not be applied", answers)
+    now.log("applied", now.clock.now_ns())
+
+
+def _read_back(now: Attempting, documents: Documents) -> None:
+    answers = now.bench.each(lambda host: settings.read(now.bench, host, documents[host.name]))
+    for host, (answer, counters) in answers.items():
+        now.measured.settings[host]["after"] = answer["found"]
+        now.measured.counters_after[host] = counters
+    _refuse_differences("settings drifted during the trial", answers)
+
+
+def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, Any]]) -> None:
+    wrong = [
+        f"{host}: {settings.describe(answer['differs'])}" for host, (answer, _) in answers.items() if answer["differs"]
+    ]
+    if wrong:
+        raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
+
+
+def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
+    """Start all collectors; those of switches are returned. What they printed is in the measurement once they ended."""
+    measured, bench = now.measured, now.bench
+
+    def on_host(host: Host) -> Program:
+        binary = str(host.prefix / "bin" / "sampler")
+        argv = [binary, "--period-ms", str(COUNTERS_MS), "--interfaces", host.interface]
+        return Program("sampler", bench.links[host.name], argv)
+
+    cpu_argv = [str(bench.facility.sampler), "--period-ms", str(CPU_MS), "--cpu", "--cpu-period-ms", str(CPU_MS)]
+    of_controller = Program("sampler", bench.controller, cpu_argv)
+    of_switches = [Program("sampler", bench.controller, argv) for argv in bench.testbed.switch_samplers()]
+    of_hosts = bench.each(on_host)
+    measured.controller_samples = of_controller.lines
+    measured.switch_samples = [program.lines for program in of_switches]
+    measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
+    stack.callback(_stop, now, [of_controller, *of_switches, *of_hosts.values()])
+    return of_switches
+
+
+def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
+    wanted = workers(now.trial, now.bench.testbed)
+
+    def on_host(host: Host) -> Programs:
+        here = [worker for worker in wanted if worker.host == host.name]
+        return {worker: _start_worker(now.bench.links[host.name], worker, arrived) for worker in here}
+
+    programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
+    stack.callback(_stop, now, list(programs.values()))
+    return programs
+
+
+def _start_worker(link: Link, worker: Worker, arrived: Arrived) -> Program:
+    return Program(f"{worker.job} rank {worker.rank}", link, worker.argv, lambda _, line: arrived.put((worker, line)))
+
+
+def _stop(now: Attempting, programs: Sequence[Program]) -> None:
+    for program in programs:
+        program.close_stdin()
+    for program in programs:
+        program.finish()
+        if program.status not in (0, None):
+            now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.why_ended())
+
+
+def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
+    waiting = set(programs)
+    deadline = time.monotonic() + READY_S
+    while waiting:
+        try:
+            worker, line = arrived.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            names = ", ".join(sorted(f"{worker.job} on {worker.host}" for worker in waiting))
+            raise TrialFailedError(f"trainers were not ready after {READY_S} s: {names}") from None
+        if _event(now, programs, arrived, worker, line)["event"] == "ready":
+            waiting.discard(worker)
+
+
+def _start_together(now: Attempting, programs: Programs) -> None:
+    start_ns = now.clock.now_ns() + START_AHEAD_NS
+    for worker, program in programs.items():
+        program.send(f"start {now.measured.ledger.on_host(worker.host, start_ns)}")
+    if now.clock.now_ns() >= start_ns:
+        raise TrialFailedError(f"telling the trainers when to start took longer than {START_AHEAD_NS / 1e6:.0f} ms")
+    now.measured.start_ns = start_ns
+    now.log("start", start_ns)
+
+
+def _watch(now: Attempting, programs: Programs, arrived: Arrived, meter: LinkMeter | None) -> None:
+    """Follow the trainers until all are done. Raises TrialFailedError where one fails or nothing happens any more."""
+    running = set(programs)
+    patience_s = STALL_S + STALL_ITERATIONS * max(job.profile.alone_ms for job in now.trial.spec.jobs.values()) / 1e3
+    heard = refreshed = time.monotonic()
+    while running:
+        try:
+            worker, line = arrived.get(timeout=REFRESH_S)
+        except Empty:
+            if time.monotonic() - heard > patience_s:
+                raise TrialFailedError(f"no trainer finished an iteration for {patience_s:.0f} s") from None
+        else:
+            heard = time.monotonic()
+            if line is None and worker not in running:
+                continue
+            _show(now, worker, event := _event(now, programs, arrived, worker, line))
+            if event["event"] == "done":
+                running.discard(worker)
+        if meter and time.monotonic() - refreshed >= REFRESH_S:
+            refreshed = time.monotonic()
+            if reading := meter.read():
+                now.observer.link(meter.link, *reading)
+
+
+def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
+    """Take one line of a worker into the measurement; raises TrialFailedError or LostHostError where it is its end."""
+    event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
+    now.measured.events.append((worker, event))
+    if event["event"] in ("error", "stopped", "ended"):
+        _explain_end(programs, arrived)
+        reason = event.get("message") or event.get("reason") or programs[worker].why_ended()
+        raise TrialFailedError(f"{worker}: {reason}")
+    return event
+
+
+def _explain_end(programs: Programs, arrived: Arrived) -> None:
+    """Where a host was lost, its peers complain first: give its connection a moment to break. Raises LostHostError."""
+    deadline = time.monotonic() + SETTLE_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        for worker, program in programs.items():
+            if program.lost:
+                raise LostHostError(worker.host, "the connection broke during a trial")
+        with suppress(Empty):
+            arrived.get(timeout=left_s)
+
+
+def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
+    if worker.rank == 0 and event["event"] == "iteration":
+        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6
+        now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
+
+
+def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
+    bottlenecks = [link.name for link in now.trial.spec.topology.links if link.bottleneck]
+    return LinkMeter(bottlenecks[0], now.bench.testbed, samplers) if bottlenecks else None
