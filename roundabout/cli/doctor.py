@@ -120,7 +120,10 @@ def _in_namespaces(name: str, options: list[str], script: str) -> Check:
     """Whether a script works in namespaces of its own, with which all that it makes ends."""
     if os.geteuid() != 0:
         return Check(name, None, "only root can tell", "sudo roundabout doctor")
-    command = ["unshare", "--net", *options, "sh", "-c", script]
+    unshare = shutil.which("unshare", path=PATH)
+    if unshare is None:
+        return Check(name, None, "only unshare can tell, and it was not found", "apt-get install util-linux")
+    command = [unshare, "--net", *options, "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": PATH})
     if done.returncode == 0:
         return Check(name, True, "works")
