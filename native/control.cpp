@@ -12,7 +12,7 @@ namespace native {
 namespace {
 
 // The kernel may end a poll late by 0.1 % of its timeout: a long sleep stops 1 % early and is then completed.
-constexpr Nanos kShortSleepNs = 2'000'000;
+constexpr Nanos kShortSleepNs = 20'000'000;
 
 timespec careful_timeout(Nanos left_ns) {
   left_ns = std::max<Nanos>(left_ns, 0);

@@ -17,7 +17,8 @@ public:
   // Blocks SIGTERM, SIGINT and SIGHUP (they arrive as Stopped) and ignores SIGPIPE.
   Control();
 
-  // Polls `fds` until one is ready or the monotonic `deadline_ns` has come, which it meets to the microsecond.
+  // Polls `fds` until one is ready or the monotonic `deadline_ns` has come, which it meets to some
+  // microseconds.
   // Throws Stopped on a signal or when standard input closes.
   void wait(std::vector<pollfd> &fds, std::optional<Nanos> deadline_ns);
 

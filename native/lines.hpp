@@ -23,6 +23,7 @@ public:
   void finish(int patience_ms);
 
   std::uint64_t dropped() const { return dropped_; }
+  std::size_t pending_bytes() const { return pending_.size(); }
 
 private:
   void write_out(int patience_ms);

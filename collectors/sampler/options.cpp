@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectors/sampler/options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace sampler {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+constexpr const char *kAbout =
+    "Samples the counters of network ports, and of the machine, and prints them as CSV: the first field of a line is\n"
+    "its kind, and a line `#kind,field,...` names the fields. Ends when standard input closes, or on SIGTERM or "
+    "SIGINT.";
+
+constexpr const char *kExitStatus = "Exit status: 0 ended as asked; 1 failed (said on standard error); 2 bad usage.";
+
+constexpr native::Nanos kNanosPerMs = 1'000'000;
+
+} // namespace
+
+std::variant<Options, int> parse_options(int argc, char **argv) {
+  Options options;
+  native::Nanos port_period_ms = options.port_period_ns / kNanosPerMs;
+  native::Nanos machine_period_ms = options.machine_period_ns / kNanosPerMs;
+  CLI::App app(kAbout, "sampler");
+  try {
+    app.footer(kExitStatus);
+    app.add_option("--period-ms", port_period_ms, "time between samples of the ports")
+        ->check(CLI::Range(1, 60'000))
+        ->capture_default_str();
+    app.add_option("--cpu-period-ms", machine_period_ms, "time between samples of TCP, CPU, and the sampler itself")
+        ->check(CLI::Range(100, 60'000))
+        ->capture_default_str();
+    app.add_flag("--cpu", options.cpu, "sample the machine's CPU time and packet backlog too");
+    app.add_option("--interfaces", options.interfaces, "ports to sample: A,B,... (default: all but loopback)")
+        ->delimiter(',');
+    app.add_option("--netns-of-pid", options.netns_of_pid, "sample the network namespace of this process")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--ecn-map", options.ecn_map, "pinned eBPF map that counts ECN marks by port");
+    app.add_option("--name", options.name, "what messages call this sampler, such as its switch")
+        ->capture_default_str();
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  options.port_period_ns = port_period_ms * kNanosPerMs;
+  options.machine_period_ns = machine_period_ms * kNanosPerMs;
+  return options;
+}
+
+} // namespace sampler

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sampler prints: CSV lines, the kind first. README.md describes the fields.
+#pragma once
+
+#include "collectors/sampler/ecn_map.hpp"
+#include "collectors/sampler/ports.hpp"
+#include "collectors/sampler/proc.hpp"
+#include "native/clock.hpp"
+#include "native/lines.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace sampler {
+
+// The clock before and after the counters were read: they are of some instant between.
+struct Span {
+  native::Nanos before_ns = 0;
+  native::Nanos after_ns = 0;
+};
+
+struct TcpCounts {
+  std::uint64_t in_segs = 0;
+  std::uint64_t out_segs = 0;
+  std::uint64_t retrans_segs = 0;
+  std::uint64_t loss_probes = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t ce_received = 0;
+};
+
+class Record {
+public:
+  // Begins with the header lines.
+  explicit Record(bool cpu);
+
+  void port(const Span &span, const Port &port, const std::optional<EcnCounts> &ecn);
+  void cpu(const Span &span, const CpuTicks &ticks, const Softnet &softnet);
+  void tcp(const Span &span, const TcpCounts &counts);
+  void sampler(const Span &span, std::uint64_t samples, std::uint64_t missed);
+
+  // Hands lines to the reader in batches: when there are many, and at least once a second.
+  void flush(native::Nanos now_ns);
+  void finish();
+
+private:
+  native::Lines lines_;
+  native::Nanos flushed_ns_ = 0;
+};
+
+} // namespace sampler
