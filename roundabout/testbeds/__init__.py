@@ -75,6 +75,11 @@ class Testbed(Protocol):
         """The switch ports that can be observed."""
         ...
 
+    @property
+    def settings_state(self) -> Path:
+        """Where `settings.py` keeps its journal, on every host."""
+        ...
+
     def identity(self) -> dict[str, JSON]:
         """What makes two testbeds give different results; part of every trial's key."""
         ...

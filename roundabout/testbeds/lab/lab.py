@@ -36,6 +36,7 @@ class Lab:
 
     kind = "lab"
     emulated = True
+    settings_state = paths.SETTINGS_INSIDE
 
     @classmethod
     def up(

@@ -11,6 +11,7 @@ STATE = Path("/run/roundabout")
 LABS = STATE / "labs"
 BPF = STATE / "bpf"
 SHARE_INSIDE = STATE / "ssh"  # where a host sees its lab's share folder
+SETTINGS_INSIDE = STATE / "settings"  # a host's journal of settings
 HOST_PREFIX = STATE / "host"  # where programs are deployed on a host
 
 
