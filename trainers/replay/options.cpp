@@ -33,6 +33,18 @@ struct Given {
   double start_offset_ms = 0;
 };
 
+// CLI::Range lets "nan" pass.
+CLI::Validator finite(double least, double most) {
+  const auto complain = [least, most](const std::string &text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
+      return "";
+    return "expected a number from " + CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most) +
+           ", found " + text;
+  };
+  return {complain, "NUMBER"};
+}
+
 void declare(CLI::App &app, Options &options, Given &given) {
   app.footer(kExitStatus);
   app.option_defaults()->required();
@@ -51,12 +63,14 @@ void declare(CLI::App &app, Options &options, Given &given) {
   app.add_option("--flows", options.flows, "TCP connections to the right neighbour")
       ->check(CLI::Range(1u, 64u))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the compute times' jitter")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the compute times' jitter")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--jitter", options.jitter, "relative standard deviation of compute times")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite(0, 1))
       ->capture_default_str();
   app.add_option("--start-offset-ms", given.start_offset_ms, "begin this long after the agreed start")
-      ->check(CLI::Range(0.0, 3.6e6))
+      ->check(finite(0, 3.6e6))
       ->capture_default_str();
 }
 
