@@ -28,7 +28,7 @@ class What(StrEnum):
 
 
 class Job(Strict):
-    """A training job as declared: profile and transport, where not given, are the experiment's."""
+    """A training job as declared: its profile, if it names none, and what its transport leaves open are the experiment's."""
 
     profile: Name
     workers: Workers

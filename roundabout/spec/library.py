@@ -24,12 +24,15 @@ class Library:
 
     def __init__(self, root: Path = EXPERIMENTS) -> None:
         self.root = root
+        self._names: dict[str, list[str]] = {}
         self._profiles: dict[str, Profile] = {}
         self._topologies: dict[str, Topology] = {}
 
     def names(self, shelf: str) -> list[str]:
         """The names of all specifications in a folder of the library."""
-        return sorted(path.stem for path in (self.root / shelf).glob("*.yaml"))
+        if shelf not in self._names:
+            self._names[shelf] = sorted(path.stem for path in (self.root / shelf).glob("*.yaml"))
+        return self._names[shelf]
 
     def document(self, shelf: str, name: str) -> Document:
         """The file of that name, unparsed. Raises SpecError when there is none, or when it calls itself differently."""

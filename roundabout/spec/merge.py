@@ -10,9 +10,9 @@ from roundabout.spec.source import Block
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
     """`base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
 
-    A block whose `name` changes is replaced whole. Neither argument is changed; values keep the places where they stood.
+    A block whose `name` changes is replaced whole. Neither argument is changed; values keep their places in the file.
     """
-    renamed = "name" in base and overlay.get("name") is not None and overlay["name"] != base["name"]
+    renamed = _renames(base, overlay)
     result = Block() if renamed else Block(base)
     marks = getattr(overlay, "marks", {})
     result.mark = getattr(overlay, "mark", None) if renamed else result.mark or getattr(overlay, "mark", None)
@@ -20,11 +20,15 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
         if value is None:
             result.pop(key, None)
         elif isinstance(value, Mapping):
-            under = result.get(key)
-            if isinstance(under, Mapping):
-                result.put(key, merge(under, value), None)
-            else:
-                result.put(key, merge({}, value), marks.get(key))
+            under = result.get(key, {})
+            changes = key in result and isinstance(under, Mapping) and not _renames(under, value)
+            merged = merge(under if isinstance(under, Mapping) else {}, value)
+            result.put(key, merged, None if changes else marks.get(key))
         else:
             result.put(key, value, marks.get(key))
     return result
+
+
+def _renames(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> bool:
+    names = (base.get("name"), overlay.get("name"))
+    return all(isinstance(name, str) for name in names) and names[0] != names[1]

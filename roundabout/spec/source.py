@@ -111,9 +111,8 @@ def read(path: Path, shown_as: str | None = None) -> Document:
 
 def parse(text: str, file: str) -> Document:
     """The document in `text`; messages call it `file`. Raises SpecError for what is not our subset of YAML."""
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
+        node = _compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -122,12 +121,18 @@ def parse(text: str, file: str) -> Document:
         raise SpecError(file, _one_line(str(error)), "valid YAML") from None
     except _RefusedError as refused:
         raise SpecError(file, refused.found, refused.expected, line=refused.line) from None
-    finally:
-        loader.dispose()
     if not isinstance(node, yaml.MappingNode):
         found = "an empty file" if node is None else _kind(node)
         raise SpecError(file, found, "a mapping of fields to values")
     return Document(file, _Builder(file).block(node, ()))
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = _Loader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
 
 
 class _RefusedError(Exception):

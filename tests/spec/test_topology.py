@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topologies: trees only, and the way between two hosts."""
+
+from pathlib import Path
+
+import pytest
+
+from roundabout.spec import SpecError, load_topology
+
+TREE = """\
+name: tree
+about: three hosts, two switches
+line_rate_gbps: 50
+payload_rate_gbps: 43
+queue: lossy
+hosts: [a, b, c]
+switches: [x, y]
+links:
+  - {name: A, ends: [a, x]}
+  - {name: B, ends: [b, x]}
+  - {name: C, ends: [y, c], line_rate_gbps: 25, payload_rate_gbps: 20}
+  - {name: XY, ends: [x, y], bottleneck: true}
+"""
+
+
+def load(folder: Path, text: str) -> object:
+    (folder / "topologies").mkdir(exist_ok=True)
+    (folder / "topologies" / "tree.yaml").write_text(text)
+    return load_topology("tree", folder)
+
+
+def test_the_way_between_hosts_and_its_narrowest_link(tmp_path: Path) -> None:
+    load(tmp_path, TREE)
+    tree = load_topology("tree", tmp_path)
+    assert [(hop.link.name, hop.sender, hop.receiver) for hop in tree.path("a", "c")] == [
+        ("A", "a", "x"), ("XY", "x", "y"), ("C", "y", "c")
+    ]  # fmt: skip
+    assert [hop.link.name for hop in tree.path("c", "a")] == ["C", "XY", "A"]
+    assert (tree.path_payload_gbps("a", "c"), tree.path_payload_gbps("a", "b")) == (20, 43)
+    assert tree.links[0].line_rate_gbps == 50
+
+
+def test_the_dumbbell_has_one_shared_link() -> None:
+    dumbbell = load_topology("dumbbell-2x2")
+    first, second = ({hop.link.name for hop in dumbbell.path(*pair)} for pair in (("s0", "s2"), ("s1", "s3")))
+    assert first & second == {"L1"}
+    assert [link.name for link in dumbbell.links if link.bottleneck] == ["L1"]
+
+
+@pytest.mark.parametrize(
+    ("passage", "replacement", "said"),
+    [
+        ("[x, y], bottleneck: true", "[a, y]", r"links: found 2 links at host a, expected exactly one"),
+        ("  - {name: XY, ends: [x, y], bottleneck: true}\n", "", r"links: found no way from a to"),
+        ("[x, y], bottleneck: true", "[x, z]", r":12: links\[3\].ends: found 'z', expected hosts or switches"),
+        ("{name: XY", "{name: YX, ends: [x, y]}\n  - {name: XY", r":13: links\[4\].ends: found a loop closed by XY"),
+        ("name: B,", "name: A,", r":8: links: found 'A' twice"),
+        ("[a, b, c]", "[a, b, a]", r":6: hosts: found 'a' twice"),
+        ("[x, y]\n", "[x, a]\n", r":6: hosts: found 'a' twice"),
+        ("[a, b, c]", "[a, b, c, d]", r"links: found 0 links at host d"),
+        ("payload_rate_gbps: 20", "payload_rate_gbps: 26", r":11: links\[2\]: .* no higher than the line rate"),
+        ("payload_rate_gbps: 43\n", "", r"payload_rate_gbps: found nothing"),
+        ("ends: [a, x]", "ends: [a, x, y]", r":9: links\[0\].ends: found a list of 3, expected at most 2"),
+        ("queue: lossy", "queue: leaky", r":5: queue: found 'leaky', expected 'lossless' or 'lossy'"),
+        ("[a, b, c]", "[a, B, c]", r":6: hosts\[1\]: found 'B', expected letters"),
+    ],
+)
+def test_what_is_not_a_tree_is_refused(tmp_path: Path, passage: str, replacement: str, said: str) -> None:
+    assert passage in TREE
+    with pytest.raises(SpecError, match=said):
+        load(tmp_path, TREE.replace(passage, replacement, 1))
+
+
+def test_two_hosts_in_a_row_are_no_network(tmp_path: Path) -> None:
+    text = TREE.replace("[a, x]", "[a, b]").replace("  - {name: B, ends: [b, x]}\n", "")
+    with pytest.raises(SpecError, match="a link between two hosts"):
+        load(tmp_path, text)
