@@ -28,7 +28,7 @@ class What(StrEnum):
 
 
 class Job(Strict):
-    """A training job as declared: its profile, if it names none, and what its transport leaves open are the experiment's."""
+    """A training job as declared: the experiment's profile and transport lie under its own."""
 
     profile: Name
     workers: Workers
@@ -109,7 +109,10 @@ def _one_or_many(value: Any) -> Any:
     return value
 
 
-Excluded = Annotated[dict[Name, Annotated[Tuple[Level], Field(min_length=1)]], BeforeValidator(_one_or_many)]
+Excluded = Annotated[
+    dict[Name, Annotated[Tuple[Level], Field(min_length=1)]],
+    BeforeValidator(_one_or_many, json_schema_input_type=dict[Name, Level | list[Level]]),
+]
 
 
 class Header(Strict):

@@ -36,7 +36,8 @@ exclude:
 repetitions: 3
 seed: 7
 expect:
-  - {what: speedup of median iteration time, of: unfair, over: fair, job: j2, at: {jobs.j2.flows: 1}, paper: 1.2, tolerance: 0.1}
+  - {what: speedup of median iteration time, of: unfair, over: fair, job: j2,
+     at: {jobs.j2.flows: 1}, paper: 1.2, tolerance: 0.1}
 """
 
 

@@ -4,8 +4,7 @@
 import copy
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from roundabout.spec.merge import merge
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thousands of spoilt files: each is read, or refused with one message that names the file. Nothing else ever happens."""
+"""Thousands of spoilt files: each is read, or refused with one message that names the file. Nothing else happens."""
 
 import json
 from collections.abc import Iterator
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from roundabout.plan import make_plan
 from roundabout.spec import SpecError, load_experiment
@@ -22,10 +21,10 @@ FILES = [
     "profiles/bert-8.yaml",
 ]
 WORDS = st.sampled_from(
-    ["", "name", "j1", "s0", "s9", "dcqcn", "variant", "fair", "bert-8", "../bert-8", "yes", "1", "~", "a.b", "ü\u2028", "\0", "{}"]
+    ["", "name", "j1", "s0", "s9", "dcqcn", "variant", "fair", "bert-8", "../bert-8", "yes", "1", "~", "a.b", "ü", "\0"]
 )  # fmt: skip
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.dates() | st.binary(max_size=4) | st.text(max_size=8) | WORDS,
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.dates(), st.binary(), st.text(), WORDS),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.integers() | st.none(), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
@@ -75,20 +74,23 @@ class Spoilt:
 
     def check(self) -> bool:
         """Whether the file was accepted; fails on anything but a plan that can be written, or one message."""
+        refusal = None
         whole = self.path.read_bytes()
         self.path.write_bytes(self.content)
         name = self.path if self.path.parent.name == "catalog" else self.library / "catalog" / "rich.yaml"
         try:
             experiment = load_experiment(name, self.library)
         except SpecError as error:
-            assert str(self.library) in error.message
-            assert "\n" not in error.message
-            assert error.found
-            assert error.expected
-            assert error.exit_code == 2
-            return False
+            refusal = error
         finally:
             self.path.write_bytes(whole)
+        if refusal:
+            assert str(self.library) in refusal.message
+            assert "\n" not in refusal.message
+            assert refusal.found
+            assert refusal.expected
+            assert refusal.exit_code == 2
+            return False
         assert len(make_plan(experiment, {}, {}).trials) == experiment.trial_count
         json.dumps(experiment.model_dump(mode="json"), allow_nan=False)
         return True
@@ -147,9 +149,9 @@ def test_spoilt_lines(library: Path, data: st.DataObject) -> None:
     "text",
     [
         "", "null", "[]", "a", "---\n---\n", "a: 1\n---\nb: 2", "%YAML 9.9\n---\na: 1", "{" * 5000, "[" * 50 + "]" * 50,
-        "a: &x [*x]", "a: &x 1\nb: *x", "<<: {a: 1}", "? [a]\n: 1", "? {a: b}\n: 1", "1: 2", "true: 2", "~: 2", "a: !!int x",
-        "a: !!binary x", "a: 2020-01-01", "\ufeffname: x", "a: \"\\ud800\"", "name: \"\\u0000\"", "x" * 1_100_000,
-        "factors: {a: " + str(list(range(100))) + ", b: " + str(list(range(100))) + "}", "a: 1_", "a: 0x", "a: =",
+        "a: &x [*x]", "a: &x 1\nb: *x", "<<: {a: 1}", "? [a]\n: 1", "? {a: b}\n: 1", "1: 2", "true: 2", "~: 2",
+        "a: !!int x", "a: !!binary x", "a: 2020-01-01", "\ufeffname: x", "a: \"\\ud800\"", "name: \"\\u0000\"",
+        "x" * 1_100_000, "factors: {a: " + str(list(range(100))) + ", b: " + str(list(range(100))) + "}", "a: 1_", "a: 0x", "a: =",
     ],
 )  # fmt: skip
 def test_odd_files(tmp_path: Path, text: str) -> None:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout list`, `validate`, `plan` and `schema` as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roundabout.cli.main import main
+from roundabout.cli.plan import duration
+
+
+def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("unfair-vgg19"))
+    assert "HotNets'22, Figures 1 and 2" in line
+    assert line.split()[-1] == "20"
+
+
+def test_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert (entries["unfair-vgg19"]["trials"], entries["unfair-vgg19"]["error"]) == (20, None)
+
+
+def test_validate_checks_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate"]) == 0
+    assert "nothing wrong" in capsys.readouterr().out
+
+
+def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text("name: one\nabuot: x\n")
+    other.write_text("- a list\n")
+    assert main(["validate", str(one), "unfair-vgg19", str(other)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"error: {one}:2: abuot: found the unknown field 'abuot', expected one of schema, name")
+    assert said[1] == "  did you mean about?"
+    assert said[2] == f"error: {other}: found a list, expected a mapping of fields to values"
+
+
+def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 1 + 20 + 1
+    assert out[-1].startswith("20 trials, about 4 min")
+
+
+def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 4)
+    assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
+
+
+def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg"]) == 2
+    assert "did you mean unfair-vgg19?" in capsys.readouterr().err
+
+
+def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--folder", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "profile.json").read_text())["title"] == "Profile"
+    (tmp_path / "file").touch()
+    assert main(["schema", "--folder", str(tmp_path / "file")]) == 1
+    assert "error: cannot write to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (241, "4 min 1 s"), (7500, "2 h 5 min")]
+)
+def test_durations_read_well(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
