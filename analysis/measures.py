@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_
+from operator import and_, itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from analysis.bandwidth import bytes_between
 from analysis.bootstrap import Array
-from roundabout.spec import Experiment, TrialSpec
+from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.store import Run
+
+UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 Span = tuple[int, int]
 """Begin and end in ns on the run's clock."""
@@ -25,8 +27,9 @@ Span = tuple[int, int]
 class Measured:
     """The valid trials of one variant at one combination of levels.
 
-    `times` holds, per job and repetition, the iteration times in ms, in order. A job's iteration lasts as long as its
-    slowest worker's, from that worker's own start to its own end of communication: no two clocks are compared.
+    `trials` holds their keys in the order of repetitions, and `times` per job and repetition the iteration times in ms.
+    A job's iteration lasts as long as its slowest worker's, from that worker's own start to its own end of
+    communication: no two clocks are compared.
     """
 
     variant: str
@@ -39,6 +42,14 @@ class Measured:
     def surroundings(self) -> dict[str, Any]:
         """The levels of all factors but the variant; what shares them may be compared."""
         return {factor: level for factor, level in self.levels.items() if factor != "variant"}
+
+    @property
+    def transports(self) -> str:
+        """What each job's congestion control is told by the experiment; once where all are told the same."""
+        texts = {name: _described(job.transport) for name, job in self.spec.jobs.items()}
+        if len(set(texts.values())) == 1:
+            return next(iter(texts.values()))
+        return ", ".join(f"{job} {text}" for job, text in texts.items())
 
     def repetitions(self, job: str) -> list[Array]:
         """Iteration times of one job, one array a repetition."""
@@ -57,23 +68,19 @@ def experiment_of(run: Run) -> Experiment:
 
 def measured(run: Run) -> list[Measured]:
     """Everything that the run's valid trials measured, in the order of the experiment's levels."""
-    found: dict[tuple[str, str], Measured] = {}
-    for record in run.trials():
+    cells = [Measured(cell.variant, dict(cell.levels), cell.spec) for cell in experiment_of(run).cells]
+    at = {frozenset(cell.levels.items()): cell for cell in cells}
+    for record in sorted(run.trials(), key=itemgetter("repetition")):
         if record["valid"]:
-            key = record["variant"], record["levels"]
-            spec = TrialSpec.model_validate(record["spec"])
-            found.setdefault(key, Measured(record["variant"], json.loads(record["levels"]), spec))
-            found[key].trials.append(record["trial"])
-    for (variant, levels, job, repetition), times in slowest_workers(run.table("iterations")).items():
-        found[variant, levels].times.setdefault(job, {})[repetition] = times
-    factors = experiment_of(run).factors
-    order = {factor: {level: place for place, level in enumerate(levels)} for factor, levels in factors.items()}
-    return sorted(found.values(), key=lambda each: [order[factor][level] for factor, level in each.levels.items()])
+            at[_levels(record["levels"])].trials.append(record["trial"])
+    for (levels, job, repetition), times in slowest_workers(run.table("iterations")).items():
+        at[_levels(levels)].times.setdefault(job, {})[repetition] = times
+    return [cell for cell in cells if cell.times]
 
 
-def slowest_workers(iterations: pa.Table) -> dict[tuple[str, str, str, int], Array]:
-    """Per variant, levels (text), job and repetition: each iteration's time in ms of the job's slowest worker."""
-    keys = ["variant", "levels", "job", "repetition"]
+def slowest_workers(iterations: pa.Table) -> dict[tuple[str, str, int], Array]:
+    """Per levels (text), job and repetition: each iteration's time in ms of the job's slowest worker."""
+    keys = ["levels", "job", "repetition"]
     slowest = iterations.group_by([*keys, "iteration"]).aggregate([("iteration_ms", "max")]).sort_by("iteration")
     series = slowest.group_by(keys, use_threads=False).aggregate([("iteration_ms_max", "list")]).sort_by("repetition")
     return {tuple(row[key] for key in keys): np.array(row["iteration_ms_max_list"]) for row in series.to_pylist()}
@@ -88,7 +95,7 @@ def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
     iterations, counters = run.table("iterations"), run.table("counters")
     shares = []
     for trial in cell.trials:
-        window = _first_overlap(_communication(iterations, trial, one), _communication(iterations, trial, other))
+        window = _first_overlap(communication(iterations, trial, one), communication(iterations, trial, other))
         if window is not None:
             sent = [_sent_bytes(counters, trial, cell.spec.jobs[job].workers, window) for job in (one, other)]
             shares.append(sent[0] / sent[1])
@@ -105,7 +112,20 @@ def rows_of(table: pa.Table, **values: Any) -> pa.Table:
     return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))
 
 
-def _communication(iterations: pa.Table, trial: str, job: str) -> list[Span]:
+def _described(transport: Transport) -> str:
+    words: list[str] = [transport.name]
+    for parameter, value in transport.parameters.items():
+        if value is not None:
+            name, _, unit = parameter.rpartition("_")
+            words.append(f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}")
+    return " ".join(words)
+
+
+def _levels(text: str) -> frozenset[tuple[str, Any]]:
+    return frozenset(json.loads(text).items())
+
+
+def communication(iterations: pa.Table, trial: str, job: str) -> list[Span]:
     """When a job communicates, iteration by iteration: from its first worker's end of compute to its last one's end."""
     rows = rows_of(iterations, trial=trial, job=job).group_by("iteration")
     spans = rows.aggregate([("compute_end_ns", "min"), ("comm_end_ns", "max")]).sort_by("iteration")

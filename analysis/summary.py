@@ -14,6 +14,7 @@ from analysis.fluid import Limits, fluid_limits
 from analysis.measures import Measured, experiment_of, first_shares, matches, measured
 from roundabout.spec import Expectation, What
 from roundabout.store import Run
+from roundabout.store.files import read_json
 
 SCHEMA = 1
 BASELINE = "fair"
@@ -40,6 +41,12 @@ def summarise(run: Run) -> dict[str, Any]:
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
     }
+
+
+def stored_or_new(run: Run) -> dict[str, Any]:
+    """The run's summary as it was stored; made anew where it was not."""
+    path = run.path / "summary.json"
+    return read_json(path) if path.exists() else summarise(run)
 
 
 def speedup(slow: Measured, fast: Measured, job: str | None) -> Figure | None:

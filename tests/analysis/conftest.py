@@ -178,7 +178,7 @@ def add_trial(run, cell, job, repetition, *, reason=""):
             "busy_max": 0.41,
             "steal_max": 0.01,
             "late_p99_ms": 0.2,
-            "spec": cell.spec.model_dump(mode="json"),
+            "spec": cell.spec.model_dump(mode="json", by_alias=True),
         }
     )
 
@@ -187,8 +187,23 @@ def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=()):
     """A run of unfair-vgg19; `spoilt` holds pairs of variant and repetition that are invalid."""
     experiment = load_experiment("unfair-vgg19", ROOT / "experiments").model_copy(update={"repetitions": repetitions})
     manifest = {
-        "experiment": experiment.model_dump(mode="json"),
-        "testbed": {"kind": "lab" if emulated else "rack", "emulated": emulated, "scale": SCALE if emulated else 1.0},
+        "experiment": experiment.model_dump(mode="json", by_alias=True),
+        "testbed": {
+            "kind": "lab" if emulated else "rack",
+            "emulated": emulated,
+            "scale": SCALE if emulated else 1.0,
+            "identity": {"calibration": "1 (3f9a...)", "kernel": "6.18.0"},
+        },
+        "plan": [{}] * experiment.trial_count,
+        "artefacts": {"build/bin/replay": "5" * 64},
+        "sessions": [
+            {
+                "started_utc": "2026-11-21T09:30:12.000+00:00",
+                "code": {"revision": "0123456789abcdef" * 2, "dirty": False},
+                "controller": {"kernel": "6.18.0", "python": "3.11.2", "libraries": {"numpy": "2"}},
+                "hosts": {host: {"kernel": "6.18.0", "cpu": "2 <a CPU>"} for host in ("s0", "s1", "s2", "s3")},
+            }
+        ],
     }
     run = Run.create(folder, experiment.name, manifest, "20261121T093012Z-7f3a")
     for repetition in range(1, repetitions + 1):

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's building blocks as HTML. Nothing in it is loaded from elsewhere."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from matplotlib.figure import Figure
+
+from analysis.measures import Measured
+from analysis.table import described, fidelity, label, limit_of
+from analysis.traces import Trace, at_once, per_iteration
+from roundabout.store import Run
+
+SHELL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+CANNOT = (
+    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
+    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
+    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
+    "microseconds instead of every few; the reaction point's constants are calibrated for that",
+    "GPUs: a job is its profile, played over real sockets",
+)
+
+
+class Html(str):
+    """Markup that a notebook shows as such."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def whole_page(title: str, body: str) -> str:
+    """A complete document around `body`."""
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return SHELL.format(title=escape(title), style=style, body=body)
+
+
+def header(run: Run, summary: dict[str, Any]) -> Html:
+    """What it is about, which run this is, and how real it is."""
+    experiment = run.manifest["experiment"]
+    real = "" if summary["testbed"]["emulated"] else " real"
+    facts = [
+        summary["experiment"],
+        experiment.get("source"),
+        f"{experiment['repetitions']} repetitions",
+        summary["run"],
+    ]
+    return Html(
+        f'<span class="stamp{real}">{escape(fidelity(summary["testbed"]))}</span>'
+        f"<h1>{escape(experiment['about'])}</h1>"
+        f'<p class="lead">{" · ".join(escape(fact) for fact in facts if fact)}</p>'
+    )
+
+
+def cards(summary: dict[str, Any]) -> Html:
+    """Each expectation with what was measured and the verdict."""
+    return Html(f'<div class="cards">{"".join(map(_card, summary["expectations"]))}</div>')
+
+
+def times(summary: dict[str, Any]) -> Html:
+    """Iteration times per variant and job, the fluid limits beside them."""
+    heads = ("median", "mean", "p99", "last half,<br>median", "speed-up<br>over fair", "fluid limit", "off the limit")
+    rows = []
+    previous = None
+    for cell in summary["cells"]:
+        name = label(cell)
+        first = name != previous
+        rows.append(f'<tr class="{"first" if first else ""}">{_cells(cell, name if first else "")}</tr>')
+        previous = name
+    head = '<th class="name"></th><th class="name">job</th>' + "".join(f"<th>{each}</th>" for each in heads)
+    return _table(head, rows)
+
+
+def show(figure: Figure | None, caption: str, alt: str) -> Html:
+    """A figure with what it shows."""
+    if figure is None:
+        return Html("<p>Nothing was measured that could be drawn here.</p>")
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">'
+    return Html(f"<figure>{image}<figcaption>{caption}</figcaption></figure>")
+
+
+def gains(summary: dict[str, Any]) -> Html:
+    """Which part of what interleaving could gain at most each job gained."""
+    parts: dict[str, list[str]] = {}
+    for cell in summary["cells"]:
+        gain = cell["last_half"]["gain_of_possible"]
+        if gain is not None and cell["variant"] != "alone":
+            parts.setdefault(label(cell), []).append(f"{escape(cell['job'])} {gain:.0%}")
+    if not parts:
+        return Html("")
+    texts = [f"<b>{escape(name)}</b>: {', '.join(gained)}" for name, gained in parts.items()]
+    return Html(
+        f"<p>Of what perfect interleaving would save over fair, saved in the last half: {'; '.join(texts)}.</p>"
+    )
+
+
+def overlaps(traces: Sequence[Trace]) -> Html:
+    """How much of the sending was done while another job sent too, in the first iteration and in the last half."""
+    texts = []
+    for trace in traces:
+        first = at_once(trace, 0.0, max(spans[0, 1] for spans in trace.spans.values()))
+        middle = max(spans[len(spans) // 2, 0] for spans in trace.spans.values())
+        last = at_once(trace, middle, min(spans[-1, 1] for spans in trace.spans.values()))
+        texts.append(f"<b>{escape(trace.cell.variant)}</b> {first:.0%}, then {last:.0%}")
+    what = "Of the time in which any job sent, several did at once in the first iteration and over the last half"
+    return Html(f"<p>{what}: {'; '.join(texts)}.</p>" if texts else "")
+
+
+def marks(traces: Iterable[Sequence[Trace]]) -> Html:
+    """ECN marks per iteration of the first job, over the last half, by variant (one sequence of traces each)."""
+    texts = []
+    for each in traces:
+        series = [
+            per_iteration(trace, trace.marks, next(iter(trace.spans))) for trace in each if trace.marks is not None
+        ]
+        if series:
+            mean = float(np.mean([marks[len(marks) // 2 :].mean() for marks in series]))
+            texts.append(f"<b>{escape(each[0].cell.variant)}</b> {mean:.0f}")
+    return Html(f"<p>Marks per iteration, mean over the last half: {', '.join(texts)}.</p>" if texts else "")
+
+
+def invalid(summary: dict[str, Any]) -> Html:
+    """Trials that count in no figure, and why."""
+    found = summary["invalid_trials"]
+    if not found:
+        return Html("<p>No trial was invalid.</p>")
+    row = '<tr><td class="name"><code>{}</code></td><td class="name">{}</td></tr>'
+    rows = [row.format(escape(each["key"]), escape(each["reason"])) for each in found]
+    return _table('<th class="name">invalid trial</th><th class="name">why</th>', rows)
+
+
+def fidelity_notes(summary: dict[str, Any]) -> Html:
+    """What was emulated, at which scale, and what cannot be seen that way."""
+    testbed = summary["testbed"]
+    if not testbed["emulated"]:
+        return Html("<p>Measured on real hosts and switches.</p>")
+    cannot = "".join(f"<li>{each}</li>" for each in CANNOT)
+    return Html(
+        f"<p>Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{testbed['scale']:g} of "
+        "their rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
+        "directly; rates and bytes on this page were multiplied back. What this cannot show:</p>"
+        f"<ul>{cannot}</ul>"
+    )
+
+
+def headroom(run: Run) -> Html:
+    """How much CPU was left in the worst valid trial, and how late the trainers woke."""
+    trials = run.table("trials")
+    worst = {name: pc.max(trials[name]).as_py() for name in ("busy_max", "steal_max", "late_p99_ms")}
+    facts = [
+        ("CPU, busiest second", _share(worst["busy_max"])),
+        ("CPU stolen, worst second", _share(worst["steal_max"])),
+        (
+            "trainers' wake-ups, 99 %",
+            "unknown" if worst["late_p99_ms"] is None else f"{worst['late_p99_ms']:.2f} ms late",
+        ),
+    ]
+    return Html(_facts(facts))
+
+
+def provenance(run: Run, cells: Sequence[Measured]) -> Html:
+    """Which code measured this, where, when, against which clocks."""
+    manifest = run.manifest
+    sessions = manifest["sessions"]
+    trials = run.table("trials", valid_only=False)
+    bound_ns = pc.max(run.table("iterations")["offset_bound_ns"]).as_py()
+    facts = [
+        ("run", f"<code>{escape(run.id)}</code>"),
+        ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
+        *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
+        ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
+        ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
+        ("transports", "<br>".join(f"{escape(cell.variant)}: {escape(cell.transports)}" for cell in cells)),
+    ]
+    return Html(_facts(facts) + _hosts(sessions) + _artefacts(manifest.get("artefacts", {})))
+
+
+def _card(each: dict[str, Any]) -> str:
+    value = "not measured" if each["measured"] is None else f"{each['measured']:.2f}"
+    interval = f"<small>95 %: {each['ci95'][0]:.2f} to {each['ci95'][1]:.2f}</small>" if each["ci95"] else ""
+    return (
+        f'<div class="card {each["verdict"].replace(" ", "-")}"><div class="about">{escape(described(each))}</div>'
+        f'<div class="value">{value}{interval}</div>'
+        f'<div class="against">paper {each["paper"]:g} ± {each["tolerance"]:g}: {_verdict(each["verdict"])}</div></div>'
+    )
+
+
+def _verdict(verdict: str) -> str:
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
+
+
+def _cells(cell: dict[str, Any], name: str) -> str:
+    last_half = cell["last_half"]
+    limit_name, limit_ms = limit_of(cell)
+    figures = [
+        *((cell[f"{each}_ms"], cell[f"{each}_ci95_ms"], 1) for each in ("median", "mean", "p99")),
+        (last_half["median_ms"], last_half["median_ci95_ms"], 1),
+        (cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
+    ]
+    off = last_half["median_ms"] / limit_ms - 1
+    return (
+        f'<td class="name"><b>{escape(name)}</b></td><td class="name">{escape(cell["job"])}</td>'
+        + "".join(_figure(*each) for each in figures)
+        + f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
+    )
+
+
+def _figure(value: float | None, interval: Sequence[float] | None, digits: int) -> str:
+    if value is None:
+        return "<td></td>"
+    under = f"<small>{interval[0]:.{digits}f} to {interval[1]:.{digits}f}</small>" if interval else ""
+    return f"<td>{value:.{digits}f}{under}</td>"
+
+
+def _table(head: str, rows: Iterable[str]) -> Html:
+    return Html(f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>')
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    """A list of terms and (HTML) values, without those that are empty."""
+    return f"<dl>{''.join(f'<dt>{escape(term)}</dt><dd>{value}</dd>' for term, value in facts if value)}</dl>"
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{escape(str(key))} <code>{escape(str(value))}</code>" for key, value in values.items())
+
+
+def _session(session: dict[str, Any]) -> str:
+    code, controller = session["code"], session["controller"]
+    changed = " with uncommitted changes" if code["dirty"] else ""
+    revision = (
+        f"revision <code>{escape(code['revision'][:12])}</code>{changed}" if code["revision"] else "revision unknown"
+    )
+    return (
+        f"{escape(session['started_utc'][:19])} UTC, {revision}, "
+        f"Linux {escape(controller['kernel'])}, Python {escape(controller['python'])}"
+    )
+
+
+def _hosts(sessions: Sequence[dict[str, Any]]) -> str:
+    hosts = sessions[-1]["hosts"] if sessions else {}
+    rows = "".join(f"<dt>{escape(host)}</dt><dd>{_pairs(facts)}</dd>" for host, facts in hosts.items())
+    return f"<details><summary>Hosts</summary><dl>{rows}</dl></details>" if rows else ""
+
+
+def _artefacts(artefacts: dict[str, str]) -> str:
+    rows = "".join(
+        f"<dt>{escape(path)}</dt><dd><code>{escape(digest)}</code></dd>" for path, digest in artefacts.items()
+    )
+    return f"<details><summary>Programs that measured, with SHA-256</summary><dl>{rows}</dl></details>" if rows else ""
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0%}"

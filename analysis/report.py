@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's report: one self-contained page, made by executing a notebook that is kept as text."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jupytext
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from analysis.page import whole_page
+from roundabout.errors import RoundaboutError
+from roundabout.store import Run
+from roundabout.store.files import write_text
+
+NOTEBOOK = Path(__file__).parent / "notebooks" / "unfair.py"
+TIMEOUT_S = 120
+
+
+class ReportError(RoundaboutError):
+    """The report cannot be made."""
+
+
+def render(run: Run) -> Path:
+    """Execute the notebook on `run` and write its report.html; returns the path. Raises ReportError."""
+    notebook = _with_parameters(jupytext.read(NOTEBOOK), run)
+    with _scratch():
+        try:
+            # IPC: a socket file that only we can open, where TCP would be a port that every local user can.
+            config = Config(KernelManager={"transport": "ipc"})
+            NotebookClient(notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S).execute()
+        except CellExecutionError as error:
+            raise ReportError(
+                f"{NOTEBOOK.name}: {error.ename}: {error.evalue}",
+                f"the run itself is intact in {run.path}; this is a bug in the notebook",
+            ) from error
+    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
+        template_name="basic", exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
+    )
+    body, _ = exporter.from_notebook_node(notebook)
+    path = run.path / "report.html"
+    write_text(path, whole_page(f"{run.path.parent.name} {run.id}", body))
+    return path
+
+
+def _with_parameters(notebook: NotebookNode, run: Run) -> NotebookNode:
+    """The notebook with the run's folder in its cell of parameters."""
+    (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+    cell.source = f"RUN = {str(run.path)!r}"
+    return notebook
+
+
+@contextmanager
+def _scratch() -> Iterator[None]:
+    """Jupyter and IPython keep files in the home directory unless told otherwise; these go when the kernel has gone."""
+    names = ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    before = {name: os.environ.get(name) for name in names}
+    with TemporaryDirectory(prefix="roundabout-report-") as folder:
+        os.environ.update(dict.fromkeys(names, folder))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value

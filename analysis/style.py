@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How figures look: one palette (Okabe and Ito's, safe for colour-blind readers), quiet axes, labels on the lines."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
+from matplotlib.patheffects import withStroke
+
+INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
+BOTH = "#33302e"
+JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
+WIDTH = 9.6
+
+RC: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#b4bac1",
+    "axes.grid": True,
+    "axes.labelcolor": SOFT,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 9,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.solid_capstyle": "round",
+    "svg.hashsalt": "roundabout",
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "xtick.labelsize": 8.5,
+    "xtick.major.size": 0,
+    "ytick.color": SOFT,
+    "ytick.labelsize": 8.5,
+    "ytick.major.size": 0,
+}
+
+
+def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of the house's width, and its axes in reading order. `height` in inches; `options` as for subplots."""
+    mpl.rcParams.update(RC)
+    result = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
+    axes = result.subplots(rows, columns, squeeze=False, **options)
+    return result, list(axes.flat)
+
+
+def job_colours(jobs: Sequence[str]) -> dict[str, str]:
+    """A colour for each job, by its place in the experiment."""
+    return {job: JOBS[place % len(JOBS)] for place, job in enumerate(jobs)}
+
+
+def variant_colours(variants: Sequence[str]) -> dict[str, str]:
+    """A colour for each variant: its own where it has one, else the next one that is free."""
+    free = (colour for colour in JOBS if colour not in VARIANTS.values())
+    return {variant: VARIANTS.get(variant) or next(free, INK) for variant in dict.fromkeys(variants)}
+
+
+def note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:
+    """A label beside what it is about, legible on lines and bands."""
+    look = {"fontsize": 8.5, "color": colour, "va": "center", **options}
+    label = axes.annotate(text, (x, y), xytext=look.pop("offset", (0, 0)), textcoords="offset points", **look)
+    label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+
+
+def level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
+    """A dashed horizontal line with its meaning at the right end."""
+    axes.axhline(y, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
+    side: dict[str, Any] = {"va": "top", "offset": (0, -3)} if below else {"va": "bottom", "offset": (0, 2)}
+    note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
+
+
+def words(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
+    """A key made of words in their colours, right above the axes."""
+    texts: list[Artist] = [
+        TextArea(word, textprops={"color": colour, "weight": weight}) for word, colour in coloured.items()
+    ]
+    row = HPacker(children=texts, pad=0, sep=12)
+    place: Any = {"xycoords": "axes fraction", "xybox": (0, 9), "boxcoords": "offset points", "box_alignment": (1, 0)}
+    axes.add_artist(AnnotationBbox(row, (1, 1), frameon=False, pad=0, **place))
