@@ -75,10 +75,10 @@ def main() -> None:
     answer = call(module, "read" if module.check_mode and not restores else command)
     if restores:
         mine = [entry for entry in answer.get("outstanding", []) if entry["owner"] == module.params["owner"]]
-        module.exit_json(changed=bool(mine or answer.get("restored")), **answer)
+        module.exit_json(**dict(answer, changed=bool(mine or answer.get("restored"))))
     if answer["differs"] and not module.check_mode:
-        module.fail_json(msg="settings did not take effect", **answer)
-    module.exit_json(changed=bool(answer.get("changed") or answer["differs"]), **answer)
+        module.fail_json(msg="settings did not take effect", differs=answer["differs"])
+    module.exit_json(**dict(answer, changed=bool(answer.get("changed") or answer["differs"])))
 
 
 def call(module: AnsibleModule, command: str) -> dict:
