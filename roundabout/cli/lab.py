@@ -17,7 +17,9 @@ from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab, LabError
 
 DEFAULT_TOPOLOGY = "dumbbell-2x2"
-LabName = Annotated[str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")]
+LabName = Annotated[
+    str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")
+]
 
 app = typer.Typer(help="Build, look at, enter and take down labs on this machine.", no_args_is_help=True)
 
@@ -26,14 +28,18 @@ app = typer.Typer(help="Build, look at, enter and take down labs on this machine
 def up(
     topology: Annotated[str, typer.Argument(help="A topology of experiments/topologies.")] = DEFAULT_TOPOLOGY,
     name: Annotated[str | None, typer.Option(help="What to call the lab; the topology's name unless given.")] = None,
-    scale: Annotated[float | None, typer.Option(min=1, help="Divide rates and bytes by this; the calibration's unless given.")] = None,
+    scale: Annotated[
+        float | None, typer.Option(min=1, help="Divide rates and bytes by this; the calibration's unless given.")
+    ] = None,
 ) -> None:
     """Build a lab and measure its links."""
     console = Console()
     with console.status(f"building {topology} and measuring its links"):
         lab = Lab.up(load_topology(topology), name, scale=scale)
     console.print(_link_table(lab))
-    console.print(f"[green]up[/]  {lab.name}: {len(lab.hosts)} hosts, {len(lab.topology.switches)} switches, 1:{lab.scale:g}")
+    console.print(
+        f"[green]up[/]  {lab.name}: {len(lab.hosts)} hosts, {len(lab.topology.switches)} switches, 1:{lab.scale:g}"
+    )
     console.print(f"    roundabout lab ssh {next(iter(lab.hosts))}")
     console.print(f"    ssh -F {lab.ssh_config()} {next(iter(lab.hosts))}", soft_wrap=True)
 
@@ -75,7 +81,9 @@ def status(
 @app.command(context_settings={"ignore_unknown_options": True})
 def ssh(
     host: Annotated[str, typer.Argument(help="A host of the lab.")],
-    command: Annotated[list[str] | None, typer.Argument(help="What to run there, after --; a shell unless given.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="What to run there, after --; a shell unless given.")
+    ] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="The lab, where there are several.")] = None,
 ) -> None:
     """Enter a host of a lab."""
@@ -148,13 +156,18 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if "hosts" not in report:
         return
     console.print(f"    {report['topology']} at 1:{report['scale']:g}, since {report['created_utc'][:19]}Z")
-    hosts = [f"{host['name']} {host['address']}" if host["pid"] else f"[red]{host['name']} dead[/]" for host in report["hosts"]]
+    hosts = [
+        f"{host['name']} {host['address']}" if host["pid"] else f"[red]{host['name']} dead[/]"
+        for host in report["hosts"]
+    ]
     console.print(f"    {', '.join(hosts)}")
     console.print(_link_table(Lab.find(report["name"])))
 
 
 def _link_table(lab: Lab) -> Table:
-    table = Table("link", "direction", "payload rate", "measured", "base RTT", box=None, padding=(0, 2), header_style="dim")
+    table = Table(
+        "link", "direction", "payload rate", "measured", "base RTT", box=None, padding=(0, 2), header_style="dim"
+    )
     for link in _links(lab):
         for number, port in enumerate(link["ports"]):
             rtt, measured = link["base_rtt_us"], port["measured_gbps"]

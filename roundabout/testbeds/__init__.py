@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments run. A testbed has hosts, links between them, and what it can do; callers ask it for that, never for its kind."""
+"""Where experiments run: hosts, links and what they can do. Callers ask for that, never for the kind of testbed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ class Testbed(Protocol):
         ...
 
     def switch_samplers(self) -> list[list[str]]:
-        """Commands for the controller, each of which samples one switch's ports; none where switches are not ours to ask."""
+        """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
         ...
 
     def port_at(self, ifindex: int) -> Port:
@@ -118,7 +118,7 @@ class Testbed(Protocol):
 
 
 def open_testbed(kind: str, topology: "Topology", name: str | None = None) -> Testbed:
-    """The testbed of `kind` that has `topology`: the lab called `name`, or called like the topology, built if it is not there.
+    """The testbed of `kind` with `topology`: the lab called `name`, or like the topology, built if it is not there.
 
     Raises:
         UsageError: there is no such kind.

@@ -42,6 +42,8 @@ def unmount_if_unused() -> None:
         if any(entry.is_dir() for entry in paths.BPF.iterdir()):
             return
         if _libc.umount2(os.fsencode(paths.BPF), 0):
-            raise LabError(f"unmounting {paths.BPF} failed: {os.strerror(ctypes.get_errno())}", "see who uses it: `fuser -vm` it")
+            raise LabError(
+                f"unmounting {paths.BPF} failed: {os.strerror(ctypes.get_errno())}", "see who uses it: `fuser -vm` it"
+            )
     with suppress(FileNotFoundError):
         paths.BPF.rmdir()

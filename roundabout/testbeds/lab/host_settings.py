@@ -17,7 +17,7 @@ SYSCTLS = {
 
 
 def document(trial: TrialSpec, host: str, calibration: Calibration, scale: float) -> dict[str, Any]:
-    """The document for `settings.py apply` on `host`; a host without a worker gets the first job's transport, to echo alike."""
+    """The document for `settings.py apply` on `host`; one without a worker gets the first job's transport."""
     jobs = list(trial.jobs.values())
     transport = next((job for job in jobs if host in job.workers), jobs[0]).transport
     kernel_name = KERNEL_NAMES.get(transport.name, transport.name)

@@ -48,10 +48,10 @@ class Lab:
         calibration: Calibration | None = None,
         verify: bool = True,
     ) -> "Lab":
-        """Build `topology`, measure it, and return the lab. What was made is unmade if anything fails.
+        """Build `topology` and measure it. What was made is unmade if anything fails.
 
         Raises:
-            LabError: the machine lacks something, the name is taken, the kernel refused, or a link is not what it should be.
+            LabError: the machine lacks something, the name is taken, the kernel refused, or a link is off its rate.
         """
         needs.require_all()
         calibration = calibration or load_calibration()
@@ -90,7 +90,9 @@ class Lab:
         lab = cls.find(name)
         dead = [node for node, pid in lab.pids().items() if pid is None]
         if dead:
-            raise LabError(f"lab {name!r} is broken: {', '.join(dead)} died", f"`roundabout lab down {name}`, then up again")
+            raise LabError(
+                f"lab {name!r} is broken: {', '.join(dead)} died", f"`roundabout lab down {name}`, then up again"
+            )
         return lab
 
     @classmethod
@@ -106,7 +108,8 @@ class Lab:
         lab = cls.open(name)
         if lab.record.topology != topology or lab.record.calibration != load_calibration():
             raise LabError(
-                f"lab {name!r} was built from another version of its topology or calibration", f"`roundabout lab down {name}`, or choose another name"
+                f"lab {name!r} was built from another version of its topology or calibration",
+                f"`roundabout lab down {name}`, or choose another name",
             )
         return lab
 
@@ -130,7 +133,9 @@ class Lab:
         except FileNotFoundError:
             raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
         except BlockingIOError:
-            raise LabError(f"lab {name!r} is being built or taken down by someone else", "wait for them, or stop them first") from None
+            raise LabError(
+                f"lab {name!r} is being built or taken down by someone else", "wait for them, or stop them first"
+            ) from None
 
     @property
     def name(self) -> str:
@@ -173,7 +178,9 @@ class Lab:
 
     def pids(self) -> dict[str, int | None]:
         """The pid of each host's and switch's init; None for the dead."""
-        return {node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)}
+        return {
+            node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
+        }
 
     def identity(self) -> dict[str, Any]:
         """What makes two labs give different results."""
@@ -234,12 +241,16 @@ class Lab:
 
     def set_thresholds(self, ecn: Ecn) -> None:
         """Change every port's marking thresholds, for calibration. The lab's record keeps what it was built with."""
-        marking.set_thresholds(self.files, self.ports, *_queues(self.record, self.ports), ecn)
+        queues = network.queues(self.layout, self.record.calibration, self.scale)
+        marking.set_thresholds(self.files, queues, ecn)
 
 
 def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise LabError(f"a lab cannot be called {name!r}", "use up to 40 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit")
+        raise LabError(
+            f"a lab cannot be called {name!r}",
+            "use up to 40 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit",
+        )
     return name
 
 
@@ -253,7 +264,8 @@ def _begun(lab: paths.LabPaths) -> Iterator[None]:
                 lab.root.mkdir(mode=0o700)
             except FileExistsError:
                 raise LabError(
-                    f"lab {lab.name!r} exists already", f"`roundabout lab down {lab.name}`, or give this one another --name"
+                    f"lab {lab.name!r} exists already",
+                    f"`roundabout lab down {lab.name}`, or give this one another --name",
                 ) from None
             held.enter_context(locked_folder(lab.root, wait=False))
         yield
@@ -269,18 +281,13 @@ def _build(lab: paths.LabPaths, plan: record.Record, *, verify: bool) -> record.
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts)
     pids = nodes.start_all(lab, topology.hosts, topology.switches)
-    network.build(topology, layout, pids, plan.calibration, plan.scale)
-    marker = marking.attach(lab, layout.ports, pids, *_queues(plan, layout.ports), plan.calibration.ecn)
-    measured = measure.verify(layout, pids, plan.scale) if verify else ()
+    queues = network.queues(layout, plan.calibration, plan.scale)
+    network.build(layout, queues, pids, plan.calibration.burst_bytes)
+    marker = marking.attach(lab, queues, pids, plan.calibration.ecn)
+    measured = measure.verify(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
     return done
-
-
-def _queues(plan: record.Record, ports: tuple[Port, ...]) -> tuple[dict[int, int], int]:
-    """How fast each port's queue drains, in bytes a second by ifindex, and how long it may be."""
-    drains = {port.ifindex: network.wire_bytes_per_s(port, plan.scale) for port in ports}
-    return drains, network.queue_bytes(plan.topology, plan.calibration)
 
 
 def _clear(lab: paths.LabPaths) -> None:

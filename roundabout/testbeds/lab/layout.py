@@ -51,7 +51,9 @@ class Layout:
         """The ports by which traffic from one host to another leaves switches, in order, by (sender, receiver)."""
         ports = {(port.switch, port.towards): port for port in self.ports}
         return {
-            (sender, receiver): tuple(ports[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver)[1:])
+            (sender, receiver): tuple(
+                ports[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver)[1:]
+            )
             for sender, receiver in permutations(self.hosts, 2)
         }
 
@@ -59,7 +61,10 @@ class Layout:
 def lay_out(topology: Topology) -> Layout:
     """Number the hosts and ports of `topology`."""
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
-    hosts = {name: Host(name, name, str(NETWORK[number]), NETWORK.prefixlen, HOST_INTERFACE, paths.HOST_PREFIX) for name, number in numbers.items()}
+    hosts = {
+        name: Host(name, name, str(NETWORK[number]), NETWORK.prefixlen, HOST_INTERFACE, paths.HOST_PREFIX)
+        for name, number in numbers.items()
+    }
     macs = {name: _mac(1, number) for name, number in numbers.items()}
     cables: list[Cable] = []
     ports: list[Port] = []

@@ -3,7 +3,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
@@ -12,6 +12,7 @@ from roundabout.testbeds import Port
 from roundabout.testbeds.lab import paths
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import Queue
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,16 @@ class PortCounters:
     pmax: float
 
 
-def attach(lab: paths.LabPaths, ports: Iterable[Port], pids: Mapping[str, int], drains: Mapping[int, int], limit_bytes: int, ecn: Ecn) -> Marker:
-    """Load the marking program, pin its map and attach it to every port; `drains` are bytes a second by ifindex."""
-    lines = [f"{pids[port.switch]} {_thresholds(port, ecn, limit_bytes, drains)}" for port in ports]
+def attach(lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn) -> Marker:
+    """Load the marking program, pin its map and attach it to every port."""
+    lines = [f"{pids[port.switch]} {_thresholds(port, queue, ecn)}" for port, queue in queues.items()]
     output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins)], lines)
     return TypeAdapter(Marker).validate_json(output)
 
 
-def set_thresholds(lab: paths.LabPaths, ports: Iterable[Port], drains: Mapping[int, int], limit_bytes: int, ecn: Ecn) -> None:
+def set_thresholds(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> None:
     """Change the thresholds of ports that are marked already; their counters go on."""
-    _switchport(["set", str(lab.pins)], [_thresholds(port, ecn, limit_bytes, drains) for port in ports])
+    _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) for port, queue in queues.items()])
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
@@ -54,13 +55,15 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
-def _thresholds(port: Port, ecn: Ecn, limit_bytes: int, drains: Mapping[int, int]) -> str:
-    return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {limit_bytes} {drains[port.ifindex]}"
+def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:
+    return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {queue.limit_bytes} {queue.drain_bytes_per_s}"
 
 
 def _switchport(arguments: list[str], lines: list[str]) -> str:
     command = [str(paths.program("switchport")), *arguments]
-    done = subprocess.run(command, input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise LabError(
             f"ECN marking could not be set up: {done.stderr.strip()}",

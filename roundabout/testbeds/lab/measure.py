@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what a lab's links carry, by TCP between its hosts, before anyone relies on them.
 
-A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else to
-limit them, where the topology has such hosts. Ports that share no port are measured side by side.
+A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else
+to limit them, where the topology has such hosts. Ports whose flows do not disturb each other are measured side by side.
 """
 
 import socket
@@ -18,28 +18,38 @@ from roundabout.testbeds import Port
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import Layout
 from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab.network import Queue
 from roundabout.testbeds.lab.record import LinkMeasurement, PortMeasurement
 
 TOLERANCE = 0.03
-WARM_UP_S = 0.02
-WINDOW_S = 0.06
+WARM_UP_S = 0.015
+WINDOW_S = 0.03
 # For a port that missed: a moment's shortage of CPU is the likelier cause than a wrong link.
 RETRY_WINDOWS_S = (0.1, 0.2, 0.4, 0.8)
 CPU_CARRIES_BPS = 4e9  # of payload at once, well below what two cores forward
 PINGS = 5
 ICMP_ECHO = 8
+SO_RCVBUFFORCE = 33
+BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Probe:
-    """How one port is measured: flows from host to host, and all the ports that they need."""
+    """How one port is measured: flows from host to host, the ports that they load, and those that ACKs come back by."""
 
     port: Port
     flows: tuple[tuple[str, str], ...]
-    occupies: frozenset[int]
+    loads: frozenset[int]
+    acks: frozenset[int]
+
+    def is_apart_from(self, other: "Probe") -> bool:
+        """Whether neither delays the other: ACKs behind somebody's data would starve their own flow."""
+        return self.loads.isdisjoint(other.loads | other.acks) and other.loads.isdisjoint(self.acks)
 
 
-def verify(layout: Layout, pids: Mapping[str, int], scale: float) -> tuple[LinkMeasurement, ...]:
+def verify(
+    layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], scale: float
+) -> tuple[LinkMeasurement, ...]:
     """Measure every link in both directions.
 
     Raises:
@@ -47,13 +57,16 @@ def verify(layout: Layout, pids: Mapping[str, int], scale: float) -> tuple[LinkM
     """
     round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
     probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
+    # Two flows at most share a port for long; neither overflows a short queue, nor leaves a long one behind.
+    buffer_bytes = min(BUFFER_BYTES, min(queue.limit_bytes for queue in queues.values()) // 4)
+    meter = _Meter(layout, pids, scale, buffer_bytes)
     rates: dict[int, float] = {}
     for group in _side_by_side(probes, scale):
-        rates |= _measure(group, layout, pids, scale, WINDOW_S)
+        rates |= meter.measure(group, WINDOW_S)
     for probe in probes:
         for window_s in RETRY_WINDOWS_S:
             if _is_off(probe.port, rates[probe.port.ifindex]):
-                rates |= _measure([probe], layout, pids, scale, window_s)
+                rates |= meter.measure([probe], window_s)
         _require(probe.port, rates[probe.port.ifindex])
     return tuple(
         LinkMeasurement(
@@ -79,8 +92,11 @@ def _plan(layout: Layout, port: Port) -> Probe | None:
             flows.append((sender, receiver))
         if _elsewhere_gbps(layout, port, flows) > 1.5 * port.payload_rate_gbps:
             break
-    occupied = {crossed.ifindex for flow in flows for crossed in layout.paths[flow]}
-    return Probe(port, tuple(flows), frozenset(occupied)) if flows else None
+    if not flows:
+        return None
+    loads = {crossed.ifindex for flow in flows for crossed in layout.paths[flow]}
+    acks = {crossed.ifindex for sender, receiver in flows for crossed in layout.paths[receiver, sender]}
+    return Probe(port, tuple(flows), frozenset(loads), frozenset(acks))
 
 
 def _elsewhere_gbps(layout: Layout, port: Port, flows: list[tuple[str, str]]) -> float:
@@ -90,14 +106,13 @@ def _elsewhere_gbps(layout: Layout, port: Port, flows: list[tuple[str, str]]) ->
 
 
 def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
-    """Group probes that share no port, as many as the CPU carries at once."""
+    """Group probes that do not disturb each other, as many as the CPU carries at once."""
     waiting = list(probes)
     while waiting:
         group: list[Probe] = []
         for probe in waiting:
             load_bps = sum(other.port.payload_rate_gbps for other in (*group, probe)) * 1e9 / scale
-            apart = all(probe.occupies.isdisjoint(other.occupies) for other in group)
-            if not group or (apart and load_bps <= CPU_CARRIES_BPS):
+            if not group or (load_bps <= CPU_CARRIES_BPS and all(probe.is_apart_from(other) for other in group)):
                 group.append(probe)
         yield group
         waiting = [probe for probe in waiting if probe not in group]
@@ -116,21 +131,36 @@ def _require(port: Port, measured_gbps: float) -> None:
         )
 
 
-def _measure(group: list[Probe], layout: Layout, pids: Mapping[str, int], scale: float, window_s: float) -> dict[int, float]:
-    """Load the ports of `group` all at once; their payload rates at the papers' scale, Gbit/s, by interface index."""
-    with ExitStack() as stack:
-        greedy = {
-            probe.port.ifindex: [stack.enter_context(_GreedyFlow(layout, pids, *flow)) for flow in probe.flows] for probe in group
-        }
-        time.sleep(WARM_UP_S)
-        begin = time.monotonic()
-        time.sleep(window_s)
-    return {ifindex: _rate_bps(flows, begin) * scale / 1e9 for ifindex, flows in greedy.items()}
+@dataclass(frozen=True)
+class _Meter:
+    """Loads ports and says what they carry."""
+
+    layout: Layout
+    pids: Mapping[str, int]
+    scale: float
+    buffer_bytes: int
+
+    def measure(self, group: list[Probe], window_s: float) -> dict[int, float]:
+        """Load the ports of `group` all at once; payload rates at the papers' scale, Gbit/s, by interface index."""
+        with ExitStack() as stack:
+            greedy = {
+                probe.port.ifindex: [stack.enter_context(self._greedy_flow(*flow)) for flow in probe.flows]
+                for probe in group
+            }
+            time.sleep(WARM_UP_S)
+            begin = time.monotonic()
+            time.sleep(window_s)
+            end = time.monotonic()
+        return {ifindex: _rate_bps(flows, begin, end) * self.scale / 1e9 for ifindex, flows in greedy.items()}
+
+    def _greedy_flow(self, sender: str, receiver: str) -> "_GreedyFlow":
+        address = self.layout.hosts[receiver].address
+        return _GreedyFlow(self.pids[sender], self.pids[receiver], address, self.buffer_bytes)
 
 
-def _rate_bps(flows: list["_GreedyFlow"], since: float) -> float:
-    """Payload rate of all `flows` together, from the first arrival after `since` to the last, bit/s."""
-    arrivals = sorted(arrival for flow in flows for arrival in flow.arrivals if arrival[0] >= since)
+def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
+    """Payload rate of all `flows` together, from the first arrival to the last between two instants, bit/s."""
+    arrivals = sorted(arrival for flow in flows for arrival in flow.arrivals if begin <= arrival[0] <= end)
     if len(arrivals) < 2:
         return 0.0
     return sum(count for _, count in arrivals[1:]) * 8 / (arrivals[-1][0] - arrivals[0][0])
@@ -139,11 +169,14 @@ def _rate_bps(flows: list["_GreedyFlow"], since: float) -> float:
 class _GreedyFlow:
     """One TCP connection that sends all it can; its receiver notes when how much had arrived."""
 
-    def __init__(self, layout: Layout, pids: Mapping[str, int], sender: str, receiver: str) -> None:
-        address = layout.hosts[receiver].address
-        with inside(pids[receiver], lambda: socket.create_server((address, 0))) as listener:
-            self._sender = inside(pids[sender], lambda: socket.create_connection(listener.getsockname(), timeout=5))
+    def __init__(self, sender: int, receiver: int, address: str, buffer_bytes: int) -> None:
+        with inside(receiver, lambda: socket.create_server((address, 0))) as listener:
+            # From the start: the kernel's own growth of the buffer would take longer than we measure.
+            listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer_bytes)
+            self._sender = inside(sender, lambda: socket.create_connection(listener.getsockname(), timeout=5))
             self._receiver, _ = listener.accept()
+        # Cubic would leave its slow start at the first queueing delay, and take seconds to fill the link.
+        self._sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
         for end in (self._sender, self._receiver):
             # What is still queued when we stop shall not be delivered.
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doing something inside a node's network namespace without leaving this process: a thread goes there, and ends there."""
+"""Work inside a node's network namespace without leaving this process: a thread goes there, and ends there."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def inside(pid: int, work: Callable[[], Result]) -> Result:
-    """Run `work` in the network namespace of process `pid`; sockets that it opens stay there and may be used from here."""
+    """Run `work` in the network namespace of process `pid`; sockets that it opens stay there and work from here."""
     future: Future[Result] = Future()
 
     def enter_and_work() -> None:
@@ -24,7 +24,7 @@ def inside(pid: int, work: Callable[[], Result]) -> Result:
             finally:
                 os.close(descriptor)
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - handed to the caller, who waits
+        except BaseException as error:
             future.set_exception(error)
 
     thread = threading.Thread(target=enter_and_work, daemon=True)

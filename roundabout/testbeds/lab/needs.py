@@ -18,7 +18,10 @@ def require_root() -> None:
         LabError: this is not root.
     """
     if os.geteuid() != 0:
-        raise LabError("a lab needs root: it makes network namespaces and loads eBPF programs", f"sudo {' '.join([sys.executable, *sys.argv])}")
+        raise LabError(
+            "a lab needs root: it makes network namespaces and loads eBPF programs",
+            f"sudo {' '.join([sys.executable, *sys.argv])}",
+        )
 
 
 def require_all() -> None:
@@ -29,7 +32,10 @@ def require_all() -> None:
     """
     require_root()
     if not BTF.exists():
-        raise LabError(f"this kernel ({os.uname().release}) has no BTF: {BTF} is missing", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
+        raise LabError(
+            f"this kernel ({os.uname().release}) has no BTF: {BTF} is missing",
+            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        )
     ssh.find_sshd()
     for name in ("labinit", "labenter", "switchport"):
         paths.program(name)

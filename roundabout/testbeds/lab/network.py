@@ -5,12 +5,13 @@ import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyroute2 import IPRoute, NetlinkError
 from pyroute2.netlink.rtnl import tcmsg
 
-from roundabout.spec.topology import Topology
 from roundabout.testbeds import Port
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
@@ -27,43 +28,48 @@ HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
 
 
-def wire_bytes_per_s(port: Port, scale: float) -> int:
-    """What a port is shaped to: its payload rate, with headers, divided by the scale."""
-    payload_bytes_per_s = port.payload_rate_gbps * 1e9 / 8 / scale
-    return round(payload_bytes_per_s * SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES)
+@dataclass(frozen=True)
+class Queue:
+    """What shapes a port: how fast it drains, headers included, and how much it holds."""
+
+    drain_bytes_per_s: int
+    limit_bytes: int
 
 
-def queue_bytes(topology: Topology, calibration: Calibration) -> int:
-    """How long a port's FIFO is in a topology of this kind."""
+def queues(layout: Layout, calibration: Calibration, scale: float) -> dict[Port, Queue]:
+    """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost."""
     sizes = calibration.queue_bytes
-    return sizes.lossless if topology.queue == "lossless" else sizes.lossy
+    limit = sizes.lossless if layout.topology.queue == "lossless" else sizes.lossy
+    wire = SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES
+    return {port: Queue(round(port.payload_rate_gbps * 1e9 / 8 / scale * wire), limit) for port in layout.ports}
 
 
-def build(topology: Topology, layout: Layout, pids: Mapping[str, int], calibration: Calibration, scale: float) -> None:
+def build(layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
     """Make bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
     Raises:
         LabError: the kernel refused something; its namespaces still have to be taken down.
     """
-    for switch in topology.switches:
-        inside(pids[switch], lambda name=switch: _make_bridge(name))
+    for switch in layout.topology.switches:
+        inside(pids[switch], partial(_make_bridge, switch))
     with ExitStack() as stack:
         names = {node: stack.enter_context(_namespace(pid)) for node, pid in pids.items()}
         netlink = stack.enter_context(IPRoute())
         for cable in layout.cables:
             with _refusal(f"link {cable.link.name}"):
                 _make_cable(netlink, cable, names)
-    limit = queue_bytes(topology, calibration)
-    for switch in topology.switches:
-        ports = [port for port in layout.ports if port.switch == switch]
-        inside(pids[switch], lambda ports=ports: _make_ports(ports, limit, calibration.burst_bytes, scale))
+    for switch in layout.topology.switches:
+        own = {port: queue for port, queue in queues.items() if port.switch == switch}
+        inside(pids[switch], partial(_make_ports, own, burst_bytes))
     for host in layout.hosts:
-        inside(pids[host], lambda host=host: _address(host, layout))
+        inside(pids[host], partial(_address, host, layout))
 
 
 def _make_bridge(name: str) -> None:
     with IPRoute() as netlink, _refusal(f"the bridge of switch {name}"):
-        netlink.link("add", ifname=name, index=BRIDGE_IFINDEX, kind="bridge", state="up", br_stp_state=0, **MULTICAST_OFF)
+        netlink.link(
+            "add", ifname=name, index=BRIDGE_IFINDEX, kind="bridge", state="up", br_stp_state=0, **MULTICAST_OFF
+        )
 
 
 def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int]) -> None:
@@ -76,15 +82,19 @@ def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int]) -> Non
 
 
 def _attributes(end: End, names: Mapping[str, int]) -> list[list[Any]]:
-    queues = [["IFLA_NUM_TX_QUEUES", 1], ["IFLA_NUM_RX_QUEUES", 1]]
-    place = [["IFLA_IFNAME", end.interface], ["IFLA_ADDRESS", end.mac], ["IFLA_NET_NS_FD", names[end.node]]]
-    return [*place, ["IFLA_MTU", MTU], *queues]
+    return [
+        ["IFLA_IFNAME", end.interface],
+        ["IFLA_ADDRESS", end.mac],
+        ["IFLA_NET_NS_FD", names[end.node]],
+        ["IFLA_MTU", MTU],
+        ["IFLA_NUM_TX_QUEUES", 1],
+        ["IFLA_NUM_RX_QUEUES", 1],
+    ]
 
 
-def _make_ports(ports: list[Port], limit_bytes: int, burst_bytes: int, scale: float) -> None:
+def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
     with IPRoute() as netlink:
-        for port in ports:
-            rate = wire_bytes_per_s(port, scale)
+        for port, queue in queues.items():
             with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                 netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
                 netlink.tc("add", "htb", port.ifindex, HTB_ROOT, default=1)
@@ -94,23 +104,25 @@ def _make_ports(ports: list[Port], limit_bytes: int, burst_bytes: int, scale: fl
                     port.ifindex,
                     HTB_CLASS,
                     parent=HTB_ROOT,
-                    rate=rate,
+                    rate=queue.drain_bytes_per_s,
                     burst=burst_bytes,
                     cburst=burst_bytes,
                     quantum=burst_bytes,
                 )
-                netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=limit_bytes)
+                netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=queue.limit_bytes)
 
 
 def _address(host: str, layout: Layout) -> None:
-    """Give a host its address, and its neighbours' hardware addresses: no ARP shall share the links with experiments."""
+    """Give a host its address and its neighbours' hardware addresses: no ARP shall share links with experiments."""
     with IPRoute() as netlink, _refusal(f"the address of host {host}"):
         own = layout.hosts[host]
         netlink.link("set", index=HOST_IFINDEX, state="up")
         netlink.addr("add", index=HOST_IFINDEX, address=own.address, prefixlen=own.prefix_length)
         for name, other in layout.hosts.items():
             if name != host:
-                netlink.neigh("add", ifindex=HOST_IFINDEX, dst=other.address, lladdr=layout.macs[name], state="permanent")
+                netlink.neigh(
+                    "add", ifindex=HOST_IFINDEX, dst=other.address, lladdr=layout.macs[name], state="permanent"
+                )
 
 
 @contextmanager

@@ -29,17 +29,22 @@ def start_all(lab: paths.LabPaths, hosts: Iterable[str], switches: Iterable[str]
     complaints = [birth.communicate()[1].strip() for birth in births.values()]
     failed = [complaint for birth, complaint in zip(births.values(), complaints, strict=True) if birth.returncode]
     if failed:
-        raise LabError(f"a lab node could not be made: {failed[0]}", "the lab needs Linux namespaces, and root in the machine's own")
+        raise LabError(
+            f"a lab node could not be made: {failed[0]}",
+            "the lab needs Linux namespaces, and root in the machine's own",
+        )
     return {node: _read_pid(lab.pid_file(node)) for node in births}
 
 
 def _start(lab: paths.LabPaths, kind: str, name: str, extra: tuple[str, ...]) -> subprocess.Popen[str]:
-    """Start one labinit. The lock is taken here and inherited, so there is no moment at which a living node looks dead."""
+    """Start one labinit. It inherits the lock taken here: there is no moment at which a living node looks dead."""
     lock = os.open(lab.pid_file(name), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         command = [str(paths.program("labinit")), kind, name, str(lock), *extra]
-        return subprocess.Popen(command, pass_fds=[lock], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={})
+        return subprocess.Popen(
+            command, pass_fds=[lock], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={}
+        )
     finally:
         os.close(lock)
 
@@ -68,7 +73,10 @@ def stop_all(pid_files: Iterable[Path]) -> None:
         for handle in dying:
             # An init ends only after the last process in its PID namespace.
             if not select.select([handle], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise LabError(f"a node of the lab did not end within {DEATH_LIMIT_S:.0f} s", "look for processes in state D with `ps`")
+                raise LabError(
+                    f"a node of the lab did not end within {DEATH_LIMIT_S:.0f} s",
+                    "look for processes in state D with `ps`",
+                )
     finally:
         for handle in dying:
             os.close(handle)

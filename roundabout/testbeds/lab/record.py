@@ -23,7 +23,7 @@ class PortMeasurement(BaseModel):
 
 
 class LinkMeasurement(BaseModel):
-    """What one link was measured to be. The round trip is between the nearest hosts on its two sides, nothing else sending."""
+    """What one link was measured to be; the round trip is between the nearest hosts on its two sides, when idle."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -64,11 +64,15 @@ def read(lab: paths.LabPaths) -> Record:
     try:
         record = Record.model_validate_json(lab.record.read_text())
     except FileNotFoundError:
-        raise LabError(f"there is no lab {lab.name!r}", "`roundabout lab status` lists labs, `roundabout lab up` makes one") from None
+        raise LabError(
+            f"there is no lab {lab.name!r}", "`roundabout lab status` lists labs, `roundabout lab up` makes one"
+        ) from None
     except PermissionError:
         raise LabError(f"lab {lab.name!r} belongs to root", "run this with sudo") from None
     except ValidationError as error:
-        raise LabError(f"{lab.record}: not a lab of this version: {error.errors()[0]['msg']}", f"`roundabout lab down {lab.name}`") from error
+        raise LabError(
+            f"{lab.record}: not a lab of this version: {error.errors()[0]['msg']}", f"`roundabout lab down {lab.name}`"
+        ) from error
     if record.state != "up":
         raise LabError(f"lab {lab.name!r} was never finished", f"`roundabout lab down {lab.name}` clears it")
     return record

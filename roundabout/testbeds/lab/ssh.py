@@ -51,7 +51,10 @@ def find_sshd() -> str:
     """
     found = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
     if found is None or shutil.which("ssh-keygen") is None:
-        raise LabError("sshd and ssh-keygen are needed to reach lab hosts, and were not found", "install openssh-server; no daemon has to run")
+        raise LabError(
+            "sshd and ssh-keygen are needed to reach lab hosts, and were not found",
+            "install openssh-server; no daemon has to run",
+        )
     return found
 
 
@@ -63,7 +66,11 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host]) -> None:
     _make_keys(lab.key, lab.share / "host_key")
     _write(lab.share / "authorized_keys", _public(lab.key))
     _write(lab.share / "sshd_config", SSHD_CONFIG)
-    _write(etc / "hosts", "127.0.0.1 localhost\n" + "".join(f"{host.address} {name}\n" for name, host in hosts.items()), 0o644)
+    _write(
+        etc / "hosts",
+        "127.0.0.1 localhost\n" + "".join(f"{host.address} {name}\n" for name, host in hosts.items()),
+        0o644,
+    )
     _write(etc / "shadow", SHADOW)
     _write(lab.known_hosts, "".join(f"{name} {_public(lab.share / 'host_key')}" for name in hosts))
     config = SSH_CONFIG.format(
