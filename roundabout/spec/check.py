@@ -18,9 +18,13 @@ class Merged(NamedTuple):
 
     def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
         """The error to raise about the value at `location`."""
+        return self.document.error(location, found, expected, hint=hint, root=self.root)
+
+    @property
+    def setting(self) -> str:
+        """The levels, as a message adds them where several fields together are wrong."""
         at = ", ".join(f"{factor} {level}" for factor, level in self.levels.items())
-        inside = f"{found} (with {at})" if at else found
-        return self.document.error(location, inside, expected, hint=hint, root=self.root)
+        return f" (with {at})" if at else ""
 
 
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
@@ -35,7 +39,9 @@ def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> N
             if worker in user:
                 free = [host for host in topology.hosts if host not in user]
                 hint = f"hosts without a worker: {choices(free)}" if free else None
-                raise merged.error(here, f"{worker}, already a worker of {user[worker]}", "each host once", hint)
+                raise merged.error(
+                    here, f"{worker}, already a worker of {user[worker]}{merged.setting}", "each host once", hint
+                )
             user[worker] = name
 
 
@@ -45,7 +51,9 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
         rate = min(spec.topology.path_payload_gbps(*pair) for pair in job.ring)
         phase = max(job.profile.phases, key=lambda phase: phase.demand_gbps)
         if phase.demand_gbps > rate:
-            found = f"phase '{phase.name}' of {job.profile.name} sending at {phase.demand_gbps:.1f} Gbit/s"
+            found = (
+                f"phase '{phase.name}' of {job.profile.name} sending at {phase.demand_gbps:.1f} Gbit/s{merged.setting}"
+            )
             expected = f"at most the {rate:g} Gbit/s of payload that its path in {spec.topology.name} carries"
             raise merged.error(("jobs", name, "profile"), found, expected)
 
