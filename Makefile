@@ -28,13 +28,14 @@ report: setup ## RUN=runs/...: make the report of a run again (the last one if R
 provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready
 	@$(ROUNDABOUT) provision $(INVENTORY)
 
+lint: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 lint: setup ## check style, types, import rules, playbooks and scripts
-	$(PYTHON) -m ruff check
-	$(PYTHON) -m ruff format --check
-	$(PYTHON) -m mypy
-	.venv/bin/lint-imports
+	ruff check
+	ruff format --check
+	mypy
+	lint-imports
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
-	cd ansible && ../.venv/bin/ansible-lint --offline --profile production
+	cd ansible && ansible-lint --offline --profile production
 	shellcheck bootstrap .ci/run
 
 test: setup ## run all tests, native ones first
