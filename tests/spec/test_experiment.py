@@ -75,7 +75,7 @@ WRONG = [
     ("flows: 2", "flow: 2", 8, "jobs.j1.flow", "unknown field 'flow'", "one of profile", "flows"),
     ("flows: 2", "flows: true", 8, "jobs.j1.flows", "true", "a whole number", None),
     ("s2]", "s9]", 8, "jobs.j1.workers[1]", "'s9'", "a host of dumbbell-2x2 (s0, s1, s2, s3)", None),
-    ("s2]", "s0]", 8, "jobs.j1.workers[1]", "s0, already a worker of j1 (with", "each host once", "without a worker: s1"),
+    ("s2]", "s0]", 8, "jobs.j1.workers[1]", "s0, already a worker of j1 (with", "each host once", "worker: s1"),
     ("[s1, s3]", "[s1, s2]", 9, "jobs.j2.workers[1]", "s2, already a worker of j1", "each host once", "s3"),
     ("[s1, s3]", "[s1]", 9, "jobs.j2.workers", "a list of 1", "at least 2", None),
     ("bert-8", "bert-9", 9, "jobs.j2.profile", "'bert-9'", "one of those in", "bert-8"),
