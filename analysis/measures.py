@@ -39,6 +39,11 @@ class Measured:
     times: dict[str, dict[int, Array]] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """What tables and plots call it."""
+        return label(self.variant, self.levels)
+
+    @property
     def surroundings(self) -> dict[str, Any]:
         """The levels of all factors but the variant; what shares them may be compared."""
         return {factor: level for factor, level in self.levels.items() if factor != "variant"}
@@ -59,6 +64,11 @@ class Measured:
         """Iteration times of `jobs` side by side, shape (iterations, jobs), of the repetitions that they all have."""
         common = set.intersection(*(set(self.times[job]) for job in jobs))
         return [np.column_stack([self.times[job][number] for job in jobs]) for number in sorted(common)]
+
+
+def label(variant: str, levels: Mapping[str, Any]) -> str:
+    """A variant, with the levels of other factors where there are any."""
+    return " · ".join([variant, *(f"{factor} {level}" for factor, level in levels.items() if factor != "variant")])
 
 
 def experiment_of(run: Run) -> Experiment:
@@ -90,7 +100,8 @@ def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
     """Bytes sent by the hosts of job `one` over those of job `other`, per trial, while both send for the first time.
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
-    by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included).
+    by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included). Trials
+    whose counters do not cover that time are left out.
     """
     iterations, counters = run.table("iterations"), run.table("counters")
     shares = []
@@ -99,7 +110,7 @@ def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
         if window is not None:
             sent = [_sent_bytes(counters, trial, cell.spec.jobs[job].workers, window) for job in (one, other)]
             shares.append(sent[0] / sent[1])
-    return shares
+    return [share for share in shares if np.isfinite(share)]
 
 
 def matches(levels: Mapping[str, Any], at: Mapping[str, Any] | None) -> bool:

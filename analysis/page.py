@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from analysis.measures import Measured
-from analysis.table import described, fidelity, label, limit_of
+from analysis.measures import Measured, label
+from analysis.table import described, fidelity, limit_of
 from analysis.traces import Trace, at_once, per_iteration
 from roundabout.store import Run
 
@@ -87,7 +87,7 @@ def times(summary: dict[str, Any]) -> Html:
     rows = []
     previous = None
     for cell in summary["cells"]:
-        name = label(cell)
+        name = label(cell["variant"], cell["levels"])
         first = name != previous
         rows.append(f'<tr class="{"first" if first else ""}">{_cells(cell, name if first else "")}</tr>')
         previous = name
@@ -112,7 +112,7 @@ def gains(summary: dict[str, Any]) -> Html:
     for cell in summary["cells"]:
         gain = cell["last_half"]["gain_of_possible"]
         if gain is not None and cell["variant"] != "alone":
-            parts.setdefault(label(cell), []).append(f"{escape(cell['job'])} {gain:.0%}")
+            parts.setdefault(label(cell["variant"], cell["levels"]), []).append(f"{escape(cell['job'])} {gain:.0%}")
     if not parts:
         return Html("")
     texts = [f"<b>{escape(name)}</b>: {', '.join(gained)}" for name, gained in parts.items()]
@@ -128,7 +128,7 @@ def overlaps(traces: Sequence[Trace]) -> Html:
         first = at_once(trace, 0.0, max(spans[0, 1] for spans in trace.spans.values()))
         middle = max(spans[len(spans) // 2, 0] for spans in trace.spans.values())
         last = at_once(trace, middle, min(spans[-1, 1] for spans in trace.spans.values()))
-        texts.append(f"<b>{escape(trace.cell.variant)}</b> {first:.0%}, then {last:.0%}")
+        texts.append(f"<b>{escape(trace.cell.name)}</b> {first:.0%}, then {last:.0%}")
     what = "Of the time in which any job sent, several did at once in the first iteration and over the last half"
     return Html(f"<p>{what}: {'; '.join(texts)}.</p>" if texts else "")
 
@@ -142,7 +142,7 @@ def marks(traces: Iterable[Sequence[Trace]]) -> Html:
         ]
         if series:
             mean = float(np.mean([marks[len(marks) // 2 :].mean() for marks in series]))
-            texts.append(f"<b>{escape(each[0].cell.variant)}</b> {mean:.0f}")
+            texts.append(f"<b>{escape(each[0].cell.name)}</b> {mean:.0f}")
     return Html(f"<p>Marks per iteration, mean over the last half: {', '.join(texts)}.</p>" if texts else "")
 
 
@@ -197,7 +197,7 @@ def provenance(run: Run, cells: Sequence[Measured]) -> Html:
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
-        ("transports", "<br>".join(f"{escape(cell.variant)}: {escape(cell.transports)}" for cell in cells)),
+        ("transports", "<br>".join(f"{escape(cell.name)}: {escape(cell.transports)}" for cell in cells)),
     ]
     return Html(_facts(facts) + _hosts(sessions) + _artefacts(manifest.get("artefacts", {})))
 

@@ -34,7 +34,7 @@ def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
         if link is not None:
             panel.set_ylim(0, link.payload_rate_gbps * 1.22)
             level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
-        panel.set_title(trace.cell.variant)
+        panel.set_title(trace.cell.name)
         words(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place == 0:
@@ -59,7 +59,7 @@ def link_use(traces: Sequence[Trace], until_ms: float = 2400.0) -> Figure:
         panel.set_xlim(0, min(until_ms, trace.edges_ms[-1]))
         link = bottleneck(trace.cell)
         panel.set_ylim(0, 1.12 * (link.payload_rate_gbps if link else np.nanmax(sum(trace.rates.values()))))
-        panel.set_title(trace.cell.variant)
+        panel.set_title(trace.cell.name)
         panel.set_ylabel("Gbit/s")
     _job_key(axes[0], list(traces[0].rates))
     axes[-1].set_xlabel("ms since the start")
@@ -79,7 +79,7 @@ def sliding(traces: Sequence[Trace]) -> Figure:
         count = len(next(iter(trace.spans.values())))
         panel.set_ylim(count + 0.5, 0.5)
         panel.grid(axis="y", visible=False)
-        panel.set_title(trace.cell.variant)
+        panel.set_title(trace.cell.name)
         panel.set_xlabel(f"ms since {next(iter(trace.spans))} began its iteration")
         if place == 0:
             panel.set_ylabel("iteration")
@@ -90,13 +90,13 @@ def sliding(traces: Sequence[Trace]) -> Figure:
 def distribution(cells: Sequence[Measured], limits: dict[str, Limits]) -> Figure:
     """Cumulative distribution of iteration times, all repetitions, by variant and job (HotNets'22, Figure 1d)."""
     result, (panel,) = figure(1, 1, 3.6)
-    colours = variant_colours([cell.variant for cell in cells])
+    colours = variant_colours([cell.name for cell in cells])
     styles = ["-", (0, (3, 1.5)), ":", "-."]
     for cell in cells:
         for place, job in enumerate(cell.times):
             times = np.sort(np.concatenate(cell.repetitions(job)))
             share = np.arange(1, len(times) + 1) / len(times)
-            panel.step(times, share, where="post", color=colours[cell.variant], linestyle=styles[place % len(styles)])
+            panel.step(times, share, where="post", color=colours[cell.name], linestyle=styles[place % len(styles)])
     panel.set_ylim(0, 1.06)
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
     _fluid_lines(panel, limits)
@@ -110,14 +110,14 @@ def over_iterations(cells: Sequence[Measured], limits: dict[str, Limits]) -> Fig
     """Iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
     jobs = list(dict.fromkeys(job for cell in cells for job in cell.times))
     result, axes = figure(1, len(jobs), 3.3, sharey=True)
-    colours = variant_colours([cell.variant for cell in cells])
+    colours = variant_colours([cell.name for cell in cells])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
             repetitions = np.stack(cell.repetitions(job))
             number = np.arange(1, repetitions.shape[1] + 1)
-            panel.plot(number, repetitions.T, color=colours[cell.variant], alpha=0.28, linewidth=0.8)
-            panel.plot(number, np.median(repetitions, axis=0), color=colours[cell.variant], linewidth=2)
+            panel.plot(number, repetitions.T, color=colours[cell.name], alpha=0.28, linewidth=0.8)
+            panel.plot(number, np.median(repetitions, axis=0), color=colours[cell.name], linewidth=2)
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
         level(panel, limits[job].fair_ms, f"fluid, fair {limits[job].fair_ms:.0f}")
         level(panel, limits[job].interleaved_ms, f"fluid, interleaved {limits[job].interleaved_ms:.0f}", below=True)
@@ -139,11 +139,11 @@ def queue_and_marks(traces: Sequence[Trace]) -> Figure | None:
     if not panels:
         return None
     result, axes = figure(1, len(panels), 2.9)
-    colours = variant_colours([trace.cell.variant for trace in traces])
+    colours = variant_colours([trace.cell.name for trace in traces])
     for panel, (some, label) in zip(axes, panels, strict=True):
         for trace in some:
             series = _backlog_mb(trace) if some is backlogs else _marks(trace)
-            panel.plot(np.arange(1, len(series) + 1), series, color=colours[trace.cell.variant], alpha=0.75)
+            panel.plot(np.arange(1, len(series) + 1), series, color=colours[trace.cell.name], alpha=0.75)
         panel.set_ylim(bottom=0)
         panel.margins(x=0)
         panel.set_title(label)
@@ -221,7 +221,7 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 def _key(panel: Axes, cells: Sequence[Measured], colours: dict[str, str], styles: Sequence[object]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
     for cell in cells:
-        panel.plot([], [], color=colours[cell.variant], linewidth=3, label=cell.variant)
+        panel.plot([], [], color=colours[cell.name], linewidth=3, label=cell.name)
     jobs = dict.fromkeys(job for cell in cells for job in cell.times)
     for place, job in enumerate(jobs):
         panel.plot([], [], color=INK, linestyle=styles[place % len(styles)], label=job)

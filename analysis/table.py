@@ -8,6 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from analysis.measures import label
+
 LIMITS = {"alone": "alone_ms", "fair": "fair_ms"}
 """The fluid limit that a variant is held against; all others are held against the interleaved one."""
 VERDICTS = {
@@ -40,12 +42,6 @@ def limit_of(cell: dict[str, Any]) -> tuple[str, float]:
     return name.removesuffix("_ms"), cell["fluid"][name]
 
 
-def label(cell: dict[str, Any]) -> str:
-    """A cell's variant, with the levels of other factors where there are any."""
-    others = [f"{factor} {level}" for factor, level in cell["levels"].items() if factor != "variant"]
-    return " · ".join([cell["variant"], *others])
-
-
 def figure(value: float | None, interval: list[float] | None, digits: int) -> str:
     """A figure with its interval on a second line."""
     if value is None:
@@ -63,7 +59,7 @@ def _times(cells: list[dict[str, Any]]) -> Table:
         result.add_column(name, justify="right")
     previous = None
     for cell in cells:
-        name = label(cell)
+        name = label(cell["variant"], cell["levels"])
         if previous not in (None, name):
             result.add_section()
         last_half = cell["last_half"]

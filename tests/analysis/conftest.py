@@ -140,12 +140,12 @@ def cpu_of(length_ms, start_ns):
     }
 
 
-def add_trial(run, cell, job, repetition, *, reason=""):
+def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
     """Play and commit one trial; a `reason` makes it invalid."""
     text = json.dumps([cell.levels, job, repetition])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     generator = np.random.default_rng(int(key, 16))
-    speed = 1 + generator.normal(0, 0.004)
+    speed = slowdown + generator.normal(0, 0.004)
     jobs = [
         Toy(name, 2.0 if cell.variant == "unfair" and name == "j1" else 1.0, spec.workers, 150.0 * speed)
         for name, spec in cell.spec.jobs.items()
@@ -183,7 +183,7 @@ def add_trial(run, cell, job, repetition, *, reason=""):
     )
 
 
-def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=()):
+def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=(), slowdown=1.0):
     """A run of unfair-vgg19; `spoilt` holds pairs of variant and repetition that are invalid."""
     experiment = load_experiment("unfair-vgg19", ROOT / "experiments").model_copy(update={"repetitions": repetitions})
     manifest = {
@@ -210,7 +210,7 @@ def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=()):
         for cell in experiment.cells:
             reason = "CPU busy 0.97 over 1 s, at most 0.90" if (cell.variant, repetition) in spoilt else ""
             for job in cell.spec.jobs if cell.spec.one_job_at_a_time else [None]:
-                add_trial(run, cell, job, repetition, reason=reason)
+                add_trial(run, cell, job, repetition, reason=reason, slowdown=slowdown)
     return run
 
 

@@ -151,4 +151,6 @@ def test_bytes_are_linear_between_samples():
     assert bytes_between(at, count, 5, 15) == pytest.approx(50)
     rates = rate_gbps(at, count, np.array([-10.0, 0.0, 10.0, 20.0, 30.0]))
     assert np.isnan(rates[[0, 3]]).all()
+    assert np.isnan(bytes_between(at, count, 15, 25))
+    assert np.isnan(rate_gbps(at[:0], count[:0], np.array([0.0, 10.0]))).all()
     assert rates[1:3] == pytest.approx([80.0, 0.0])

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout report`: sum a stored run up again, and make its page."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from analysis.report import render
+from analysis.summary import summarise
+from analysis.table import table
+from roundabout.store import Run
+
+
+def command(
+    which: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")
+    ] = "last",
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, make no page.")] = False,
+) -> None:
+    """Write a run's summary.json and report.html anew, and show the table."""
+    run = Run.open(which, runs)
+    summary = summarise(run)
+    run.write_summary(summary)
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    console = Console()
+    console.print(table(summary))
+    console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)

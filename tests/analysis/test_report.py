@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: self-contained, complete, and shown by a browser without a complaint."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import matplotlib.image as mpl_image
+import pytest
+
+from analysis.report import ReportError, render
+from analysis.summary import summarise
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    run.write_summary(summarise(run))
+    return render(run)
+
+
+@pytest.fixture(scope="module")
+def text(page):
+    return page.read_text()
+
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH (Ubuntu offers it as a snap only)")
+
+
+def browse(page, folder, *options):
+    """Open the page in headless Chromium; returns what it printed and what it complained of."""
+    quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", *quiet, "--enable-logging=stderr",
+         f"--user-data-dir={folder / 'profile'}", *options, page.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_nothing_is_loaded_from_elsewhere(text):
+    assert "<script" not in text
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|\#)[^"']*""", text)
+    assert not re.findall(r"@import|url\((?!data:)", text)
+
+
+def test_no_code_is_shown(text):
+    assert "import" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    assert "RUN =" not in text
+
+
+def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
+    images = re.findall(r"<img [^>]+>", text)
+    assert len(images) == 6
+    for image in images:
+        assert 'src="data:image/svg+xml;base64,' in image
+        assert len(re.search(r'alt="([^"]*)"', image)[1]) > 20
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "emulated: lab, rates and bytes at 1:50",
+        "paper 1.23 ± 0.08",
+        "fluid limit",
+        "363.8",
+        "What this cannot show",
+        "0123456789ab",
+        "20 of 20 done, 20 valid",
+        "j1 dcqcn T 100 µs, j2 dcqcn T 125 µs",
+        "No trial was invalid",
+        "2 &lt;a CPU&gt;",
+    ],
+)
+def test_what_a_reader_must_find(text, words):
+    assert words in text
+
+
+@needs_browser
+def test_a_browser_shows_it_without_complaint(page, tmp_path):
+    document, complaints = browse(page, tmp_path, "--dump-dom")
+    assert complaints == []
+    assert document.count("<figure>") == 6
+    assert "</html>" in document
+
+
+@needs_browser
+def test_its_pictures_are_drawn(page, tmp_path):
+    shot = tmp_path / "page.png"
+    browse(page, tmp_path, f"--screenshot={shot}", "--window-size=1100,6000", "--hide-scrollbars")
+    pixels = mpl_image.imread(shot)[..., :3]
+    blue, orange = (0.0, 0x72 / 255, 0xB2 / 255), (0xE6 / 255, 0x9F / 255, 0.0)
+    for colour in (blue, orange):  # the jobs' bars in the figure of how they slide apart
+        assert (abs(pixels - colour).max(axis=2) < 0.02).sum() > 10_000
+
+
+def test_a_run_whose_trials_are_all_invalid_has_a_report_too(make_run):
+    spoilt = {(variant, number) for variant in ("alone", "fair", "unfair") for number in (1, 2)}
+    run = make_run(repetitions=2, spoilt=spoilt)
+    run.write_summary(summarise(run))
+    text = render(run).read_text()
+    assert text.count("CPU busy 0.97") == 8
+    assert "not measured" in text
+    assert "<img" not in text
+
+
+def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    run = make_run(repetitions=1)
+    before = dict(os.environ)
+    render(run)
+    assert [path for path in home.rglob("*") if path.is_file() and "matplotlib" not in str(path)] == []
+    assert dict(os.environ) == before
+
+
+def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\n1 / 0\n')
+    monkeypatch.setattr("analysis.report.NOTEBOOK", broken)
+    with pytest.raises(ReportError, match=r"^broken\.py: ZeroDivisionError: division by zero$"):
+        render(make_run(repetitions=1))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `run`, `report` and `compare` show on screen."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from analysis.compare import CompareError, compare, table as comparison_table
+from analysis.summary import summarise
+from analysis.table import table
+from roundabout.cli.main import main
+
+
+def shown(renderable):
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def test_the_table_fits_100_columns_and_holds_what_counts(run):
+    text = shown(table(summarise(run)))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "…" not in text
+    for words in ("alone", "fair", "unfair", "363.8", "interleaved", "1.23 ± 0.08", "✓ inside", "emulated: lab"):
+        assert words in text
+
+
+def test_without_intervals_it_says_so(make_run):
+    assert "intervals not measured: fewer than 4 repetitions" in shown(table(summarise(make_run(repetitions=2))))
+
+
+def test_invalid_trials_are_named(make_run):
+    text = shown(table(summarise(make_run(repetitions=1, spoilt={("fair", 1)}))))
+    assert "invalid: " in text
+    assert "CPU busy 0.97" in text
+    assert "- not measured" in text
+
+
+def test_a_run_compared_with_itself_shows_no_difference(run):
+    comparison = compare(run, run)
+    assert len(comparison["cells"]) == 6
+    assert all(cell["speedup"] == 1.0 for cell in comparison["cells"])
+    text = shown(comparison_table(comparison))
+    assert text.count("no difference shown") == 6
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_quicker_run_is_called_quicker(run, make_run):
+    slower = make_run("slow", slowdown=1.05)
+    comparison = compare(slower, run)
+    faster = [cell for cell in comparison["cells"] if cell["variant"] == "alone"]
+    assert all(cell["speedup"] == pytest.approx(1 + 0.05 * 150 / 293, abs=0.01) for cell in faster)
+    assert all(cell["speedup_ci95"][0] > 1 for cell in faster)
+    assert "B is quicker" in shown(comparison_table(comparison))
+
+
+def test_emulated_and_real_are_mixed_only_when_asked(run, make_run):
+    real = make_run("real", repetitions=1, emulated=False)
+    with pytest.raises(CompareError, match=r"is emulated and .* is real") as caught:
+        compare(run, real)
+    assert "--mixed" in caught.value.hint
+    assert "one of them was emulated" in shown(comparison_table(compare(run, real, mixed=True)))
+
+
+def test_runs_without_a_common_cell_are_refused(run, make_run):
+    nothing = make_run(repetitions=1, spoilt={(variant, 1) for variant in ("alone", "fair", "unfair")})
+    with pytest.raises(CompareError, match="no variant, levels and job in common"):
+        compare(run, nothing)
+
+
+def test_the_commands(make_run, capsys):
+    run = make_run(repetitions=1)
+    folder = str(run.path.parents[1])
+    assert main(["report", "last", "--runs", folder]) == 0
+    assert str(run.path / "report.html") in capsys.readouterr().out.replace("\n", "")
+    assert json.loads((run.path / "summary.json").read_text())["experiment"] == "unfair-vgg19"
+    assert main(["report", run.id, "--runs", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((run.path / "summary.json").read_text())
+    assert main(["compare", "last", str(run.path), "--runs", folder, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["cells"]) == 6
+    assert main(["compare", "last", "nowhere", "--runs", folder]) == 1
+    assert "error: no run 'nowhere'" in capsys.readouterr().err
