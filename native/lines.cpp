@@ -26,11 +26,10 @@ void Lines::write_out(int patience_ms) {
   std::size_t written = 0;
   while (written < pending_.size()) {
     // A pipe that polls writable takes PIPE_BUF bytes without blocking.
-    pollfd out{STDOUT_FILENO, POLLOUT, 0};
+    pollfd out{fd_, POLLOUT, 0};
     if (poll(&out, 1, patience_ms) != 1)
       break;
-    const ssize_t n =
-        write(STDOUT_FILENO, pending_.data() + written, std::min<std::size_t>(pending_.size() - written, PIPE_BUF));
+    const ssize_t n = write(fd_, pending_.data() + written, std::min<std::size_t>(pending_.size() - written, PIPE_BUF));
     if (n < 0)
       throw Stopped("standard output closed");
     written += static_cast<std::size_t>(n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record on standard output: whole lines, written without ever waiting for a slow reader.
+// A record of whole lines, written without ever waiting for a slow reader.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace native {
 
 class Lines {
 public:
-  // Holds at most `limit_bytes` for a reader that lags; what comes beyond is dropped and counted.
-  explicit Lines(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  // Writes to `fd`, and holds at most `limit_bytes` for a reader that lags; what comes beyond is dropped and counted.
+  Lines(int fd, std::size_t limit_bytes) : fd_(fd), limit_bytes_(limit_bytes) {}
 
   void add(std::string_view line);
 
@@ -28,6 +28,7 @@ public:
 private:
   void write_out(int patience_ms);
 
+  int fd_;
   std::size_t limit_bytes_;
   std::string pending_;
   std::uint64_t dropped_ = 0;

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <unistd.h>
 
 namespace sampler {
 namespace {
@@ -26,7 +27,7 @@ std::string begin(const char *kind, const Span &span) {
 
 } // namespace
 
-Record::Record(bool cpu) : lines_(kMostPendingBytes) {
+Record::Record(bool cpu) : lines_(STDOUT_FILENO, kMostPendingBytes) {
   lines_.add("#port,before_ns,after_ns,interface,ifindex,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
              "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets");
   lines_.add("#tcp,before_ns,after_ns,in_segs,out_segs,retrans_segs,loss_probes,timeouts,ce_received");

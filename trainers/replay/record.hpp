@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <unistd.h>
 
 namespace replay {
 
@@ -18,6 +19,12 @@ struct Moment {
   native::Nanos utc_ns = 0;
 
   static Moment now() { return {native::monotonic_ns(), native::utc_ns()}; }
+
+  // Of the recent past.
+  static Moment at(native::Nanos monotonic_ns) {
+    const Moment present = now();
+    return {monotonic_ns, present.utc_ns - (present.monotonic_ns - monotonic_ns)};
+  }
 };
 
 struct Iteration {
@@ -46,7 +53,7 @@ public:
 private:
   void add(const nlohmann::ordered_json &event);
 
-  native::Lines lines_{64 << 20};
+  native::Lines lines_{STDOUT_FILENO, 64 << 20};
   unsigned iterations_ = 0;
 };
 

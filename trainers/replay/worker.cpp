@@ -59,7 +59,7 @@ void Worker::play() {
   phase_start_ns_ = wait_for_start() + options_.start_offset_ns;
   wait_until(phase_start_ns_);
   started_ = true;
-  iteration_.start = Moment::now();
+  iteration_.start = Moment::at(phase_start_ns_);
   while (iteration_.number < options_.iterations)
     play_iteration(jitter_.next_factor());
 }
@@ -80,10 +80,9 @@ Nanos Worker::wait_for_start() {
 }
 
 void Worker::play_iteration(double compute_factor) {
-  iteration_.compute_end = {};
   for (const Phase &phase : options_.profile.phases)
     play_phase(phase, compute_factor);
-  iteration_.comm_end = Moment::now();
+  iteration_.comm_end = Moment::at(phase_start_ns_);
   if (iteration_.compute_end.monotonic_ns == 0)
     iteration_.compute_end = iteration_.comm_end;
   record_.iteration(iteration_);
@@ -92,7 +91,6 @@ void Worker::play_iteration(double compute_factor) {
   next.number = iteration_.number + 1;
   next.start = iteration_.comm_end;
   iteration_ = next;
-  phase_start_ns_ = next.start.monotonic_ns;
 }
 
 void Worker::play_phase(const Phase &phase, double compute_factor) {
@@ -102,7 +100,7 @@ void Worker::play_phase(const Phase &phase, double compute_factor) {
     return;
   }
   if (iteration_.compute_end.monotonic_ns == 0)
-    iteration_.compute_end = Moment::now();
+    iteration_.compute_end = Moment::at(phase_start_ns_);
   communicate(ring_phase(phase));
   iteration_.sent_bytes += phase.bytes;
   iteration_.received_bytes += phase.bytes;

@@ -68,7 +68,7 @@ private:
   std::vector<pollfd> polled_;
   Iteration iteration_;
   std::uint64_t unsent_limit_ = 0;
-  native::Nanos phase_start_ns_ = 0; // as planned: a late wake-up of ours does not delay the job
+  native::Nanos phase_start_ns_ = 0; // after computing, as planned: that we woke late does not delay the job
   bool started_ = false;
   bool ended_ = false;
 };

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native programs, as their users start them: a pipe on standard input, records on standard output."""
+
+import json
+import os
+import random
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[2] / "build" / "bin"
+PATIENCE_S = 30
+
+Event = dict[str, Any]
+
+
+class Running:
+    """One started program."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def close_input(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def event(self) -> Event:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line, f"ended without a further event: {self.errors()}"
+        event: Event = json.loads(line)
+        return event
+
+    def lines(self) -> list[str]:
+        """All that is still to come, until the program ends by itself."""
+        assert self.process.stdout
+        return self.process.stdout.read().splitlines()
+
+    def events(self) -> list[Event]:
+        return [json.loads(line) for line in self.lines()]
+
+    def errors(self) -> str:
+        assert self.process.stderr
+        return self.process.stderr.read()
+
+    def status(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream
+            with suppress(BrokenPipeError):
+                stream.close()
+
+
+class Namespace:
+    """A network namespace that lives as long as a process that ends with us, whatever ends us."""
+
+    def __init__(self) -> None:
+        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
+        ours = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{self.holder.pid}/ns/net") == ours:
+            assert self.holder.poll() is None, "cannot make a network namespace; the tests need root"
+            time.sleep(0.001)
+        self.run("ip link set lo up")
+        # Whatever this machine's default is: the tests want a window that fills a short link and nothing else.
+        self.run("sysctl -qw net.ipv4.tcp_congestion_control=reno")
+
+    @property
+    def pid(self) -> int:
+        return self.holder.pid
+
+    def inside(self, *argv: str) -> list[str]:
+        return ["nsenter", "-t", str(self.pid), "-n", "--", *argv]
+
+    def run(self, command: str) -> str:
+        return subprocess.run(self.inside(*shlex.split(command)), check=True, capture_output=True, text=True).stdout
+
+    def close(self) -> None:
+        assert self.holder.stdin
+        self.holder.stdin.close()
+        self.holder.wait()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Running]]:
+    """Starts `program` with arguments, perhaps in a namespace; whatever still runs at the end is killed."""
+    with ExitStack() as stack:
+
+        def start_program(program: str, *arguments: str, within: Namespace | None = None) -> Running:
+            path = PROGRAMS / program
+            assert path.exists(), f"{path} is not built: cmake -S . -B build -G Ninja && cmake --build build"
+            argv = [str(path), *arguments]
+            running = Running(within.inside(*argv) if within else argv)
+            stack.callback(running.kill)
+            return running
+
+        yield start_program
+
+
+@pytest.fixture
+def namespaces() -> Iterator[list[Namespace]]:
+    """Two hosts, 10.99.0.1 and 10.99.0.2, whose eth0 are the ends of one link."""
+    with ExitStack() as stack:
+        hosts = []
+        for _ in range(2):
+            hosts.append(Namespace())
+            stack.callback(hosts[-1].close)
+        hosts[0].run(f"ip link add eth0 type veth peer name eth0 netns {hosts[1].pid}")
+        for number, host in enumerate(hosts, 1):
+            host.run(f"ip addr add 10.99.0.{number}/24 dev eth0")
+            host.run("ip link set eth0 up")
+        yield hosts
+
+
+def free_port() -> int:
+    """Below the ports that the kernel gives to outgoing connections: those may be taken again at any moment."""
+    while True:
+        port = random.randrange(20_000, 29_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("0.0.0.0", port))
+            return port
+
+
+class Job:
+    """The workers of one replayed job, s0, s1, ..., on loopback addresses or in namespaces."""
+
+    def __init__(
+        self, start: Callable[..., Running], phases: Sequence[Event], workers: int = 2, **options: Any
+    ) -> None:
+        self.start_program = start
+        self.hosts: Sequence[Namespace] | None = options.pop("hosts", None)
+        subnet = "10.99.0" if self.hosts else "127.0.0"
+        self.workers: dict[int, Running] = {}
+        self.options = {
+            "job": "j1",
+            "addresses": ",".join(f"{subnet}.{rank + 1}" for rank in range(workers)),
+            "names": ",".join(f"s{rank}" for rank in range(workers)),
+            "port": free_port(),
+            "profile": json.dumps({"phases": list(phases)}),
+            "iterations": 3,
+            "seed": 7,
+            "jitter": 0,
+            **options,
+        }
+
+    def connect(self, rank: int, **options: Any) -> Running:
+        words = [
+            str(word)
+            for key, value in (self.options | options | {"rank": rank}).items()
+            for word in (f"--{key}", value)
+        ]
+        worker = self.start_program("replay", *words, within=self.hosts[rank] if self.hosts else None)
+        self.workers[rank] = worker
+        return worker
+
+    def connect_all(self) -> list[Running]:
+        ranks = range(len(self.options["names"].split(",")))
+        workers = [self.connect(rank) for rank in ranks]
+        for worker in workers:
+            assert worker.event() == {"event": "ready"}
+        return workers
+
+    def begin(self) -> int:
+        """Lets all connected workers begin at one instant, which is returned."""
+        start_ns = time.monotonic_ns() + 100_000_000
+        for worker in self.workers.values():
+            worker.say(f"start {start_ns}")
+        return start_ns
+
+
+@pytest.fixture
+def job(start: Callable[..., Running]) -> Callable[..., Job]:
+    def make(phases: Sequence[Event], workers: int = 2, **options: Any) -> Job:
+        return Job(start, phases, workers, **options)
+
+    return make

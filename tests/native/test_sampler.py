@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sampler as a whole, on links and maps that the tests make."""
+
+import json
+import os
+import statistics
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Rows = list[dict[str, str]]
+
+
+def parse(lines: list[str]) -> dict[str, Rows]:
+    """The records by kind, each row by the names in the kind's header."""
+    fields: dict[str, list[str]] = {}
+    rows: dict[str, Rows] = {}
+    for line in lines:
+        kind, *values = line.split(",")
+        if kind.startswith("#"):
+            fields[kind[1:]] = values
+            rows[kind[1:]] = []
+        else:
+            rows[kind].append(dict(zip(fields[kind], values, strict=True)))
+    return rows
+
+
+def sample(program: Any, seconds: float) -> dict[str, Rows]:
+    time.sleep(seconds)
+    program.close_input()
+    rows = parse(program.lines())
+    assert program.status() == 0, program.errors()
+    return rows
+
+
+def numbers(rows: Rows, field: str) -> list[int]:
+    return [int(row[field]) for row in rows]
+
+
+def ifindex(host: Any) -> int:
+    link: dict[str, int] = json.loads(host.run("ip -j link show eth0"))[0]
+    return link["ifindex"]
+
+
+def send_datagrams(host: Any, count: int) -> None:
+    code = (
+        f"import socket; s = socket.socket(type=2); [s.sendto(bytes(1000), ('10.99.0.2', 9)) for _ in range({count})]"
+    )
+    subprocess.run(host.inside("python3", "-c", code), check=True)
+
+
+def test_samples_come_every_period_without_drift(start: Callable[..., Any], namespaces: Any) -> None:
+    rows = sample(start("sampler", "--interfaces", "eth0", within=namespaces[0]), 2.5)
+    before = numbers(rows["port"], "before_ns")
+    off_ns = [(at - before[0]) % 10_000_000 for at in before]
+    off_ns = [min(off, 10_000_000 - off) for off in off_ns]
+    assert statistics.median(off_ns) < 1_000_000
+    last = rows["sampler"][-1]
+    grid = (int(last["before_ns"]) - before[0]) // 10_000_000 + 1
+    assert abs(int(last["samples"]) + int(last["missed"]) - grid) <= 1
+    assert all(int(row["before_ns"]) <= int(row["after_ns"]) for row in rows["port"])
+    assert numbers(rows["sampler"], "dropped_lines") == [0] * len(rows["sampler"])
+
+
+def test_counters_are_the_kernels(start: Callable[..., Any], namespaces: Any) -> None:
+    program = start("sampler", "--interfaces", "eth0", within=namespaces[0])
+    time.sleep(0.2)
+    send_datagrams(namespaces[0], 50)
+    rows = sample(program, 0.2)["port"]
+    gained = {field: int(rows[-1][field]) - int(rows[0][field]) for field in ("tx_bytes", "tx_packets")}
+    # The first datagram waits for an ARP exchange, and routers are looked for: a few small packets more.
+    assert 50 <= gained["tx_packets"] <= 60
+    assert 50 * 1042 <= gained["tx_bytes"] <= 50 * 1042 + 10 * 100
+    assert {row["interface"] for row in rows} == {"eth0"}
+    assert {row["marks"] for row in rows} == {"-1"}
+
+
+def test_a_queue_shows_its_backlog_and_drops(start: Callable[..., Any], namespaces: Any) -> None:
+    namespaces[0].run("tc qdisc add dev eth0 root handle 1: htb default 1")
+    namespaces[0].run("tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit burst 2kb cburst 2kb")
+    namespaces[0].run("tc qdisc add dev eth0 parent 1:1 bfifo limit 20kb")
+    program = start("sampler", "--interfaces", "eth0", within=namespaces[0])
+    time.sleep(0.1)
+    send_datagrams(namespaces[0], 100)
+    rows = sample(program, 0.1)["port"]
+    assert 10_000 < max(numbers(rows, "qdisc_backlog_bytes")) <= 20 * 1024
+    assert 50 < int(rows[-1]["qdisc_drops"]) < 100
+    assert int(rows[-1]["qdisc_bytes"]) > 0
+
+
+def test_another_namespace_is_sampled_from_outside(start: Callable[..., Any], namespaces: Any) -> None:
+    rows = sample(start("sampler", "--netns-of-pid", str(namespaces[1].pid)), 0.1)
+    assert {row["interface"] for row in rows["port"]} == {"eth0"}
+    assert {row["ifindex"] for row in rows["port"]} == {str(ifindex(namespaces[1]))}
+
+
+def test_tcp_counters_are_of_the_namespace(start: Callable[..., Any], namespaces: Any) -> None:
+    rows = sample(start("sampler", "--cpu-period-ms", "100", within=namespaces[0]), 0.3)["tcp"]
+    assert numbers(rows, "out_segs") == [0] * len(rows)
+    assert set(rows[0]) >= {"retrans_segs", "timeouts", "ce_received"}
+
+
+def test_cpu_time_is_the_machines(start: Callable[..., Any]) -> None:
+    rows = sample(start("sampler", "--cpu", "--cpu-period-ms", "500"), 2.2)["cpu"]
+    first, last = rows[0], rows[-1]
+    ticks = sum(int(last[field]) - int(first[field]) for field in ("busy_ticks", "idle_ticks", "steal_ticks"))
+    seconds = (int(last["before_ns"]) - int(first["before_ns"])) / 1e9
+    assert ticks == pytest.approx(seconds * os.sysconf("SC_CLK_TCK") * os.cpu_count(), rel=0.1)
+
+
+def test_cpu_is_not_sampled_unless_asked_for(start: Callable[..., Any]) -> None:
+    assert "cpu" not in sample(start("sampler"), 0.1)
+
+
+@pytest.fixture
+def pinned(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Makes a pinned hash map with values of that many bytes, on a bpffs of the test's own."""
+    subprocess.run(["mount", "-t", "bpf", "bpf", tmp_path], check=True)
+
+    def make(value_bytes: int) -> Path:
+        path = tmp_path / "ports"
+        kind = ["type", "hash", "key", "4", "value", str(value_bytes), "entries", "8", "name", "ports"]
+        subprocess.run(["bpftool", "map", "create", path, *kind], check=True)
+        return path
+
+    yield make
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+ECN_PORT = "<4Q4IQ"  # struct ecn_port: packets, bytes, ect_packets, marks, thresholds and the virtual queue's
+
+
+def test_marks_are_those_of_the_map(start: Callable[..., Any], namespaces: Any, pinned: Callable[[int], Path]) -> None:
+    path = pinned(struct.calcsize(ECN_PORT))
+    index = ifindex(namespaces[0])
+    value = struct.pack(ECN_PORT, 100, 150_000, 90, 17, 0, 0, 0, 0, 0)
+    words = ["key", *map(str, struct.pack("<I", index)), "value", *map(str, value)]
+    subprocess.run(["bpftool", "map", "update", "pinned", path, *words], check=True)
+    rows = sample(start("sampler", "--interfaces", "eth0,lo", "--ecn-map", str(path), within=namespaces[0]), 0.1)[
+        "port"
+    ]
+    of_eth0 = [row for row in rows if row["interface"] == "eth0"]
+    assert {(row["marks"], row["ecn_packets"]) for row in of_eth0} == {("17", "90")}
+    of_lo = [row for row in rows if row["interface"] == "lo"]
+    assert {(row["marks"], row["ecn_packets"]) for row in of_lo} == {("-1", "-1")}
+
+
+def test_a_map_of_another_build_is_refused(start: Callable[..., Any], pinned: Callable[[int], Path]) -> None:
+    program = start("sampler", "--name", "tor0", "--ecn-map", str(pinned(8)))
+    assert program.status() == 1
+    assert "tor0: the eBPF map" in (text := program.errors())
+    assert "has keys of 4 bytes and values of 8, expected 4 and 56" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--interfaces", "eth77"], 'there is no "eth77" here; there is: lo, eth0'),
+        (["--ecn-map", "/nowhere/ports"], "cannot open the eBPF map /nowhere/ports: No such file or directory"),
+        (["--netns-of-pid", "999999999"], "cannot enter the network namespace of process 999999999"),
+    ],
+)
+def test_what_cannot_be_sampled_is_named(
+    start: Callable[..., Any], namespaces: Any, arguments: list[str], complaint: str
+) -> None:
+    program = start("sampler", *arguments, within=namespaces[0])
+    assert program.status() == 1
+    assert complaint in program.errors()
+
+
+def test_an_interface_that_goes_ends_it(start: Callable[..., Any], namespaces: Any) -> None:
+    program = start("sampler", within=namespaces[0])
+    time.sleep(0.1)
+    namespaces[0].run("ip link del eth0")
+    assert program.status() == 1
+    assert "an interface has gone: expected eth0" in program.errors()
+
+
+def test_sigterm_ends_it_with_all_lines_written(start: Callable[..., Any], namespaces: Any) -> None:
+    program = start("sampler", "--period-ms", "10", within=namespaces[0])
+    time.sleep(0.3)
+    program.terminate()
+    assert len(parse(program.lines())["port"]) >= 10
+    assert program.status() == 0
+
+
+def test_bad_usage_prints_no_record(start: Callable[..., Any]) -> None:
+    program = start("sampler", "--period-ms", "0")
+    assert program.lines() == []
+    assert program.status() == 2
+    assert "--period-ms" in program.errors()
