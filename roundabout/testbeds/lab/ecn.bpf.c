@@ -21,109 +21,106 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 // Only what is read, relocated to the running kernel's layout by its BTF.
 struct gnet_stats_queue {
-	__u32 backlog;
+  __u32 backlog;
 } __attribute__((preserve_access_index));
 
 struct Qdisc {
-	struct gnet_stats_queue qstats;
+  struct gnet_stats_queue qstats;
 } __attribute__((preserve_access_index));
 
 struct net_device {
-	struct Qdisc *qdisc;
+  struct Qdisc *qdisc;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
-	struct net_device *dev;
+  struct net_device *dev;
 } __attribute__((preserve_access_index));
 
 struct virtual_queue {
-	struct bpf_spin_lock lock;
-	__u64 drained_ns;
-	__u64 backlog_bytes;
+  struct bpf_spin_lock lock;
+  __u64 drained_ns;
+  __u64 backlog_bytes;
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PORTS);
-	__type(key, __u32);
-	__type(value, struct ecn_port);
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MAX_PORTS);
+  __type(key, __u32);
+  __type(value, struct ecn_port);
 } ports SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PORTS);
-	__type(key, __u32);
-	__type(value, struct virtual_queue);
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MAX_PORTS);
+  __type(key, __u32);
+  __type(value, struct virtual_queue);
 } virtual_queues SEC(".maps");
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
-static __always_inline int exceeds_thresholds(const struct ecn_port *port, __u64 backlog)
-{
-	if (backlog <= port->kmin_bytes)
-		return 0;
-	if (backlog >= port->kmax_bytes)
-		return 1;
-	__u64 share = port->pmax_of_65536 * (backlog - port->kmin_bytes) / (port->kmax_bytes - port->kmin_bytes);
-	return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
+static __always_inline int exceeds_thresholds(const struct ecn_port *port, __u64 backlog) {
+  if (backlog <= port->kmin_bytes)
+    return 0;
+  if (backlog >= port->kmax_bytes)
+    return 1;
+  __u64 share = port->pmax_of_65536 * (backlog - port->kmin_bytes) / (port->kmax_bytes - port->kmin_bytes);
+  return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
 }
 
 // Counts the packet, and marks it if it can be marked and is not yet: a mark made upstream is not counted twice.
-static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_port *port, __u64 backlog)
-{
-	__u32 segments = skb->gso_segs ? skb->gso_segs : 1;
-	__u8 tos = 0;
+static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_port *port, __u64 backlog) {
+  __u32 segments = skb->gso_segs ? skb->gso_segs : 1;
+  __u8 tos = 0;
 
-	__sync_fetch_and_add(&port->packets, segments);
-	__sync_fetch_and_add(&port->bytes, skb->wire_len);
-	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)) || !(tos & ECN_MASK))
-		return;
-	__sync_fetch_and_add(&port->ect_packets, segments);
-	if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && bpf_skb_ecn_set_ce(skb) == 1)
-		__sync_fetch_and_add(&port->marks, segments);
+  __sync_fetch_and_add(&port->packets, segments);
+  __sync_fetch_and_add(&port->bytes, skb->wire_len);
+  if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)) ||
+      !(tos & ECN_MASK))
+    return;
+  __sync_fetch_and_add(&port->ect_packets, segments);
+  if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && bpf_skb_ecn_set_ce(skb) == 1)
+    __sync_fetch_and_add(&port->marks, segments);
 }
 
 SEC("tc")
-int mark_by_backlog(struct __sk_buff *ctx)
-{
-	__u32 ifindex = ctx->ifindex;
-	struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
+int mark_by_backlog(struct __sk_buff *ctx) {
+  __u32 ifindex = ctx->ifindex;
+  struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
 
-	if (port) {
-		struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
+  if (port) {
+    struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
 
-		count_and_mark(ctx, port, skb->dev->qdisc->qstats.backlog);
-	}
-	return TC_ACT_OK;
+    count_and_mark(ctx, port, skb->dev->qdisc->qstats.backlog);
+  }
+  return TC_ACT_OK;
 }
 
 // The backlog found by a packet of `length` that arrives now, after which it is part of it, unless a FIFO of that limit
 // would have dropped it.
-static __always_inline __u64 pass_virtual_queue(struct virtual_queue *queue, const struct ecn_port *port, __u32 length)
-{
-	__u64 now_ns = bpf_ktime_get_ns();
-	__u64 rate = port->drain_bytes_per_s, limit = port->limit_bytes;
+static __always_inline __u64 pass_virtual_queue(struct virtual_queue *queue, const struct ecn_port *port,
+                                                __u32 length) {
+  __u64 now_ns = bpf_ktime_get_ns();
+  __u64 rate = port->drain_bytes_per_s, limit = port->limit_bytes;
 
-	bpf_spin_lock(&queue->lock);
-	__u64 idle_ns = now_ns > queue->drained_ns ? now_ns - queue->drained_ns : 0;
-	// After a second anything has drained, and the product below cannot overflow.
-	__u64 drained = idle_ns < NS_PER_S ? idle_ns * rate / NS_PER_S : queue->backlog_bytes;
-	__u64 backlog = queue->backlog_bytes > drained ? queue->backlog_bytes - drained : 0;
+  bpf_spin_lock(&queue->lock);
+  __u64 idle_ns = now_ns > queue->drained_ns ? now_ns - queue->drained_ns : 0;
+  // After a second anything has drained, and the product below cannot overflow.
+  __u64 drained = idle_ns < NS_PER_S ? idle_ns * rate / NS_PER_S : queue->backlog_bytes;
+  __u64 backlog = queue->backlog_bytes > drained ? queue->backlog_bytes - drained : 0;
 
-	queue->drained_ns = now_ns;
-	queue->backlog_bytes = backlog + length <= limit ? backlog + length : backlog;
-	bpf_spin_unlock(&queue->lock);
-	return backlog;
+  queue->drained_ns = now_ns;
+  queue->backlog_bytes = backlog + length <= limit ? backlog + length : backlog;
+  bpf_spin_unlock(&queue->lock);
+  return backlog;
 }
 
 SEC("tc")
-int mark_by_virtual_queue(struct __sk_buff *ctx)
-{
-	__u32 ifindex = ctx->ifindex;
-	struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
-	struct virtual_queue *queue = bpf_map_lookup_elem(&virtual_queues, &ifindex);
+int mark_by_virtual_queue(struct __sk_buff *ctx) {
+  __u32 ifindex = ctx->ifindex;
+  struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
+  struct virtual_queue *queue = bpf_map_lookup_elem(&virtual_queues, &ifindex);
 
-	if (port && queue)
-		count_and_mark(ctx, port, pass_virtual_queue(queue, port, ctx->wire_len));
-	return TC_ACT_OK;
+  if (port && queue)
+    count_and_mark(ctx, port, pass_virtual_queue(queue, port, ctx->wire_len));
+  return TC_ACT_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One entry of the pinned map `ports` (a hash; key: __u32 ifindex of a switch's port), shared by the marking program, the
-// tool that attaches it, and whoever reads the counters.
+// One entry of the pinned map `ports` (a hash; key: __u32 ifindex of a switch's port), shared by the marking program,
+// the tool that attaches it, and whoever reads the counters.
 #ifndef ROUNDABOUT_ECN_H
 #define ROUNDABOUT_ECN_H
 
@@ -9,18 +9,18 @@
 #define ECN_CERTAIN 65536 // a probability of 1
 
 struct ecn_port {
-	// Counters, since the port was made. Packets and marks are wire segments: a super-packet counts as its segments.
-	__u64 packets;
-	__u64 bytes; // on the wire, Ethernet header included, preamble and CRC not
-	__u64 ect_packets;
-	__u64 marks;
-	// WRED thresholds (Zhu et al., SIGCOMM'15, Figure 5): no mark below kmin, probability rising to pmax at kmax, then 1.
-	__u32 kmin_bytes;
-	__u32 kmax_bytes;
-	__u32 pmax_of_65536;
-	// What the virtual queue needs where the kernel does not show the real one.
-	__u32 limit_bytes;
-	__u64 drain_bytes_per_s;
+  // Counters, since the port was made. Packets and marks are wire segments: a super-packet counts as its segments.
+  __u64 packets;
+  __u64 bytes; // on the wire, Ethernet header included, preamble and CRC not
+  __u64 ect_packets;
+  __u64 marks;
+  // WRED thresholds (Zhu et al., SIGCOMM'15, Figure 5): no mark below kmin, probability rising to pmax at kmax, then 1.
+  __u32 kmin_bytes;
+  __u32 kmax_bytes;
+  __u32 pmax_of_65536;
+  // What the virtual queue needs where the kernel does not show the real one.
+  __u32 limit_bytes;
+  __u64 drain_bytes_per_s;
 };
 
 #endif

@@ -296,6 +296,7 @@ def _clear(lab: paths.LabPaths) -> None:
     Devices, queues and attached programs go with the namespaces, and those with the inits that hold them.
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
+    marking.release(lab)
     with locked_folder(paths.STATE, wait=True):
         if lab.pins.is_dir():
             shutil.rmtree(lab.pins)

@@ -5,6 +5,7 @@ import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -14,12 +15,14 @@ from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import Queue
 
+Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
+
 
 @dataclass(frozen=True)
 class Marker:
     """The program that marks, as the kernel knows it."""
 
-    program: str
+    program: Program
     id: int
 
 
@@ -37,10 +40,14 @@ class PortCounters:
     pmax: float
 
 
-def attach(lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn) -> Marker:
-    """Load the marking program, pin its map and attach it to every port."""
+def attach(
+    lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, program: Program | None = None
+) -> Marker:
+    """Load the marking program (the best that the kernel runs), pin its map and attach it to every port."""
     lines = [f"{pids[port.switch]} {_thresholds(port, queue, ecn)}" for port, queue in queues.items()]
-    output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins)], lines)
+    output = _switchport(
+        ["attach", str(paths.bpf_object("ecn")), str(lab.pins), *([program] if program else [])], lines
+    )
     return TypeAdapter(Marker).validate_json(output)
 
 
@@ -53,6 +60,24 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     """All ports' counters by ifindex."""
     found = json.loads(_switchport(["show", str(lab.pins)], []))
     return {port["ifindex"]: PortCounters(**port) for port in found}
+
+
+def release(lab: paths.LabPaths) -> None:
+    """Unpin the counters once the ports are dying, and return when the kernel has freed them and the program.
+
+    Raises:
+        LabError: someone still reads them.
+    """
+    # A lab must come down even where `make clean` took its tools: then its pins just go with their folder.
+    if not lab.ports_map.exists() or not paths.is_built("switchport"):
+        return
+    command = [str(paths.program("switchport")), "release", str(lab.pins)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(
+            f"lab {lab.name!r} is down, but the kernel keeps its counters: {done.stderr.strip()}",
+            f"end the samplers that read them, then `roundabout lab down {lab.name}` again",
+        )
 
 
 def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:

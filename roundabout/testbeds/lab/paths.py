@@ -71,6 +71,11 @@ class LabPaths:
         return self.root / "nodes" / f"{node}.pid"
 
 
+def is_built(name: str) -> bool:
+    """Whether the program `name` is there."""
+    return (BUILD / "bin" / name).exists()
+
+
 def program(name: str) -> Path:
     """The built program `name`.
 
@@ -91,5 +96,5 @@ def bpf_object(name: str) -> Path:
 
 def _built(path: Path) -> Path:
     if not path.exists():
-        raise LabError(f"{path} is not there: the lab's programs are not built", "run `make build`")
+        raise LabError(f"{path} is not there: the lab's programs are not built", "run `make setup`")
     return path

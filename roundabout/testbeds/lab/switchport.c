@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // switchport: gives a lab's switch ports their ECN marking, and reads their counters.
 //
-//   switchport attach OBJECT PINS    one port a line on stdin: PID IFINDEX KMIN KMAX PMAX LIMIT DRAIN
-//   switchport set PINS              the same lines without PID; counters stay
-//   switchport show PINS             the ports as JSON
+//   switchport attach OBJECT PINS [PROGRAM]   one port a line on stdin: PID IFINDEX KMIN KMAX PMAX LIMIT DRAIN
+//   switchport set PINS                       the same lines without PID; counters stay
+//   switchport show PINS                      the ports as JSON
+//   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
 // PID names the switch's network namespace, KMIN, KMAX and LIMIT are bytes, PMAX a probability, DRAIN bytes a second.
+// PROGRAM is the best that the kernel can run, unless given.
 // PINS is a folder on a bpffs; the map `ports` is pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,199 +27,213 @@
 
 #include "ecn.h"
 
+#define RELEASE_LIMIT_MS 5000
+
 struct port_line {
-	int pid;
-	__u32 ifindex;
-	struct ecn_port port;
+  int pid;
+  __u32 ifindex;
+  struct ecn_port port;
 };
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-	return level == LIBBPF_WARN && getenv("SWITCHPORT_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
+static int quiet(enum libbpf_print_level level, const char *format, va_list arguments) {
+  return level == LIBBPF_WARN && getenv("SWITCHPORT_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
 }
 
-static int fail(const char *what, int error)
-{
-	fprintf(stderr, "switchport: %s: %s\n", what, strerror(error < 0 ? -error : error));
-	return 1;
+static int fail(const char *what, int error) {
+  fprintf(stderr, "switchport: %s: %s\n", what, strerror(error < 0 ? -error : error));
+  return 1;
 }
 
-static int pin_path(char *path, const char *pins, const char *name)
-{
-	return snprintf(path, PATH_MAX, "%s/%s", pins, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+static int pin_path(char *path, const char *pins, const char *name) {
+  return snprintf(path, PATH_MAX, "%s/%s", pins, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 // 1: a line was read; 0: end of input; -EINVAL: nonsense.
-static int read_line(struct port_line *line, int with_pid)
-{
-	char text[256];
-	int pid_length = 0;
-	double pmax;
+static int read_line(struct port_line *line, int with_pid) {
+  char text[256];
+  int pid_length = 0;
+  double pmax;
 
-	if (!fgets(text, sizeof(text), stdin))
-		return 0;
-	memset(line, 0, sizeof(*line));
-	if (with_pid && sscanf(text, "%d %n", &line->pid, &pid_length) != 1)
-		return -EINVAL;
-	if (sscanf(text + pid_length, "%u %u %u %lf %u %llu", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes, &pmax,
-		   &line->port.limit_bytes, &line->port.drain_bytes_per_s) != 6)
-		return -EINVAL;
-	if (pmax < 0 || pmax > 1 || line->port.kmin_bytes > line->port.kmax_bytes)
-		return -EINVAL;
-	line->port.pmax_of_65536 = pmax * ECN_CERTAIN;
-	return 1;
+  if (!fgets(text, sizeof(text), stdin))
+    return 0;
+  memset(line, 0, sizeof(*line));
+  if (with_pid && sscanf(text, "%d %n", &line->pid, &pid_length) != 1)
+    return -EINVAL;
+  if (sscanf(text + pid_length, "%u %u %u %lf %u %llu", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
+             &pmax, &line->port.limit_bytes, &line->port.drain_bytes_per_s) != 6)
+    return -EINVAL;
+  if (pmax < 0 || pmax > 1 || line->port.kmin_bytes > line->port.kmax_bytes)
+    return -EINVAL;
+  line->port.pmax_of_65536 = pmax * ECN_CERTAIN;
+  return 1;
 }
 
 // The real backlog is readable where the kernel offers the cast to its own sk_buff.
-static int kernel_shows_backlog(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	int shown = btf && btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
+static int kernel_shows_backlog(void) {
+  struct btf *btf = btf__load_vmlinux_btf();
+  int shown = btf && btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
 
-	btf__free(btf);
-	return shown;
+  btf__free(btf);
+  return shown;
 }
 
-static struct bpf_program *load(struct bpf_object *object, const char *wanted)
-{
-	struct bpf_program *program;
+static struct bpf_program *load(struct bpf_object *object, const char *wanted) {
+  struct bpf_program *program;
 
-	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), wanted));
-	return bpf_object__load(object) ? NULL : bpf_object__find_program_by_name(object, wanted);
+  bpf_object__for_each_program(program, object)
+      bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), wanted));
+  return bpf_object__load(object) ? NULL : bpf_object__find_program_by_name(object, wanted);
 }
 
-static __u32 id_of(int program)
-{
-	struct bpf_prog_info info = {};
-	__u32 size = sizeof(info);
+static __u32 id_of(int program) {
+  struct bpf_prog_info info = {};
+  __u32 size = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.id;
+  return bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.id;
 }
 
-static int enter_network_of(int pid)
-{
-	char path[64];
-	int fd, error;
+static int enter_network_of(int pid) {
+  char path[64];
+  int fd, error;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	error = setns(fd, CLONE_NEWNET) ? -errno : 0;
-	close(fd);
-	return error;
+  snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return -errno;
+  error = setns(fd, CLONE_NEWNET) ? -errno : 0;
+  close(fd);
+  return error;
 }
 
-static int attach_port(const struct port_line *line, struct bpf_object *object, int program)
-{
-	static const char nothing[64];
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)line->ifindex, .attach_point = BPF_TC_EGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
-	int error = bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
+static int attach_port(const struct port_line *line, struct bpf_object *object, int program) {
+  static const char nothing[64];
+  LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)line->ifindex, .attach_point = BPF_TC_EGRESS);
+  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
+  int error =
+      bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
 
-	// The virtual queue starts empty; its layout is the program's own affair.
-	if (!error)
-		error = bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "virtual_queues"), &line->ifindex, nothing, BPF_NOEXIST);
-	if (!error)
-		error = enter_network_of(line->pid);
-	if (!error)
-		error = bpf_tc_hook_create(&hook);
-	return error ? error : bpf_tc_attach(&hook, &options);
+  // The virtual queue starts empty; its layout is the program's own affair.
+  if (!error)
+    error = bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "virtual_queues"), &line->ifindex, nothing,
+                                BPF_NOEXIST);
+  if (!error)
+    error = enter_network_of(line->pid);
+  if (!error)
+    error = bpf_tc_hook_create(&hook);
+  return error ? error : bpf_tc_attach(&hook, &options);
 }
 
-static int attach(const char *object_path, const char *pins)
-{
-	const char *wanted = kernel_shows_backlog() ? "mark_by_backlog" : "mark_by_virtual_queue";
-	struct bpf_object *object = bpf_object__open_file(object_path, NULL);
-	struct bpf_program *program;
-	struct port_line line;
-	char path[PATH_MAX];
-	int status;
+static int attach(const char *object_path, const char *pins, const char *wanted) {
+  struct bpf_object *object = bpf_object__open_file(object_path, NULL);
+  struct bpf_program *program;
+  struct port_line line;
+  char path[PATH_MAX];
+  int status;
 
-	if (!object)
-		return fail(object_path, errno);
-	program = load(object, wanted);
-	if (!program)
-		return fail("the kernel refused the marking program", errno);
-	status = pin_path(path, pins, "ports");
-	if (!status)
-		status = bpf_map__pin(bpf_object__find_map_by_name(object, "ports"), path);
-	if (status)
-		return fail(pins, status);
-	while ((status = read_line(&line, 1)) > 0) {
-		status = attach_port(&line, object, bpf_program__fd(program));
-		if (status) {
-			fprintf(stderr, "switchport: port %u of process %d: ", line.ifindex, line.pid);
-			return fail("attaching failed", status);
-		}
-	}
-	if (status < 0)
-		return fail("a port on stdin makes no sense", status);
-	printf("{\"program\":\"%s\",\"id\":%u}\n", wanted, id_of(bpf_program__fd(program)));
-	bpf_object__close(object);
-	return 0;
+  if (!object)
+    return fail(object_path, errno);
+  program = load(object, wanted);
+  if (!program)
+    return fail("the kernel refused the marking program", errno);
+  status = pin_path(path, pins, "ports");
+  if (!status)
+    status = bpf_map__pin(bpf_object__find_map_by_name(object, "ports"), path);
+  if (status)
+    return fail(pins, status);
+  while ((status = read_line(&line, 1)) > 0) {
+    status = attach_port(&line, object, bpf_program__fd(program));
+    if (status) {
+      fprintf(stderr, "switchport: port %u of process %d: ", line.ifindex, line.pid);
+      return fail("attaching failed", status);
+    }
+  }
+  if (status < 0)
+    return fail("a port on stdin makes no sense", status);
+  printf("{\"program\":\"%s\",\"id\":%u}\n", wanted, id_of(bpf_program__fd(program)));
+  bpf_object__close(object);
+  return 0;
 }
 
-static int open_ports(const char *pins)
-{
-	char path[PATH_MAX];
-	int error = pin_path(path, pins, "ports");
+static int open_ports(const char *pins) {
+  char path[PATH_MAX];
+  int error = pin_path(path, pins, "ports");
 
-	return error ? error : bpf_obj_get(path);
+  return error ? error : bpf_obj_get(path);
 }
 
-static int set(const char *pins)
-{
-	int map = open_ports(pins), status;
-	struct port_line line;
-	struct ecn_port port;
+static int set(const char *pins) {
+  int map = open_ports(pins), status;
+  struct port_line line;
+  struct ecn_port port;
 
-	if (map < 0)
-		return fail(pins, map);
-	while ((status = read_line(&line, 0)) > 0) {
-		if (bpf_map_lookup_elem(map, &line.ifindex, &port))
-			return fail("no such port", errno);
-		memcpy(&line.port, &port, offsetof(struct ecn_port, kmin_bytes));
-		if (bpf_map_update_elem(map, &line.ifindex, &line.port, BPF_EXIST))
-			return fail("setting a port failed", errno);
-	}
-	return status < 0 ? fail("a port on stdin makes no sense", status) : 0;
+  if (map < 0)
+    return fail(pins, map);
+  while ((status = read_line(&line, 0)) > 0) {
+    if (bpf_map_lookup_elem(map, &line.ifindex, &port))
+      return fail("no such port", errno);
+    memcpy(&line.port, &port, offsetof(struct ecn_port, kmin_bytes));
+    if (bpf_map_update_elem(map, &line.ifindex, &line.port, BPF_EXIST))
+      return fail("setting a port failed", errno);
+  }
+  return status < 0 ? fail("a port on stdin makes no sense", status) : 0;
 }
 
-static int show(const char *pins)
-{
-	int map = open_ports(pins);
-	const char *separator = "";
-	struct ecn_port port;
-	__u32 *previous = NULL, ifindex;
+static int show(const char *pins) {
+  int map = open_ports(pins);
+  const char *separator = "";
+  struct ecn_port port;
+  __u32 *previous = NULL, ifindex;
 
-	if (map < 0)
-		return fail(pins, map);
-	printf("[");
-	while (!bpf_map_get_next_key(map, previous, &ifindex)) {
-		if (!bpf_map_lookup_elem(map, &ifindex, &port)) {
-			printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
-			       ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.6g}",
-			       separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
-			       (uint64_t)port.marks, port.kmin_bytes, port.kmax_bytes, (double)port.pmax_of_65536 / ECN_CERTAIN);
-			separator = ",";
-		}
-		previous = &ifindex;
-	}
-	printf("]\n");
-	return 0;
+  if (map < 0)
+    return fail(pins, map);
+  printf("[");
+  while (!bpf_map_get_next_key(map, previous, &ifindex)) {
+    if (!bpf_map_lookup_elem(map, &ifindex, &port)) {
+      printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
+             ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.6g}",
+             separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
+             (uint64_t)port.marks, port.kmin_bytes, port.kmax_bytes, (double)port.pmax_of_65536 / ECN_CERTAIN);
+      separator = ",";
+    }
+    previous = &ifindex;
+  }
+  printf("]\n");
+  return 0;
 }
 
-int main(int count, char **words)
-{
-	libbpf_set_print(quiet);
-	if (count == 4 && !strcmp(words[1], "attach"))
-		return attach(words[2], words[3]);
-	if (count == 3 && !strcmp(words[1], "set"))
-		return set(words[2]);
-	if (count == 3 && !strcmp(words[1], "show"))
-		return show(words[2]);
-	fprintf(stderr, "usage: switchport attach OBJECT PINS | set PINS | show PINS\n");
-	return 2;
+// Namespaces die in the background, and what is attached there with them; whoever takes a lab down shall find it gone.
+static int release(const char *pins) {
+  struct bpf_map_info info = {};
+  __u32 size = sizeof(info);
+  char path[PATH_MAX];
+  int map = open_ports(pins), error = pin_path(path, pins, "ports");
+
+  if (map < 0 || error || bpf_obj_get_info_by_fd(map, &info, &size) || unlink(path))
+    return fail(pins, error ? error : errno);
+  close(map);
+  for (int waited_ms = 0; waited_ms < RELEASE_LIMIT_MS; waited_ms += 2) {
+    map = bpf_map_get_fd_by_id(info.id);
+    if (map < 0)
+      return 0;
+    close(map);
+    usleep(2000);
+  }
+  fprintf(stderr, "switchport: the counters of %s are still in use\n", pins);
+  return 1;
+}
+
+int main(int count, char **words) {
+  libbpf_set_print(quiet);
+  if (count == 4 && !strcmp(words[1], "attach"))
+    return attach(words[2], words[3], kernel_shows_backlog() ? "mark_by_backlog" : "mark_by_virtual_queue");
+  if (count == 5 && !strcmp(words[1], "attach"))
+    return attach(words[2], words[3], words[4]);
+  if (count == 3 && !strcmp(words[1], "set"))
+    return set(words[2]);
+  if (count == 3 && !strcmp(words[1], "show"))
+    return show(words[2]);
+  if (count == 3 && !strcmp(words[1], "release"))
+    return release(words[2]);
+  fprintf(stderr, "usage: switchport attach OBJECT PINS [PROGRAM] | set PINS | show PINS | release PINS\n");
+  return 2;
 }
