@@ -11,6 +11,7 @@ from roundabout.testbeds.lab.layout import HOST_INTERFACE
 KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
 SYSCTLS = {
     "net.ipv4.tcp_ecn": 1,
+    "net.ipv4.tcp_early_retrans": 0,  # where nothing is lost, a probe for lost tails only sends twice
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
     "net.ipv4.tcp_slow_start_after_idle": 0,  # NICs do not forget their rate while a job computes
 }

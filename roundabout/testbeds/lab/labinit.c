@@ -2,7 +2,7 @@
 // labinit: the process whose life is a lab host's, or a lab switch's, life.
 //
 //   labinit host NAME LOCK_FD SHARE BPF    new network, mount, PID, UTS and IPC namespaces, with labinit as their PID 1
-//   labinit switch NAME LOCK_FD            a new network namespace
+//   labinit switch NAME LOCK_FD            new network and mount namespaces, with a /sys that shows its devices
 //
 // LOCK_FD is the node's pid file, open and flock-held by the caller. labinit writes its pid there and keeps the
 // descriptor: while the lock is held the pid is true, and once it is free nothing of the node is left to kill. Returns
@@ -109,7 +109,7 @@ static void mount_fresh(const struct node *node, const char *type, const char *t
 }
 
 static void cover_etc(const struct node *node) {
-  static const char *const files[] = {"hosts", "shadow"};
+  static const char *const files[] = {"hosts", "passwd", "shadow"};
   char source[4096], target[64];
 
   for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
@@ -127,12 +127,15 @@ static void hide_login_records(void) {
     mount("/dev/null", records[i], NULL, MS_BIND, NULL); // some systems do not keep all of them
 }
 
+// The machine's later unmounts still reach us, so that we never keep a disk of its busy; ours do not reach it.
+static void detach_mounts(const struct node *node) {
+  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+    die(node, "making mounts private");
+}
+
 static void prepare_mounts(const struct node *node) {
   int share, bpf;
 
-  // The machine's later unmounts still reach us, so that we never keep a disk of its busy; ours do not reach it.
-  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
-    die(node, "making mounts private");
   cover_etc(node);
   hide_login_records();
   share = keep(node, node->share);
@@ -147,7 +150,6 @@ static void prepare_mounts(const struct node *node) {
   bind_over(node, share, SHARE_INSIDE);
   bind_over(node, bpf, node->bpf);
   mount_fresh(node, "proc", "/proc", NOT_FOR_PROGRAMS, NULL);
-  mount_fresh(node, "sysfs", "/sys", NOT_FOR_PROGRAMS, NULL);
 }
 
 static void let_go_of_caller(const struct node *node) {
@@ -180,11 +182,13 @@ static _Noreturn void live(const struct node *node, int ready) {
   umask(022);
   write_pid(node);
   prepare_network(node);
+  detach_mounts(node);
   if (node->is_host) {
     if (sethostname(node->name, strlen(node->name)))
       die(node, "setting the host name");
     prepare_mounts(node);
   }
+  mount_fresh(node, "sysfs", "/sys", NOT_FOR_PROGRAMS, NULL);
   let_go_of_caller(node);
   if (write(ready, "", 1) != 1)
     _exit(1);
@@ -193,13 +197,13 @@ static _Noreturn void live(const struct node *node, int ready) {
 }
 
 static int start(const struct node *node) {
-  const int host_only = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC;
+  const int host_only = CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC;
   int ready[2];
   char byte;
   pid_t child;
 
   setsid();
-  if (unshare(CLONE_NEWNET | (node->is_host ? host_only : 0)))
+  if (unshare(CLONE_NEWNET | CLONE_NEWNS | (node->is_host ? host_only : 0)))
     die(node, "making namespaces");
   if (pipe2(ready, O_CLOEXEC) || (child = fork()) < 0)
     die(node, "starting");

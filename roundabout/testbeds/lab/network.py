@@ -4,9 +4,10 @@
 import errno
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pyroute2 import IPRoute, NetlinkError
@@ -60,9 +61,12 @@ def build(layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int],
                 _make_cable(netlink, cable, names)
     for switch in layout.topology.switches:
         own = {port: queue for port, queue in queues.items() if port.switch == switch}
-        inside(pids[switch], partial(_make_ports, own, burst_bytes))
+        inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
     for host in layout.hosts:
         inside(pids[host], partial(_address, host, layout))
+    for cable in layout.cables:
+        for end in cable.ends:
+            _keep_in_order(pids[end.node], end.interface)
 
 
 def _make_bridge(name: str) -> None:
@@ -92,7 +96,7 @@ def _attributes(end: End, names: Mapping[str, int]) -> list[list[Any]]:
     ]
 
 
-def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
+def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
             with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
@@ -110,6 +114,10 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
                     quantum=burst_bytes,
                 )
                 netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=queue.limit_bytes)
+                # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet
+                # is a shared copy, which cannot be marked.
+                for host in layout.hosts_behind(port):
+                    netlink.fdb("add", ifindex=port.ifindex, lladdr=layout.macs[host])
 
 
 def _address(host: str, layout: Layout) -> None:
@@ -123,6 +131,17 @@ def _address(host: str, layout: Layout) -> None:
                 netlink.neigh(
                     "add", ifindex=HOST_IFINDEX, dst=other.address, lladdr=layout.macs[name], state="permanent"
                 )
+
+
+def _keep_in_order(pid: int, interface: str) -> None:
+    """Let one CPU receive all of a flow: a veth hands packets to the CPU that sent them, and a flow sends from several.
+
+    TCP takes what arrives out of order for lost, and sends it again.
+    """
+    cpus = (1 << (os.cpu_count() or 1)) - 1
+    words = [f"{cpus >> shift & 0xFFFFFFFF:x}" for shift in range(0, cpus.bit_length(), 32)]
+    with suppress(FileNotFoundError):  # a kernel for one CPU has nothing to choose
+        Path(f"/proc/{pid}/root/sys/class/net/{interface}/queues/rx-0/rps_cpus").write_text(",".join(reversed(words)))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH into lab hosts without a network: every connection's ProxyCommand starts an sshd of its own inside the host."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ Host {aliases}
 """
 
 # Root may log in by key whatever the machine says of its own root, whose entry may be locked.
+# Root's shell may be one that reads somebody's start-up files for every single command.
+PLAIN_SHELL = re.compile(r"^(root:.*):[^:\n]*$", re.MULTILINE)
 SHADOW = "root:*:::::::\nsshd:*:::::::\n"
 
 
@@ -72,6 +75,7 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host]) -> None:
         0o644,
     )
     _write(etc / "shadow", SHADOW)
+    _write(etc / "passwd", PLAIN_SHELL.sub(r"\1:/bin/sh", Path("/etc/passwd").read_text()), 0o644)
     _write(lab.known_hosts, "".join(f"{name} {_public(lab.share / 'host_key')}" for name in hosts))
     config = SSH_CONFIG.format(
         aliases=" ".join(hosts),
