@@ -4,7 +4,7 @@
 import json
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from roundabout.runner.state import STATE
 from roundabout.runner.trial import measure
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
-from roundabout.store import Run, new_run_id
+from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 from roundabout.testbeds import Testbed
 
@@ -66,7 +66,6 @@ class Runner:
 
         def check(plan: Plan, testbed: Testbed) -> Run:
             _refuse_changes(run, self._identity(run.id, plan, testbed))
-            run.refresh_trials()
             return run
 
         return self._execute(experiment, run.path, RunClock.carry_on(run.manifest["clock"]), check)
@@ -80,6 +79,7 @@ class Runner:
             testbed = benches.testbed(experiment.cells[0].spec.topology)
             plan = make_plan(experiment, testbed.identity(), self.artefacts)
             run = settle(plan, testbed)
+            stack.callback(_refresh, run)
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]
@@ -170,6 +170,12 @@ class Benches:
         """Give up what is open."""
         self._bench = self._testbed = None
         self._stack.close()
+
+
+def _refresh(run: Run) -> None:
+    """What interrupted the run may have come between a trial's commit and its row among the trials."""
+    with suppress(StoreError):  # a full disk was reported already
+        run.refresh_trials()
 
 
 def _record(trial: PlannedTrial, run: Run, attempt: int, measured: Measurement) -> dict[str, Any]:

@@ -217,5 +217,5 @@ def _joined(table: str, parts: Sequence[Columns]) -> Columns:
     """The rows of all parts, in order; no rows where there are no parts."""
     names = [column.name for column in columns(table) if column.name not in IDENTITY]
     if not parts:
-        return {name: np.array([]) for name in names}
+        return {name: np.array([], dtype=object) for name in names}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -171,19 +171,16 @@ class Run:
         """All rows of the table `name`, of the attempts that count; empty where nothing was measured."""
         schema = schemas.schema(name)
         if name == "trials":
-            path = self.path / "trials.parquet"
-            rows = _read_parquet(path) if path.exists() else schema.empty_table()
-            return rows.filter(rows["valid"]) if valid_only else rows
+            rows = [{column: record[column] for column in schema.names} for record in self.trials()]
+            return pa.Table.from_pylist([row for row in rows if row["valid"] or not valid_only], schema=schema)
         keys = [record["trial"] for record in self.trials() if record["valid"] or not valid_only]
         paths = [self.path / "trials" / key / f"{name}.parquet" for key in keys]
         return pa.concat_tables([schema.empty_table(), *(_read_parquet(path) for path in paths if path.exists())])
 
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""
-        schema = schemas.schema("trials")
-        rows = [{name: record[name] for name in schema.names} for record in self.trials()]
         partial = self.path / ".trials.parquet.partial"
-        _write_parquet(partial, pa.Table.from_pylist(rows, schema=schema))
+        _write_parquet(partial, self.table("trials", valid_only=False))
         partial.rename(self.path / "trials.parquet")
 
     def write_summary(self, summary: dict[str, Any]) -> None:

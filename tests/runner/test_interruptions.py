@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever ends a runner: what was committed stays, what was made is undone, and the rest can be finished."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from roundabout.cli.status import status_of
+from roundabout.runner import journal, lease
+from roundabout.store import Run
+
+VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
+
+
+@pytest.fixture
+def file(work, tiny):
+    return work.write(tiny(iterations=1, variants=VARIANTS))
+
+
+def contents(run):
+    """Every committed file with its bytes and its inode."""
+    paths = sorted(path for path in run.path.glob("trials/*/*"))
+    return {path: (path.stat().st_ino, path.read_bytes()) for path in paths}
+
+
+def clean(work):
+    """What `roundabout clean` does."""
+    for run_id in journal.dead(work.state):
+        journal.settle(run_id, work.state, work.facility.undo)
+    lease.remove_stale(work.state)
+
+
+@pytest.mark.parametrize("kill_at", range(1, 23))
+def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file, drive, kill_at):
+    killed = subprocess.run(drive("start", work.folder, kill_at), capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in killed.stderr
+    runs = Run.all(work.runs)
+    before = contents(runs[0]) if runs else {}
+    if killed.returncode == 0:
+        assert int(killed.stdout) < kill_at, "it should have been killed"
+        pytest.skip("a run has fewer renames")
+    assert killed.returncode == -signal.SIGKILL
+    clean(work)
+    assert work.facility.left == []
+    assert not work.state.exists()
+    if not runs:
+        return
+    assert status_of(runs[0], work.state)["state"] in ("interrupted", "complete")
+    run = work.resume()
+    assert [trial["valid"] for trial in run.trials()] == [True, True]
+    assert run.table("trials").num_rows == 2
+    after = contents(run)
+    assert {path: after[path] for path in before} == before
+    assert status_of(run, work.state)["state"] == "complete"
+
+
+def test_the_range_above_covers_a_whole_run(work, file, drive):
+    whole = subprocess.run(drive("start", work.folder), capture_output=True, text=True, check=True, timeout=60)
+    assert int(whole.stdout) < 22
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, number, status):
+    work.write(tiny(iterations=1, variants=VARIANTS, repetitions=20))
+    with subprocess.Popen(
+        drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(lambda: len(list(work.runs.glob("*/*/trials/*/trial.json"))) >= 2)
+        process.send_signal(number)
+        time.sleep(0.05)
+        process.send_signal(number)  # impatience must not cut the undoing short
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == status, stderr
+    assert "Traceback" not in stderr
+    assert work.facility.left == []
+    assert not work.state.exists()
+    (run,) = Run.all(work.runs)
+    told = status_of(run, work.state)
+    assert told["state"] == "interrupted"
+    assert 2 <= told["committed"] < 40
+    assert pq.read_table(run.path / "trials.parquet").num_rows == told["committed"]
+    assert len(run.interrupted()) <= 1
+
+
+def test_no_program_outlives_a_killed_runner(work, tiny, drive):
+    work.facility.fault("s0", iteration_ms=20_000)
+    work.write(tiny())
+    with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: len(programs_below(work.folder)) >= 4 + 4 + 3 + 4)
+        process.kill()
+    wait_for(lambda: not programs_below(work.folder))
+
+
+def test_a_live_run_is_not_cleaned_up(work, tiny, drive):
+    work.write(tiny(variants=VARIANTS, repetitions=20))
+    with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: work.facility.left)
+        assert journal.dead(work.state) == {}
+        assert lease.remove_stale(work.state) == []
+        (run_id,) = journal.live(work.state)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert run_id in {run.id for run in Run.all(work.runs)} | {run_id}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_full_disk_is_one_message_and_committed_trials_stay(work, tiny):
+    work.runs.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", work.runs], check=True)
+    try:
+        with pytest.raises(Exception, match="the disk is full") as full:
+            work.start(tiny(iterations=1, variants=VARIANTS, repetitions=20))
+        assert "roundabout resume" in full.value.hint
+        assert work.facility.left == []
+        assert not work.state.exists()
+        (run,) = Run.all(work.runs)
+        assert all(trial["valid"] for trial in run.trials())
+        assert run.table("iterations").num_rows == 2 * len(run.trials()) > 0
+    finally:
+        subprocess.run(["umount", work.runs], check=True)
+
+
+def programs_below(folder: Path):
+    """Processes that were started with a path below `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if any(word.startswith(str(folder / "fake")) for word in words):
+            found.append(words)
+    return found
+
+
+def wait_for(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

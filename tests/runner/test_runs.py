@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs measure, what makes a trial invalid, and what is left afterwards."""
+
+import json
+
+import duckdb
+import pytest
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner import lease
+from roundabout.store import schemas
+
+VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
+
+
+def test_a_run_measures_every_trial_and_leaves_nothing(work, tiny):
+    run = work.start(tiny(variants=VARIANTS, repetitions=2))
+    trials = run.trials()
+    assert [trial["valid"] for trial in trials] == [True] * 6, [trial["reason"] for trial in trials]
+    assert sorted(trial["variant"] for trial in trials) == ["alone"] * 4 + ["fair"] * 2
+    rows = run.table("iterations").to_pylist()
+    assert len(rows) == 4 * 2 * 2 + 2 * 4 * 3
+    assert {row["sent_bytes"] for row in rows} == {50_000}
+    assert all(
+        row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=1) for row in rows
+    )
+    assert work.facility.left == []
+    assert not work.state.exists()
+    assert run.manifest["plan"] == [
+        {name: getattr(trial, name) for name in run.manifest["plan"][0]} for trial in work.notes.plan.trials
+    ]
+
+
+def test_every_table_has_its_schema_and_rows(work):
+    run = work.start()
+    for name in schemas.TABLES:
+        table = run.table(name)
+        assert table.schema.names == [column.name for column in schemas.columns(name)]
+        assert table.num_rows > 0, name
+    assert set(run.table("queue")["towards"].to_pylist()) == {"tor0", "tor1"}
+    assert set(run.table("counters")["host"].to_pylist()) == {"s0", "s1", "s2", "s3"}
+    assert set(run.table("flows")["bytes_acked"].to_pylist()) == {3000 * 50}
+
+
+def test_duckdb_reads_a_run_in_place(work, tiny):
+    work.facility.fault("s1", retransmitted=4)
+    run = work.start(tiny(variants=VARIANTS))
+    rows = duckdb.sql(
+        f"""
+        select i.variant, i.job, count(*)
+        from read_parquet('{work.runs}/**/iterations.parquet', union_by_name=true) i
+        join read_parquet('{work.runs}/**/trials.parquet', union_by_name=true) t using (run, trial, attempt)
+        where t.valid group by all order by all
+        """
+    ).fetchall()
+    assert rows == [("alone", "j1", 4), ("alone", "j2", 4), ("fair", "j1", 6), ("fair", "j2", 6)]
+    assert len(list(run.path.glob("rejected/*"))) == 1
+
+
+def test_workers_start_at_one_instant_on_measured_clocks(work):
+    run = work.start()
+    starts = [row["start_ns"] for row in run.table("iterations").to_pylist() if row["iteration"] == 0]
+    agreed = run.trials()[0]["start_ns"]
+    assert all(0 <= start - agreed < 20e6 for start in starts)
+    bounds = run.table("iterations")["offset_bound_ns"].to_pylist()
+    assert all(0 < bound < 20e6 for bound in bounds)
+
+
+def test_progress_is_told(work):
+    work.facility.fault("s0", iteration_ms=400)
+    work.start()
+    assert [number for job, number in work.notes.iterations if job == "j1"] == [1, 2, 3]
+    assert {name for name, _, _ in work.notes.links} == {"L1"}
+    gbps, marks = work.notes.links[-1][1:]
+    assert gbps > 0
+    assert marks > 0
+
+
+@pytest.mark.parametrize(
+    ("host", "faults", "reason"),
+    [
+        ("s1", {"missing_O_iterations": 1}, "11 iterations were recorded, expected 12 (4 workers)"),
+        ("s1", {"late_ms": 3.5}, "trainers woke up 3.50 ms late"),
+        ("s1", {"retransmitted": 4}, "4 segments were sent again on a lossless fabric"),
+        ("s0", {"busy": 0.99}, "the CPU was 99% busy over 1 s (limit 95%)"),
+        ("s0", {"softnet_dropped": 2}, "the network stack dropped 2 packets for want of CPU"),
+        ("s3", {"drift": True}, "s3: sysctl net.ipv4.tcp_ecn is 0, expected 1"),
+        ("s1", {"peer": True}, "peer s2 (10.0.0.3) closed the connection in iteration 1"),
+    ],
+)
+def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
+    work.facility.fault(host, **faults)
+    run = work.start()
+    ((_, reasons, again), (_, none, done)) = work.notes.ended
+    assert any(reason in each for each in reasons), reasons
+    assert again
+    assert (none, done) == ([], False)
+    (trial,) = run.trials()
+    assert (trial["valid"], trial["attempt"]) == (True, 2)
+    (rejected,) = run.path.glob("rejected/*/trial.json")
+    assert reason in json.loads(rejected.read_text())["reason"]
+    assert (rejected.parent / "events.jsonl").exists()
+
+
+def test_drops_of_a_lossless_link_name_the_link(work):
+    work.facility.fault("s0", drops=9)
+    work.start()
+    ((_, reasons, _), *_) = work.notes.ended
+    assert len(reasons) == 1
+    assert reasons[0].startswith("lossless link L1 dropped 9 packets towards tor")
+
+
+def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
+    monkeypatch.setattr("roundabout.runner.checks.LATE_P99_MAX_MS", 0)
+    run = work.start()
+    assert [again for _, _, again in work.notes.ended] == [True, True, False]
+    (trial,) = run.trials()
+    assert (trial["valid"], trial["attempt"]) == (False, 3)
+    assert run.table("iterations").num_rows == 0
+    assert run.table("iterations", valid_only=False).num_rows == 12
+
+
+def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
+    work.facility.fault("s2", lost=True)
+    run = work.start(tiny(variants=VARIANTS))
+    (first, *_) = [reasons for _, reasons, _ in work.notes.ended if reasons]
+    assert first == ["lost host s2: the connection broke during a trial"]
+    assert work.facility.raised == 2
+    assert all(trial["valid"] for trial in run.trials())
+    assert work.facility.left == []
+
+
+def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
+    monkeypatch.setattr("roundabout.runner.trial.READY_S", 1)
+    work.facility.fault("s3", never_O_ready=True)
+    work.start()
+    assert work.notes.ended[0][1] == ["trainers were not ready after 1 s: j2 on s3"]
+
+
+def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
+    work.facility.fault("s1", settings_O_fail=True)
+    with pytest.raises(RoundaboutError, match="s1: .*net.ipv4.tcp_ecn cannot be written"):
+        work.start()
+    assert work.facility.left == []
+    assert not work.state.exists()
+
+
+def test_a_busy_machine_names_who_has_it(work):
+    with (
+        lease.hold("machine", "someone's run", work.state),
+        pytest.raises(RoundaboutError, match="leased to someone's run"),
+    ):
+        work.start()
+    assert work.facility.raised == 0
+    assert not work.runs.exists()
+
+
+def test_a_resumed_run_refuses_changes_and_says_which(work, tiny, monkeypatch):
+    run = work.start()
+    monkeypatch.setenv("FAKE_GENERATION", "2")
+    with pytest.raises(RoundaboutError, match="cannot be resumed") as refused:
+        work.resume()
+    assert 'testbed.identity.generation: was "1", is "2"' in refused.value.hint
+    monkeypatch.delenv("FAKE_GENERATION")
+    work.write(tiny(iterations=4))
+    with pytest.raises(RoundaboutError) as refused:
+        work.resume()
+    assert "iterations: was 3, is 4" in refused.value.hint
+    assert len(run.trials()) == 1
+    assert work.facility.left == []
