@@ -77,7 +77,7 @@ def render(check: Check) -> str:
 def examine() -> Iterator[Check]:
     """Every check, from the machine up to what is built."""
     yield Check("root", os.geteuid() == 0, f"uid {os.geteuid()}", "sudo; labs make namespaces and load eBPF programs")
-    yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12, Ubuntu 24.04 or later")
+    yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12 or Ubuntu 24.04")
     cores = len(os.sched_getaffinity(0))
     yield Check("CPU cores", cores >= 2, str(cores), "a machine with at least 2: jobs and observers share them")
     yield from _kernel()
