@@ -13,6 +13,8 @@ SYSCTLS = {
     "net.ipv4.tcp_ecn": 1,
     "net.ipv4.tcp_early_retrans": 0,  # where nothing is lost, a probe for lost tails only sends twice
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
+    "net.ipv4.tcp_rmem": "4096 16777216 33554432",  # the receiver's window must not be the limit before it has grown
+    "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,  # NICs do not forget their rate while a job computes
 }
 
