@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on disk: found again, never overwritten, given back, and clear about what is wrong with them."""
+
+import json
+import os
+
+import pyarrow.parquet as pq
+import pytest
+
+from roundabout.store import Identity, Run, StoreError, build_table, files, schemas
+
+FIRST, SECOND = "20261121T093012Z-7f3a", "20261121T101500Z-0001"
+
+
+def make(folder, experiment="fair-vgg19", run_id=FIRST):
+    return Run.create(folder, experiment, {"testbed": {"kind": "lab"}}, run_id)
+
+
+def record(run, key, attempt, *, valid=True, started="2026-11-21T09:30:12.000+00:00"):
+    who = Identity(run.id, key, "fair", json.dumps({"variant": "fair"}), 1, attempt)
+    rest = {"host": "controller", "host_ns": 1, "controller_ns": 2, "offset_bound_ns": 0, "job": None, "reason": ""}
+    times = {"started_utc": started, "ended_utc": started, "busy_max": 0.4, "steal_max": 0.0, "late_p99_ms": 0.1}
+    return {**vars(who), **rest, **times, "valid": valid}
+
+
+def zeros(table, value):
+    """A row of `table` but for what says whose it is."""
+    return {column.name: [value] for column in schemas.columns(table) if column.name not in Identity.__annotations__}
+
+
+def write_flow(attempt, who_attempt=1):
+    who = Identity(attempt.run.id, attempt.key, "fair", "{}", 1, who_attempt)
+    values = zeros("flows", 0)
+    text = {"host": ["s0"], "job": ["j1"], "peer": ["s2"], "congestion_control": ["cubic"], "bytes_acked": [1000]}
+    attempt.write("flows", build_table("flows", who, {**values, **text}, 50))
+
+
+def test_runs_are_found_by_folder_id_experiment_and_last(tmp_path):
+    first = make(tmp_path)
+    second = make(tmp_path, run_id=SECOND)
+    other = make(tmp_path, "another", "20261121T100000Z-0002")
+    assert Run.open(first.path).path == first.path.resolve()
+    assert Run.open(FIRST, tmp_path).id == FIRST
+    assert Run.open("fair-vgg19", tmp_path).id == second.id
+    assert Run.open("another", tmp_path).id == other.id
+    assert Run.open("last", tmp_path).id == SECOND
+
+
+def test_a_run_that_is_not_there_is_one_message(tmp_path):
+    make(tmp_path)
+    with pytest.raises(StoreError, match=r"no run 'nothing' .*experiments with runs: fair-vgg19"):
+        Run.open("nothing", tmp_path)
+    with pytest.raises(StoreError, match="experiments with runs: none"):
+        Run.open("last", tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "is not valid JSON"), ("[]", "schema is 'list', expected 1"), ('{"schema": 9}', "schema is 9, expected 1")],
+)
+def test_a_spoilt_manifest_is_one_message(tmp_path, text, message):
+    run = make(tmp_path)
+    (run.path / "manifest.json").write_text(text)
+    with pytest.raises(StoreError, match=message):
+        _ = Run.open(run.path).manifest
+
+
+def test_an_attempt_appears_only_when_it_is_committed(tmp_path):
+    run = make(tmp_path)
+    attempt = run.begin("k1")
+    write_flow(attempt)
+    attempt.log("start", 5, host="s0")
+    assert run.committed() == frozenset()
+    assert run.interrupted() == ["k1-1"]
+    assert run.table("flows").num_rows == 0
+    attempt.commit(record(run, "k1", 1))
+    assert run.committed() == {"k1"}
+    assert run.interrupted() == []
+    assert run.table("flows")["bytes_acked"].to_pylist() == [50_000]
+    assert pq.read_table(run.path / "trials.parquet").num_rows == 1
+    events = (run.path / "trials" / "k1" / "events.jsonl").read_text()
+    assert json.loads(events) == {"controller_ns": 5, "event": "start", "host": "s0"}
+
+
+def test_attempts_never_overwrite_each_other(tmp_path):
+    run = make(tmp_path)
+    run.begin("k1")  # cut short
+    rejected = run.begin("k1")
+    rejected.reject(record(run, "k1", 2, valid=False))
+    third = run.begin("k1")
+    third.commit(record(run, "k1", 3))
+    assert (rejected.number, third.number) == (2, 3)
+    assert run.rejected("k1") == 1
+    names = {str(path.relative_to(run.path)) for path in run.path.glob("*/*") if path.is_dir()}
+    assert names == {"partial/k1-1", "rejected/k1-2", "trials/k1"}
+
+
+def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
+    run = make(tmp_path)
+    for key, valid in (("k1", True), ("k2", False)):
+        attempt = run.begin(key)
+        write_flow(attempt)
+        attempt.commit(record(run, key, 1, valid=valid))
+    assert run.table("flows")["trial"].to_pylist() == ["k1"]
+    assert run.table("trials")["trial"].to_pylist() == ["k1"]
+    assert run.table("flows", valid_only=False).num_rows == 2
+    assert run.table("trials", valid_only=False).num_rows == 2
+    assert run.table("iterations").schema.equals(schemas.schema("iterations"), check_metadata=True)
+
+
+def test_only_bytes_are_converted(tmp_path):
+    who = Identity(FIRST, "k1", "fair", "{}", 1, 1)
+    values = zeros("queue", 7)
+    text = {"host": ["tor0"], "link": ["L1"], "interface": ["p1"], "towards": ["tor1"], "marks": [None]}
+    (row,) = build_table("queue", who, {**values, **text}, 50).to_pylist()
+    assert (row["tx_bytes"], row["backlog_bytes"]) == (350, 350)
+    assert (row["drops"], row["host_ns"], row["marks"]) == (7, 7, None)
+
+
+def test_every_schema_says_its_version():
+    for table in schemas.TABLES:
+        assert schemas.schema(table).metadata == {b"roundabout.table": table.encode(), b"roundabout.version": b"1"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_files_go_back_to_who_called_sudo(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUDO_UID", "1234")
+    monkeypatch.setenv("SUDO_GID", "5678")
+    run = make(tmp_path / "runs")
+    attempt = run.begin("k1")
+    write_flow(attempt)
+    attempt.log("start", 5)
+    attempt.commit(record(run, "k1", 1))
+    made = [tmp_path / "runs", *(tmp_path / "runs").rglob("*")]
+    assert len(made) > 8
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(1234, 5678)}
+
+
+def test_text_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "summary.json"
+    files.write_text(path, "old")
+
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="the disk is full") as error:
+        files.write_text(path, "new")
+    assert "roundabout resume" in error.value.hint
+    assert [each.name for each in tmp_path.iterdir()] == ["summary.json"]
+    assert path.read_text() == "old"
