@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
+DYING_S = 5.0  # a killed builder's last child may still be at work
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ class Lab:
             calibration=calibration,
             topology=topology,
         )
-        with _begun(lab):
+        with _begun(lab) as lock:
             try:
-                return cls(_build(lab, plan, verify=verify))
+                return cls(_build(lab, plan, lock, verify=verify))
             except BaseException:
                 _clear(lab)
                 raise
@@ -128,7 +130,7 @@ class Lab:
         needs.require_root()
         lab = paths.LabPaths(_checked(name))
         try:
-            with locked_folder(lab.root, wait=False):
+            with locked_folder(lab.root, wait_s=DYING_S):
                 _clear(lab)
         except FileNotFoundError:
             raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
@@ -255,10 +257,10 @@ def _checked(name: str) -> str:
 
 
 @contextmanager
-def _begun(lab: paths.LabPaths) -> Iterator[None]:
+def _begun(lab: paths.LabPaths) -> Iterator[int]:
     """Make the lab's folders, and hold the lab's lock."""
     with ExitStack() as held:
-        with locked_folder(paths.STATE, wait=True, create=True):
+        with locked_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
             try:
                 lab.root.mkdir(mode=0o700)
@@ -267,23 +269,24 @@ def _begun(lab: paths.LabPaths) -> Iterator[None]:
                     f"lab {lab.name!r} exists already",
                     f"`roundabout lab down {lab.name}`, or give this one another --name",
                 ) from None
-            held.enter_context(locked_folder(lab.root, wait=False))
-        yield
+            lock = held.enter_context(locked_folder(lab.root))
+        yield lock
 
 
-def _build(lab: paths.LabPaths, plan: record.Record, *, verify: bool) -> record.Record:
+def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool) -> record.Record:
+    """Make everything. Children that write to the lab inherit its lock: they may outlive us, and must be waited for."""
     record.write(lab, plan)
     topology = plan.topology
     layout = lay_out(topology)
-    with locked_folder(paths.STATE, wait=True):
+    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
         bpffs.mount()
         lab.pins.mkdir(mode=0o700, parents=True)
     lab.pid_file("any").parent.mkdir(mode=0o700)
-    ssh.write_files(lab, layout.hosts)
+    ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches)
     queues = network.queues(layout, plan.calibration, plan.scale)
     network.build(layout, queues, pids, plan.calibration.burst_bytes)
-    marker = marking.attach(lab, queues, pids, plan.calibration.ecn)
+    marker = marking.attach(lab, queues, pids, plan.calibration.ecn, lock)
     measured = measure.verify(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
@@ -297,7 +300,7 @@ def _clear(lab: paths.LabPaths) -> None:
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)
-    with locked_folder(paths.STATE, wait=True):
+    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
         if lab.pins.is_dir():
             shutil.rmtree(lab.pins)
         bpffs.unmount_if_unused()

@@ -57,6 +57,10 @@ class Layout:
             for sender, receiver in permutations(self.hosts, 2)
         }
 
+    def hosts_behind(self, port: Port) -> frozenset[str]:
+        """The hosts that are reached through `port`."""
+        return frozenset(receiver for (_, receiver), path in self.paths.items() if port in path)
+
 
 def lay_out(topology: Topology) -> Layout:
     """Number the hosts and ports of `topology`."""

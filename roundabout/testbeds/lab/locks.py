@@ -3,27 +3,30 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
 @contextmanager
-def locked_folder(folder: Path, *, wait: bool, create: bool = False) -> Iterator[None]:
-    """Hold `folder`'s lock. A folder that is replaced while we wait is locked anew.
+def locked_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
+    """Hold `folder`'s lock, by the descriptor given: a child that inherits it holds the lock too, until it ends.
+
+    A folder that is replaced while we wait is locked anew.
 
     Raises:
-        BlockingIOError: someone else holds it, and `wait` is false.
+        BlockingIOError: someone else holds it, and did not let go within `wait_s`.
         FileNotFoundError: there is no such folder, and `create` is false.
     """
-    descriptor = _open_locked(folder, wait=wait, create=create)
+    descriptor = _open_locked(folder, time.monotonic() + wait_s, create=create)
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _open_locked(folder: Path, *, wait: bool, create: bool) -> int:
+def _open_locked(folder: Path, deadline: float, *, create: bool) -> int:
     while True:
         if create:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -34,7 +37,7 @@ def _open_locked(folder: Path, *, wait: bool, create: bool) -> int:
                 continue
             raise
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            _lock(descriptor, deadline)
         except BaseException:
             os.close(descriptor)
             raise
@@ -42,3 +45,13 @@ def _open_locked(folder: Path, *, wait: bool, create: bool) -> int:
             if os.path.samestat(os.fstat(descriptor), folder.stat()):
                 return descriptor
         os.close(descriptor)
+
+
+def _lock(descriptor: int, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.002)

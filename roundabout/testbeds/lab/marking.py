@@ -16,6 +16,7 @@ from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
+FORCED: Program | None = None  # tests try the one for older kernels too
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,11 @@ class PortCounters:
     pmax: float
 
 
-def attach(
-    lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, program: Program | None = None
-) -> Marker:
-    """Load the marking program (the best that the kernel runs), pin its map and attach it to every port."""
+def attach(lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int) -> Marker:
+    """Load the best marking program that the kernel runs, pin its map and attach it to every port, with the lab's lock."""
     lines = [f"{pids[port.switch]} {_thresholds(port, queue, ecn)}" for port, queue in queues.items()]
-    output = _switchport(
-        ["attach", str(paths.bpf_object("ecn")), str(lab.pins), *([program] if program else [])], lines
-    )
+    choice = [FORCED] if FORCED else []
+    output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins), *choice], lines, lock)
     return TypeAdapter(Marker).validate_json(output)
 
 
@@ -84,10 +82,15 @@ def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:
     return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {queue.limit_bytes} {queue.drain_bytes_per_s}"
 
 
-def _switchport(arguments: list[str], lines: list[str]) -> str:
+def _switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:
     command = [str(paths.program("switchport")), *arguments]
     done = subprocess.run(
-        command, input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False
+        command,
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        pass_fds=[lock] if lock else [],
     )
     if done.returncode:
         raise LabError(

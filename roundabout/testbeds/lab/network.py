@@ -24,6 +24,7 @@ SEGMENT_PAYLOAD_BYTES = 1448  # of a full TCP segment with timestamps
 SEGMENT_WIRE_BYTES = 1514  # the same with its TCP, IP and Ethernet headers, as queues count it
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
+NUD_NOARP, NTF_MASTER = 0x40, 0x04  # together: a static entry of the bridge
 
 # pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
@@ -117,7 +118,9 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
                 # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet
                 # is a shared copy, which cannot be marked.
                 for host in layout.hosts_behind(port):
-                    netlink.fdb("add", ifindex=port.ifindex, lladdr=layout.macs[host])
+                    netlink.fdb(
+                        "add", ifindex=port.ifindex, lladdr=layout.macs[host], state=NUD_NOARP, flags=NTF_MASTER
+                    )
 
 
 def _address(host: str, layout: Layout) -> None:

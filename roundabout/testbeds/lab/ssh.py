@@ -61,12 +61,12 @@ def find_sshd() -> str:
     return found
 
 
-def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host]) -> None:
-    """Make the lab's keys and configuration. Hosts see only what is in the share folder."""
+def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> None:
+    """Make the lab's keys and configuration, with its `lock`. Hosts see only what is in the share folder."""
     etc = lab.share / "etc"
     for folder in (etc, lab.control):
         folder.mkdir(parents=True, mode=0o700)
-    _make_keys(lab.key, lab.share / "host_key")
+    _make_keys([lab.key, lab.share / "host_key"], lock)
     _write(lab.share / "authorized_keys", _public(lab.key))
     _write(lab.share / "sshd_config", SSHD_CONFIG)
     _write(
@@ -90,9 +90,11 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host]) -> None:
     _write(lab.ssh_config, config)
 
 
-def _make_keys(*targets: Path) -> None:
+def _make_keys(targets: list[Path], lock: int) -> None:
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "roundabout lab", "-f"]
-    makers = [subprocess.Popen([*command, str(key)], stderr=subprocess.PIPE, text=True) for key in targets]
+    makers = [
+        subprocess.Popen([*command, str(key)], stderr=subprocess.PIPE, text=True, pass_fds=[lock]) for key in targets
+    ]
     complaints = [maker.communicate()[1] for maker in makers]
     for maker, complaint in zip(makers, complaints, strict=True):
         if maker.returncode:
