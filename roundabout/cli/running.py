@@ -27,7 +27,7 @@ def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
     from analysis.table import table  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415
 
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, end)
     console = Console(stderr=as_json)
     with watching(console) as observer:
         run = work(Runner(LabFacility(), observer, artefacts()))
@@ -42,5 +42,6 @@ def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
         print()
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
+def end(_number: int, _frame: FrameType | None) -> None:
+    """End like after Ctrl-C: everything is undone on the way out."""
     sys.exit(SIGTERM_EXIT)

@@ -85,13 +85,15 @@ step = 0
 while not select.select([sys.stdin], [], [], 0.005)[0]:
     now = time.monotonic_ns()
     if "--cpu" in words:
-        print(f"cpu,{now},{now},{int(step * 100 * busy)},{int(step * 100 * (1 - busy))},0,{step},{dropped if step else 0},0")
+        ticks = [int(step * 100 * share) for share in (busy, 1 - busy)]
+        row = ["cpu", now, now, *ticks, 0, step, dropped if step else 0, 0]
     else:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else -1
-        print(f"port,{now},{now},eth0,{ifindex},{100 * step},{step},{100 * step},{step},0,0,40,{drops if step else 0},0,{marks},0")
+        sent = [100 * step, step, 100 * step, step]
+        row = ["port", now, now, "eth0", ifindex, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
+    print(*row, sep=",", flush=True)
     step += 1
-    sys.stdout.flush()
 """
 
 SETTINGS = r"""

@@ -4,6 +4,7 @@
 KILL_AT counts renames: each one makes something durable. The process kills itself right before that one; 0 only counts.
 """
 
+import itertools
 import os
 import signal
 import sys
@@ -11,38 +12,32 @@ from pathlib import Path
 
 from conftest import Workplace
 
+from roundabout.cli import clean, running
 from roundabout.cli.main import main
-from roundabout.cli.running import _end
 
+action, folder, *rest = sys.argv[1:]
+kill_at = int(rest[0]) if rest else 0
 rename = Path.rename
-count = 0
+renames = itertools.count(1)
 
 
 def counted(path, target):
-    global count
-    count += 1
-    if count == kill_at:
+    if next(renames) == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
     return rename(path, target)
 
 
-action, folder, *rest = sys.argv[1:]
-kill_at = int(rest[0]) if rest else 0
-Path.rename = counted
-signal.signal(signal.SIGTERM, _end)
-work = Workplace(folder)
-
-
 def do():
+    work = Workplace(folder)
     if action == "start":
         work.start((Path(folder) / "tiny.yaml").read_text())
     else:
         work.resume()
-    print(count)
+    print(next(renames) - 1)
 
 
+Path.rename = counted
+signal.signal(signal.SIGTERM, running.end)
 # Through the command line's own handling of errors and signals, with this in the place of a command.
-import roundabout.cli.clean
-
-roundabout.cli.clean.command = do
+clean.command = do
 sys.exit(main(["clean"]))

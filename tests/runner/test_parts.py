@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runner's parts by themselves: clocks, leases, journals, records, programs."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner import journal, lease
+from roundabout.runner.clock import HostClock, Ledger, Offset, RunClock
+from roundabout.runner.links import LocalLink, Program, call, check_call
+from roundabout.runner.records import RecordError, parse_event, parse_samples
+
+CLOCK = Path(__file__).parents[2] / "collectors" / "clock.py"
+
+
+def test_a_clock_of_this_machine_is_found_within_its_bound():
+    run_clock = RunClock.start()
+    clock = HostClock(LocalLink(), CLOCK, run_clock)
+    offset = clock.measure()
+    clock.stop()
+    assert abs(offset.offset_ns - run_clock.offset_ns) <= offset.bound_ns < 20e6
+
+
+def test_a_clock_is_carried_on_within_a_boot_only():
+    clock = RunClock.start()
+    assert RunClock.carry_on(vars(clock)) == clock
+    assert RunClock.carry_on({**vars(clock), "boot": "another"}) != clock
+
+
+@given(
+    base=st.integers(1_700_000_000 * 10**9, 2_000_000_000 * 10**9),
+    drift=st.integers(-(10**6), 10**6),
+    at=st.lists(st.integers(0, 10**11), min_size=1, max_size=20),
+)
+def test_times_between_two_measurements_are_exact_to_the_nanosecond(base, drift, at):
+    ledger = Ledger()
+    ledger.add("s0", Offset(0, base, 10))
+    ledger.add("s0", Offset(10**11, base + drift, 30))
+    found = ledger.on_run("s0", np.array(at, dtype=np.int64))
+    for each, host_ns in zip(found.tolist(), at, strict=True):
+        assert abs(each - (host_ns + base + drift * host_ns / 1e11)) <= 1024  # what a float of this test can hold
+        assert min(0, drift) - 1 <= each - host_ns - base <= max(0, drift) + 1
+    assert ledger.bound_ns("s0") == 30
+    assert ledger.on_host("s0", base + drift + 7) == 7
+
+
+def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
+    state = tmp_path / "roundabout"
+    with lease.hold("machine", "me", state):
+        with (
+            pytest.raises(lease.BusyError, match=r"the machine is leased to me \(pid \d+, since"),
+            lease.hold("machine", "you", state),
+        ):
+            pass
+        assert lease.remove_stale(state) == []
+    assert not state.exists()
+    with lease.hold("machine", "you", state):
+        pass
+
+
+def test_a_lease_of_the_dead_is_no_obstacle(tmp_path):
+    state = tmp_path / "roundabout"
+    (state / "leases").mkdir(parents=True)
+    (state / "leases" / "machine").write_text('{"owner": "dead", "pid": 1, "started_utc": "long ago"}')
+    with lease.hold("machine", "me", state):
+        pass
+    (state / "leases").mkdir(parents=True)
+    (state / "leases" / "machine").touch()
+    assert lease.remove_stale(state) == ["machine"]
+    assert not state.exists()
+
+
+def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path):
+    state, undone = tmp_path / "roundabout", []
+    noted = []
+
+    def note():
+        noted.append([entry["kind"] for entry in journal.dead(state).get("id", [])])
+
+    with journal.keep("id", tmp_path / "run", state) as notes:
+        assert journal.live(state) == {"id"}
+        with notes.owing({"kind": "testbed"}, lambda entry: undone.append(entry["kind"])):
+            with notes.owing({"kind": "transport"}, lambda entry: undone.append(entry["kind"])):
+                assert journal.dead(state) == {}
+            assert undone == ["transport"]
+    assert undone == ["transport", "testbed"]
+    assert not state.exists()
+
+
+def test_what_could_not_be_undone_stays_noted_for_clean(tmp_path):
+    state = tmp_path / "roundabout"
+
+    def fails(_entry):
+        raise RoundaboutError("no")
+
+    with (
+        pytest.raises(RoundaboutError),
+        journal.keep("id", tmp_path / "run", state) as notes,
+        notes.owing({"kind": "testbed"}, fails),
+    ):
+        pass
+    assert journal.dead(state) == {"id": [{"kind": "testbed"}]}
+    with pytest.raises(RoundaboutError):
+        journal.settle("id", state, fails)
+    undone = []
+    journal.settle("id", state, undone.append)
+    assert undone == [{"kind": "testbed"}]
+    assert not state.exists()
+
+
+def test_samples_become_columns_by_their_header():
+    lines = [
+        "#port,before_ns,interface,marks",
+        "#cpu,before_ns,busy_ticks",
+        "port,5,eth0,-1",
+        "cpu,6,7",
+        "port,8,eth1,3",
+    ]
+    samples = parse_samples(lines, "a sampler")
+    assert samples["port"]["interface"].tolist() == ["eth0", "eth1"]
+    assert samples["port"]["marks"].tolist() == [-1, 3]
+    assert samples["cpu"]["busy_ticks"].tolist() == [7]
+
+
+@pytest.mark.parametrize("lines", [["port,5"], ["#port,at", "port,many"], ["#port,at", "port,1,2"]])
+def test_what_is_no_sample_is_one_message(lines):
+    with pytest.raises(RecordError, match="^a sampler printed"):
+        parse_samples(lines, "a sampler")
+
+
+@given(st.text(max_size=40))
+def test_text_that_is_no_event_is_one_message(line):
+    with pytest.raises(RecordError, match="^job j1 printed"):
+        parse_event(line, "job j1")
+
+
+def test_a_program_ends_when_its_stdin_closes_and_says_how():
+    lines = []
+    program = Program("cat", LocalLink(), ["cat"], lambda _program, line: lines.append(line))
+    program.send("one")
+    program.send("two")
+    program.close_stdin()
+    program.finish()
+    assert program.lines == ["one", "two"]
+    assert lines == ["one", "two", None]
+    assert (program.status, program.lost) == (0, False)
+
+
+def test_a_program_that_does_not_end_is_dropped():
+    program = Program("sleep", LocalLink(), ["sleep", "60"])
+    program.close_stdin()
+    begin = time.monotonic()
+    program.finish(patience_s=0.1)
+    assert time.monotonic() - begin < 5
+    assert program.status == -9
+
+
+def test_short_programs_answer_or_complain():
+    assert call(LocalLink(), ["cat"], "hello").stdout == "hello"
+    with pytest.raises(RoundaboutError, match="^controller: sh -c: it broke$"):
+        check_call(LocalLink(), ["sh", "-c", "echo error: it broke >&2; exit 3"])
+    with pytest.raises(RoundaboutError, match="cannot run nothing-like-this: No such file"):
+        call(LocalLink("here"), ["nothing-like-this"])

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs in a real lab: from the command line to the summary, and back to an untouched machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from roundabout.store import Run
+from roundabout.testbeds.lab import Lab
+
+ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
+ROOT = Path(__file__).parents[2]
+STATE = Path("/run/roundabout")
+VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}, unfair: {jobs: {j1: {transport: {T_us: 100}}}}"
+NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests
+
+
+def roundabout(*words, folder, check=True):
+    done = subprocess.run(
+        [*ROUNDABOUT, *map(str, words)], cwd=folder, env=environment(), capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def environment():
+    return os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def start(folder, file):
+    return subprocess.Popen(
+        [*ROUNDABOUT, "run", str(file), "--json"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def traces():
+    """Everything on this machine that a run could leave: namespaces, devices, mounts, eBPF objects, programs, files."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            found.add(f"namespace {(process / 'ns/net').readlink()}")
+            words = (process / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if any(str(ROOT / "build") in word or "/run/roundabout" in word for word in words):
+            found.add(f"process {process.name} {' '.join(words)}")
+    found |= {f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if "roundabout" in line}
+    found |= {f"file {path}" for path in STATE.rglob("*")} | ({f"file {STATE}"} if STATE.exists() else set())
+    found |= {f"device {link['ifname']}" for link in listing("ip", "-j", "link")}
+    found |= {f"queue {queue['kind']} on {queue['dev']}" for queue in listing("tc", "-j", "qdisc")}
+    for kind in ("prog", "map", "link"):
+        found |= {f"eBPF {kind} {each['id']} {each.get('name')}" for each in listing("bpftool", "-j", kind, "show")}
+    return found
+
+
+def listing(*command):
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout or "[]")
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def file(tmp_path, tiny):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(tiny(iterations=3, variants=VARIANTS))
+    return path
+
+
+@pytest.fixture
+def untouched():
+    """The machine as it was before the test; what is new must go within seconds."""
+    before = traces()
+    yield
+    wait_for(lambda: not (traces() - before), 15)
+
+
+def committed(folder):
+    return list(folder.glob("runs/*/*/trials/*/trial.json"))
+
+
+def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouched):
+    done = roundabout("run", file, "--json", folder=tmp_path)
+    summary = json.loads(done.stdout)
+    run = Run.open("last", tmp_path / "runs")
+    assert summary["run"] == run.id
+    assert summary["testbed"]["kind"] == "lab"
+    assert json.loads((run.path / "summary.json").read_text()) == summary
+    assert (run.path / "report.html").stat().st_size > 10_000
+    trials = run.trials()
+    assert sorted(trial["variant"] for trial in trials) == ["alone", "alone", "fair", "unfair"]
+    for trial in trials:
+        assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
+    iterations = run.table("iterations", valid_only=False)
+    assert iterations.num_rows == 2 * 2 * 2 + 2 * 4 * 3
+    sent = 574_680_000
+    assert all(abs(each - sent) < 1000 for each in iterations["sent_bytes"].to_pylist())
+    assert set(run.table("queue", valid_only=False)["link"].to_pylist()) >= {"L1"}
+    assert set(run.table("reactions", valid_only=False)["counter"].to_pylist()) >= {"cnps", "acks"}
+    (session,) = run.manifest["sessions"]
+    assert session["hosts"]["s0"]["kernel"]
+    unfair = next(trial for trial in trials if trial["variant"] == "unfair")
+    timers = {host: each["after"]["transport"]["dcqcn"]["T_us"] for host, each in unfair["settings"].items()}
+    assert timers["s0"] == timers["s2"] == pytest.approx(0.8 * timers["s1"], rel=1e-3)
+
+
+def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, tiny, untouched):
+    bystander = f"bystander-{os.getpid()}"
+    roundabout("lab", "up", "dumbbell-2x2", "--name", bystander, folder=tmp_path)
+    try:
+        before = traces()
+        with start(tmp_path, file) as process:
+            wait_for(lambda: committed(tmp_path))
+            process.kill()
+        kept = {path: (path.stat().st_ino, path.read_bytes()) for path in committed(tmp_path)}
+        assert "interrupted" in roundabout("status", folder=tmp_path).stdout
+        cleaned = roundabout("clean", folder=tmp_path)
+        assert "testbed" in cleaned.stdout
+        wait_for(lambda: not (traces() - before), 15)
+        assert before - traces() == set(), "something of the bystander's is gone"
+        Lab.open(bystander)
+        assert "nothing to undo" in roundabout("clean", folder=tmp_path).stdout
+        roundabout("resume", folder=tmp_path)
+        assert len(committed(tmp_path)) == 4
+        assert {path: (path.stat().st_ino, path.read_bytes()) for path in kept} == kept
+        assert "complete: 4 of 4" in roundabout("status", folder=tmp_path).stdout
+    finally:
+        roundabout("lab", "down", bystander, folder=tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["while the lab is raised", "during a trial"])
+def test_ctrl_c_leaves_nothing(tmp_path, file, untouched, moment):
+    with start(tmp_path, file) as process:
+        if moment == "during a trial":
+            wait_for(lambda: list(tmp_path.glob("runs/*/*/partial/*/events.jsonl")))
+        else:
+            wait_for(lambda: list(STATE.glob("labs/*/lab.json")))
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_host_that_dies_costs_one_attempt(tmp_path, file, untouched):
+    with start(tmp_path, file) as process:
+        wait_for(lambda: list(tmp_path.glob("runs/*/*/partial/*/events.jsonl")))
+        (run,) = Run.all(tmp_path / "runs")
+        wait_for(lambda: any('"start"' in path.read_text() for path in run.path.glob("partial/*/events.jsonl")))
+        lab = Lab.open(run.id.lower())
+        os.kill(lab.pids()["s2"], signal.SIGKILL)
+        _, stderr = process.communicate(timeout=180)
+    assert process.returncode == 0, stderr
+    reasons = [json.loads(path.read_text())["reason"] for path in run.path.glob("rejected/*/trial.json")]
+    assert any("lost host s2" in reason for reason in reasons), reasons
+    assert len(run.trials()) == 4
+
+
+def test_two_runs_at_once_are_refused(tmp_path, file, untouched):
+    with start(tmp_path, file) as process:
+        wait_for(lambda: committed(tmp_path))
+        second = roundabout("run", file, folder=tmp_path, check=False)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert second.returncode == 1
+    assert "error: the machine is leased to tiny" in second.stderr
+    assert f"pid {process.pid}" in second.stderr

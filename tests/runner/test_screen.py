@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see: progress, errors, exit codes."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from roundabout.cli import clean, live
+from roundabout.cli.main import COMMANDS, build_app, main
+from roundabout.errors import RoundaboutError, UsageError
+
+
+def test_a_log_gets_plain_lines(work, tiny):
+    work.facility.fault("s1", retransmitted=2)
+    out = io.StringIO()
+    work.notes = live.PlainObserver(Console(file=out, width=200))
+    work.start(tiny(iterations=2))
+    said = out.getvalue()
+    assert "trial 1 of 1: fair, repetition 1; about" in said
+    assert "again: 2 segments were sent again on a lossless fabric" in said
+    assert "trial 1 of 1: fair, repetition 1, attempt 2" in said
+    assert "  j1: 2 iterations, mean " in said
+    assert "\x1b" not in said
+
+
+def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny):
+    work.facility.fault("s0", iteration_ms=400)
+    out = io.StringIO()
+    console = Console(file=out, width=120, force_terminal=True)
+    with live.watching(console) as work.notes:
+        work.start(tiny())
+    said = out.getvalue()
+    for expected in ("j1", "j2", "iteration   2 of 3", "mean", "link L1:", "ECN marks a second", "left"):
+        assert expected in said
+    assert 3 < said.count("iteration") < 60
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (RoundaboutError("it broke", "mend it"), 1, "error: it broke\n  mend it\n"),
+        (UsageError("no such thing"), 2, "error: no such thing\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (SystemExit(143), 143, ""),
+    ],
+)
+def test_errors_are_one_message_and_an_exit_code(monkeypatch, capsys, error, status, said):
+    assert run_command_that_raises(error, monkeypatch) == status
+    assert capsys.readouterr().err == said
+
+
+def test_a_bug_is_one_message_that_names_its_log(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert run_command_that_raises(ValueError("nobody thought of this"), monkeypatch) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert said.startswith("error: unexpected ValueError: nobody thought of this\n")
+    (log,) = tmp_path.glob("roundabout-crash-*.log")
+    assert str(log) in said
+    assert "Traceback" in log.read_text()
+
+
+def run_command_that_raises(error, monkeypatch):
+    def command():
+        raise error
+
+    monkeypatch.setattr(clean, "command", command)
+    return main(["clean"])
+
+
+def test_bad_usage_exits_with_2(capsys):
+    assert main(["run"]) == 2
+    assert main(["no-such-command"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_every_command_has_help(capsys):
+    build_app()
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in COMMANDS)
