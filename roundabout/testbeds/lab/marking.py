@@ -42,7 +42,7 @@ class PortCounters:
 
 
 def attach(lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int) -> Marker:
-    """Load the best marking program that the kernel runs, pin its map and attach it to every port, with the lab's lock."""
+    """Load the best marking program that the kernel runs, pin its map, attach it to every port; with the lab's lock."""
     lines = [f"{pids[port.switch]} {_thresholds(port, queue, ecn)}" for port, queue in queues.items()]
     choice = [FORCED] if FORCED else []
     output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins), *choice], lines, lock)

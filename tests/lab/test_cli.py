@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout lab`, as people call it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from roundabout.testbeds.lab import Lab
+
+from .conftest import NOTHING, needs_root, traces
+
+
+def roundabout(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "roundabout.cli.main", "lab", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)  # type: ignore[call-overload]
+
+
+def test_up_status_ssh_down(lab_name):
+    name = lab_name()
+    up = roundabout("up", "--name", name)
+    assert up.returncode == 0, up.stderr
+    assert "tor0 -> tor1" in up.stdout
+    assert f"ssh -F /run/roundabout/labs/{name}/ssh_config s0" in up.stdout
+    report = json.loads(roundabout("status", name, "--json").stdout)["labs"][0]
+    assert report["state"] == "up"
+    assert [host["name"] for host in report["hosts"]] == ["s0", "s1", "s2", "s3"]
+    trunk = next(link for link in report["links"] if link["bottleneck"])
+    assert [port["measured_gbps"] for port in trunk["ports"]] == pytest.approx([43, 43], rel=0.03)
+    assert "43 Gbit/s" in roundabout("status", name).stdout
+    assert roundabout("ssh", "--lab", name, "s2", "--", "hostname").stdout == "s2\n"
+    assert roundabout("ssh", "--lab", name, "s2", "--", "exit 3").returncode == 3
+    down = roundabout("down", name)
+    assert down.returncode == 0, down.stderr
+    assert traces(name) == NOTHING
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("words", "status", "found", "mend"),
+    [
+        (["up", "no-such-topology"], 2, "no-such-topology", ""),
+        (["down", "no-such-lab"], 1, "there is no lab 'no-such-lab'", "roundabout lab status"),
+        (["down", "some", "--all"], 2, "both a lab (some) and --all", "one of them"),
+        (["ssh", "--lab", "no-such-lab", "s0"], 1, "there is no lab 'no-such-lab'", "roundabout lab up"),
+        (["up", "--name", "Not Good"], 1, "cannot be called 'Not Good'", "beginning with a letter"),
+    ],
+)
+def test_errors_are_one_message_and_what_to_do(words, status, found, mend):
+    done = roundabout(*words)
+    assert done.returncode == status
+    assert done.stderr.startswith("error: ")
+    assert found in done.stderr
+    assert mend in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unknown_host_is_named(topology, lab_name):
+    lab = Lab.up(topology, lab_name(), verify=False)
+    done = roundabout("ssh", "--lab", lab.name, "s9")
+    assert done.returncode == 2
+    assert "has no host 's9'" in done.stderr
+    assert "s0, s1, s2, s3" in done.stderr
+
+
+@needs_root
+def test_without_root_one_clear_error():
+    nobody = roundabout("up", user=65534, env={**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"})
+    assert nobody.returncode == 1
+    assert "error: a lab needs root" in nobody.stderr
+    assert "sudo " in nobody.stderr

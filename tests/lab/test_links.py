@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What links do to traffic: rate, loss, marks, silence."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from pyroute2 import IPRoute
+
+from roundabout.testbeds.lab import Lab, marking
+from roundabout.testbeds.lab.calibration import Ecn
+from roundabout.testbeds.lab.namespaces import inside
+
+ECT0, CE = 2, 3
+WIRE_BYTES = 1514
+UDP_PAYLOAD_BYTES = 1472
+
+
+@pytest.fixture(params=["mark_by_backlog", "mark_by_virtual_queue"])
+def marking_lab(request, topology, lab_name, monkeypatch) -> Lab:
+    """A lab that marks by one program and by the other."""
+    monkeypatch.setattr(marking, "FORCED", request.param)
+    lab = Lab.up(topology, lab_name(), verify=False)
+    lab.set_thresholds(Ecn(kmin_bytes=20_000, kmax_bytes=20_000, pmax=1))
+    return lab
+
+
+def test_measured_rates_are_within_3_percent(lab):
+    rates = [port.payload_rate_gbps for link in lab.record.measured for port in link.ports]
+    assert len(rates) == 6
+    assert rates == pytest.approx([43] * 6, rel=0.03)
+    assert all(0 < link.base_rtt_us < 2000 for link in lab.record.measured)
+
+
+def test_wire_rate_of_the_trunk(lab):
+    """By the port's own counter, not by what arrives."""
+    trunk = _trunk(lab)
+    with greedy(lab, ("s0", "s2"), ("s1", "s3")):
+        time.sleep(0.2)
+        begin, before = time.monotonic(), lab.counters()[trunk].bytes
+        time.sleep(0.5)
+        after, end = lab.counters()[trunk].bytes, time.monotonic()
+    assert (after - before) * 8 / (end - begin) == pytest.approx(lab.rate_on_host_bps(43) * 1514 / 1448, rel=0.03)
+
+
+def test_lossless_port_drops_nothing_under_four_greedy_cubic_senders(lab):
+    with greedy(lab, ("s0", "s2"), ("s1", "s3"), ("s0", "s3"), ("s1", "s2"), transport=b"cubic", buffer_bytes=0):
+        time.sleep(2)
+        deepest = max(_queue(lab, "tor0", "tor1")["backlog"], 0)
+    assert deepest > 0
+    for port in lab.ports:
+        assert _queue(lab, port.switch, port.towards)["drop"] == 0
+    for host in lab.hosts:
+        assert _counter(lab, host, "Tcp", "RetransSegs") == 0
+
+
+def test_idle_lab_is_silent(topology, lab_name):
+    lab = Lab.up(topology, lab_name(), verify=False)
+    time.sleep(1.5)
+    assert {port.packets for port in lab.counters().values()} == {0}
+    for host, pid in lab.pids().items():
+        sent = inside(pid, lambda: Path("/proc/thread-self/net/dev").read_text())
+        for line in sent.splitlines()[2:]:
+            interface, numbers = line.split(":")
+            assert set(numbers.split()) == {"0"}, f"{host} {interface}: {numbers}"
+
+
+def test_marks_are_the_congestion_that_a_receiver_sees(marking_lab):
+    lab = marking_lab
+    _allow_ecn(lab)
+    before = _counter(lab, "s2", "IpExt", "InCEPkts")
+    with greedy(lab, ("s0", "s2"), ("s1", "s2")):
+        time.sleep(0.5)
+    time.sleep(0.1)
+    marks = sum(port.marks for port in lab.counters().values())
+    assert marks > 100
+    assert _counter(lab, "s2", "IpExt", "InCEPkts") - before == marks
+
+
+def test_what_cannot_be_marked_is_not(marking_lab):
+    lab = marking_lab
+    with greedy(lab, ("s0", "s2"), ("s1", "s3")):
+        time.sleep(0.2)
+    trunk = lab.counters()[_trunk(lab)]
+    assert trunk.packets > 1000
+    assert trunk.marks == 0
+    assert trunk.ect_packets == 0
+
+
+@pytest.mark.parametrize("threshold", [30_000, 300_000])
+def test_marks_begin_at_the_threshold(marking_lab, threshold):
+    lab = marking_lab
+    lab.set_thresholds(Ecn(kmin_bytes=threshold, kmax_bytes=threshold, pmax=1))
+    seen = _burst(lab, 3000)
+    assert len(seen) == 3000
+    first = seen.index(CE)
+    # No packet can find more in the queue than was sent before it; the burst outruns the link, so marks come soon after.
+    assert first * WIRE_BYTES > threshold
+    assert first * WIRE_BYTES < 6 * threshold + 100_000
+    assert lab.counters()[_trunk(lab)].marks == seen.count(CE)
+
+
+def test_pmax_is_a_probability(marking_lab):
+    lab = marking_lab
+    lab.set_thresholds(Ecn(kmin_bytes=0, kmax_bytes=2**31, pmax=0))
+    assert _burst(lab, 1000).count(CE) == 0
+    # The queue grows evenly to 4.5 MB: on this slope, which reaches 0.4 at 9 MB, a tenth is marked.
+    lab.set_thresholds(Ecn(kmin_bytes=0, kmax_bytes=9_000_000, pmax=0.4))
+    assert 0.04 < _burst(lab, 3000).count(CE) / 3000 < 0.16
+
+
+def test_counters_count_wire_segments_and_bytes(lab):
+    trunk = _trunk(lab)
+    before = lab.counters()[trunk]
+    _burst(lab, 504)
+    after = lab.counters()[trunk]
+    assert after.packets - before.packets == 504
+    assert after.bytes - before.bytes == 504 * WIRE_BYTES
+    assert after.ect_packets - before.ect_packets == 504
+
+
+def test_one_way_traffic_is_not_flooded(topology, lab_name):
+    lab = Lab.up(topology, lab_name(), verify=False)
+    _burst(lab, 80)
+    used = {(port.switch, port.towards) for port in lab.ports if lab.counters()[port.ifindex].packets}
+    assert used == {("tor0", "tor1"), ("tor1", "s2")}
+
+
+@contextmanager
+def greedy(
+    lab: Lab, *pairs: tuple[str, str], transport: bytes = b"reno", buffer_bytes: int = 1 << 18
+) -> Iterator[None]:
+    """TCP flows that send all they can; a buffer of 0 is the kernel's to choose, and to let grow."""
+    stopping = threading.Event()
+    ends = [_open_flow(lab, *pair, transport, buffer_bytes) for pair in pairs]
+    threads = [threading.Thread(target=_send, args=[sender, stopping]) for sender, _ in ends]
+    threads += [threading.Thread(target=_receive, args=[receiver]) for _, receiver in ends]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for sender, _ in ends:
+            sender.shutdown(socket.SHUT_WR)
+        for thread in threads:
+            thread.join()
+        for end in chain(*ends):
+            end.close()
+
+
+def _send(end: socket.socket, stopping: threading.Event) -> None:
+    with suppress(OSError):
+        while not stopping.is_set():
+            end.send(bytes(1 << 16))
+
+
+def _receive(end: socket.socket) -> None:
+    with suppress(OSError):
+        while end.recv(1 << 18):
+            pass
+
+
+def _open_flow(lab: Lab, source: str, target: str, transport: bytes, buffer_bytes: int) -> tuple[socket.socket, ...]:
+    address = lab.hosts[target].address
+    with inside(lab.pids()[target], lambda: socket.create_server((address, 0))) as listener:
+        if buffer_bytes:
+            listener.setsockopt(socket.SOL_SOCKET, 33, buffer_bytes)  # SO_RCVBUFFORCE
+        name = listener.getsockname()
+        sender = inside(lab.pids()[source], lambda: _connect(name, transport))
+        return sender, listener.accept()[0]
+
+
+def _connect(name: tuple[str, int], transport: bytes) -> socket.socket:
+    end = socket.socket()
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, transport)
+    end.connect(name)
+    return end
+
+
+def _burst(lab: Lab, count: int) -> list[int]:
+    """Send UDP packets that can be marked from s0 to s2 as fast as we can, and return the ECN bits that arrived."""
+    with (
+        inside(lab.pids()["s2"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as receiver,
+        inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as sender,
+    ):
+        receiver.bind((lab.hosts["s2"].address, 0))
+        receiver.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        receiver.settimeout(1)
+        sender.setsockopt(socket.SOL_SOCKET, 32, 64 << 20)  # SO_SNDBUFFORCE
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT0)
+        sender.connect(receiver.getsockname())
+        # By the eight, cut apart by the kernel: one by one Python would not outrun the link.
+        sender.setsockopt(socket.IPPROTO_UDP, 103, UDP_PAYLOAD_BYTES)  # UDP_SEGMENT
+        for _ in range(count // 8):
+            sender.send(bytes(8 * UDP_PAYLOAD_BYTES))
+        return [_ecn(receiver) for _ in range(count)]
+
+
+def _ecn(receiver: socket.socket) -> int:
+    _, ancillary, _, _ = receiver.recvmsg(2048, 64)
+    return next(data[0] for level, kind, data in ancillary if (level, kind) == (socket.IPPROTO_IP, socket.IP_TOS)) & 3
+
+
+def _trunk(lab: Lab) -> int:
+    return next(port.ifindex for port in lab.ports if (port.switch, port.towards) == ("tor0", "tor1"))
+
+
+def _queue(lab: Lab, switch: str, towards: str) -> dict[str, int]:
+    port = next(port for port in lab.ports if (port.switch, port.towards) == (switch, towards))
+
+    def ask() -> dict[str, int]:
+        with IPRoute() as netlink:
+            root = next(each for each in netlink.get_qdiscs(index=port.ifindex) if each.get_attr("TCA_KIND") == "htb")
+        queue = root.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")
+        return {"backlog": queue["backlog"], "drop": queue["drops"]}
+
+    return inside(lab.pids()[switch], ask)
+
+
+def _allow_ecn(lab: Lab) -> None:
+    for host in lab.hosts:
+        inside(lab.pids()[host], lambda: Path("/proc/sys/net/ipv4/tcp_ecn").write_text("1"))
+
+
+def _counter(lab: Lab, host: str, group: str, name: str) -> int:
+    file = "snmp" if group == "Tcp" else "netstat"
+    text = inside(lab.pids()[host], lambda: Path(f"/proc/thread-self/net/{file}").read_text())
+    names, values = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{group}:")]
+    return int(dict(zip(names, values, strict=True))[name])

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the lab needs neither root nor namespaces."""
+
+import os
+import threading
+import time
+
+import pytest
+import yaml
+
+from roundabout.spec import Topology, load_experiment
+from roundabout.testbeds.lab import LabError, host_settings, measure, network
+from roundabout.testbeds.lab.calibration import DEFAULT, load_calibration
+from roundabout.testbeds.lab.layout import lay_out
+from roundabout.testbeds.lab.locks import locked_folder
+
+
+def star_of_stars(leaves: int, hosts: int) -> Topology:
+    switches = ["spine", *(f"leaf{leaf}" for leaf in range(leaves))]
+    names = [f"h{number}" for number in range(leaves * hosts)]
+    links = [{"name": f"up{leaf}", "ends": [f"leaf{leaf}", "spine"]} for leaf in range(leaves)]
+    links += [{"name": name, "ends": [name, f"leaf{number // hosts}"]} for number, name in enumerate(names)]
+    rates = {"line_rate_gbps": 50.0, "payload_rate_gbps": 43.0}
+    return Topology.model_validate(
+        {
+            "schema": 1,
+            "name": "star",
+            "about": "a test",
+            "queue": "lossy",
+            "hosts": names,
+            "switches": switches,
+            "links": links,
+            **rates,
+        }
+    )
+
+
+def test_addresses_and_ports_are_unique(topology):
+    layout = lay_out(topology)
+    assert [host.address for host in layout.hosts.values()] == ["10.77.0.1", "10.77.0.2", "10.77.0.3", "10.77.0.4"]
+    assert len({port.ifindex for port in layout.ports}) == len(layout.ports) == 6
+    macs = [end.mac for cable in layout.cables for end in cable.ends]
+    assert len(set(macs)) == len(macs) == 10
+
+
+def test_more_than_255_hosts_have_addresses():
+    layout = lay_out(star_of_stars(10, 30))
+    assert layout.hosts["h299"].address == "10.77.1.44"
+
+
+def test_a_path_leaves_by_the_right_ports(topology):
+    path = lay_out(topology).paths["s0", "s2"]
+    assert [(port.switch, port.towards) for port in path] == [("tor0", "tor1"), ("tor1", "s2")]
+
+
+def test_hosts_behind_a_port(topology):
+    layout = lay_out(topology)
+    trunk = next(port for port in layout.ports if port.towards == "tor1")
+    assert layout.hosts_behind(trunk) == {"s2", "s3"}
+
+
+def test_queues_drain_at_the_payload_rate_with_headers(topology):
+    calibration = load_calibration()
+    queue = next(iter(network.queues(lay_out(topology), calibration, 50).values()))
+    assert queue.drain_bytes_per_s == pytest.approx(43e9 / 8 / 50 * 1514 / 1448, rel=1e-6)
+    assert queue.limit_bytes == calibration.queue_bytes.lossless
+    lossy = next(iter(network.queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
+    assert lossy.limit_bytes == calibration.queue_bytes.lossy
+
+
+def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
+    layout = lay_out(star_of_stars(3, 4))
+    trunk = next(port for port in layout.ports if (port.switch, port.towards) == ("leaf0", "spine"))
+    probe = measure._plan(layout, trunk)
+    assert probe is not None
+    assert len(probe.flows) == 2
+    assert len({host for flow in probe.flows for host in flow}) == 4
+
+
+def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
+    layout = lay_out(star_of_stars(3, 4))
+    probes = [probe for port in layout.ports if (probe := measure._plan(layout, port))]
+    groups = list(measure._side_by_side(probes, 50))
+    assert sorted(probe.port.ifindex for group in groups for probe in group) == [port.ifindex for port in layout.ports]
+    for group in groups:
+        assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= measure.CPU_CARRIES_BPS
+        assert all(one is other or one.is_apart_from(other) for one in group for other in group)
+    assert len(groups) < len(probes) / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale": "fifty"}, "scale: found 'fifty'"),
+        ({"ecn": {"kmin_bytes": 2, "kmax_bytes": 1, "pmax": 1}}, "kmin_bytes 2 is above kmax_bytes 1"),
+        ({"surprise": 1}, "surprise: found 1"),
+        ({"version": None}, "version: found None"),
+    ],
+)
+def test_a_wrong_calibration_is_named(tmp_path, change, message):
+    path = tmp_path / "calibration.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(DEFAULT.read_text()), **change}))
+    with pytest.raises(LabError, match=message) as caught:
+        load_calibration(path)
+    assert str(path) in caught.value.message
+
+
+def test_a_calibration_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(LabError, match="cannot be read"):
+        load_calibration(tmp_path / "none.yaml")
+
+
+def test_settings_are_in_the_labs_units():
+    calibration = load_calibration()
+    unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
+    asked = host_settings.document(unfair, "s0", calibration, scale=50)
+    other = host_settings.document(unfair, "s1", calibration, scale=50)
+    assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
+    assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
+    assert asked["transport"]["dcqcn"]["T_us"] == 100 * calibration.timer_scale
+    assert other["transport"]["dcqcn"]["T_us"] == 125 * calibration.timer_scale
+    assert asked["transport"]["dcqcn"]["R_max_mbps"] == 1000
+    assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.reaction_point.R_AI_mbps
+
+
+def test_a_locked_folder_is_refused_or_waited_for(tmp_path):
+    with locked_folder(tmp_path), pytest.raises(BlockingIOError), locked_folder(tmp_path):
+        pass
+    order = []
+
+    def hold() -> None:
+        with locked_folder(tmp_path):
+            held.set()
+            time.sleep(0.1)
+            order.append("first")
+
+    held = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    with locked_folder(tmp_path, wait_s=5):
+        order.append("second")
+    holder.join()
+    assert order == ["first", "second"]
+
+
+def test_a_folder_replaced_while_waiting_is_locked_anew(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    entered = threading.Event()
+
+    def wait_for_it() -> None:
+        with locked_folder(folder, wait_s=5, create=True):
+            entered.set()
+
+    with locked_folder(folder):
+        waiter = threading.Thread(target=wait_for_it)
+        waiter.start()
+        time.sleep(0.05)
+        folder.rmdir()
+        assert not entered.is_set()
+    waiter.join()
+    assert entered.is_set()
+    assert os.path.isdir(folder)
