@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,7 @@ def inventory_of(testbed: Testbed) -> dict[str, Any]:
 
 
 def run_playbook(
-    name: Playbook, inventory: Path, extra: dict[str, str] | None = None, show: Callable[[str], None] | None = None
+    name: Playbook, inventory: Path, extra: Mapping[str, Any] | None = None, show: Callable[[str], None] | None = None
 ) -> Result:
     """Run one of our playbooks on the hosts of `inventory`; each line of its output goes to `show`.
 

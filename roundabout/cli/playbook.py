@@ -2,9 +2,10 @@
 """What `provision`, `verify` and `rollback` have in common: they run one playbook on some hosts."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def run(
-    playbook: provision.Playbook, inventory: str, extra: dict[str, str] | None = None, *, as_json: bool
+    playbook: provision.Playbook, inventory: str, extra: Mapping[str, Any] | None = None, *, as_json: bool
 ) -> provision.Result:
     """Run `playbook` on the hosts that `inventory` names, showing Ansible's progress unless JSON is wanted."""
     show = None if as_json else typer.echo
