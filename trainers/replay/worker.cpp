@@ -151,9 +151,10 @@ void Worker::wait(std::optional<Nanos> deadline_ns) {
         {ended_ ? -1 : ring_.out[flow].get(), static_cast<short>(POLLIN | (flows_[flow].blocked ? POLLOUT : 0)), 0});
   for (unsigned flow = 0; flow < options_.flows; flow++)
     polled_.push_back({flows_[flow].left_ended ? -1 : ring_.in[flow].get(), POLLIN, 0});
+  const bool sleeps = deadline_ns && native::monotonic_ns() < *deadline_ns;
   control_.wait(polled_, deadline_ns);
-  if (const Nanos now = native::monotonic_ns(); deadline_ns && now > *deadline_ns)
-    iteration_.late_ns = std::max(iteration_.late_ns, now - *deadline_ns);
+  if (sleeps)
+    iteration_.late_ns = std::max(iteration_.late_ns, native::monotonic_ns() - *deadline_ns);
 
   for (unsigned flow = 0; flow < options_.flows; flow++) {
     const short out = polled_[flow].revents;
