@@ -4,8 +4,8 @@
 // The reaction point paces by R_C; its timers are evaluated when an ACK comes. The notification point is the receiver's
 // half of DCTCP: each change of CE is echoed at once, so the share of echoes is the share of marks, and the sender
 // counts at most one CNP per flow and cnp_gap_us. Both ends of a connection must use it.
-#include "kernel.h"
 #include "dcqcn.h"
+#include "kernel.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -13,7 +13,7 @@
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 #define ONE_Q24 (1u << 24)
-#define MANY_STAGES 64     // so many increases owed at once bring any flow to the line rate
+#define MANY_STAGES 64       // so many increases owed at once bring any flow to the line rate
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
 
 // Keyed by the network namespace's cookie; 0 is the entry for namespaces that have none.
@@ -117,7 +117,8 @@ static __always_inline void on_cnp(struct flow *f, const struct dcqcn_params *p,
 
 // What a NIC's timers would have done since the last ACK. They run on while a flow is idle: after a compute phase it
 // starts at line rate with alpha near 0.
-static __always_inline void run_timers(struct flow *f, const struct dcqcn_params *p, struct dcqcn_counters *c, __u32 now) {
+static __always_inline void run_timers(struct flow *f, const struct dcqcn_params *p, struct dcqcn_counters *c,
+                                       __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - f->alpha_us >= p->alpha_timer_us; i++) {
     f->alpha_q24 -= ((__u64)f->alpha_q24 * p->g_q24) >> 24;
     f->alpha_us += p->alpha_timer_us;
