@@ -99,7 +99,7 @@ def test_marks_begin_at_the_threshold(marking_lab, threshold):
     seen = _burst(lab, 3000)
     assert len(seen) == 3000
     first = seen.index(CE)
-    # No packet can find more in the queue than was sent before it; the burst outruns the link, so marks come soon after.
+    # No packet can find more in the queue than was sent before it; as the burst outruns the link, marks come soon after.
     assert first * WIRE_BYTES > threshold
     assert first * WIRE_BYTES < 6 * threshold + 100_000
     assert lab.counters()[_trunk(lab)].marks == seen.count(CE)

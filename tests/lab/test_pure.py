@@ -56,7 +56,7 @@ def test_a_path_leaves_by_the_right_ports(topology):
 def test_hosts_behind_a_port(topology):
     layout = lay_out(topology)
     trunk = next(port for port in layout.ports if port.towards == "tor1")
-    assert layout.hosts_behind(trunk) == {"s2", "s3"}
+    assert layout.behind[trunk.ifindex] == {"s2", "s3"}
 
 
 def test_queues_drain_at_the_payload_rate_with_headers(topology):

@@ -7,7 +7,7 @@ from functools import cached_property
 from ipaddress import IPv4Network
 from itertools import permutations
 
-from roundabout.spec.topology import Link, Topology
+from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.testbeds import Host, Port
 from roundabout.testbeds.lab import paths
 
@@ -47,19 +47,26 @@ class Layout:
     ports: tuple[Port, ...]
 
     @cached_property
+    def crossings(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
+        """The links from one host to another, in order, by (sender, receiver)."""
+        return {pair: self.topology.path(*pair) for pair in permutations(self.hosts, 2)}
+
+    @cached_property
     def paths(self) -> Mapping[tuple[str, str], tuple[Port, ...]]:
         """The ports by which traffic from one host to another leaves switches, in order, by (sender, receiver)."""
         ports = {(port.switch, port.towards): port for port in self.ports}
         return {
-            (sender, receiver): tuple(
-                ports[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver)[1:]
-            )
-            for sender, receiver in permutations(self.hosts, 2)
+            pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:]) for pair, hops in self.crossings.items()
         }
 
-    def hosts_behind(self, port: Port) -> frozenset[str]:
-        """The hosts that are reached through `port`."""
-        return frozenset(receiver for (_, receiver), path in self.paths.items() if port in path)
+    @cached_property
+    def behind(self) -> Mapping[int, frozenset[str]]:
+        """The hosts that are reached through each port, by its interface index."""
+        found: dict[int, set[str]] = {port.ifindex: set() for port in self.ports}
+        for (_, receiver), path in self.paths.items():
+            for port in path:
+                found[port.ifindex].add(receiver)
+        return {ifindex: frozenset(hosts) for ifindex, hosts in found.items()}
 
 
 def lay_out(topology: Topology) -> Layout:

@@ -5,6 +5,7 @@ A port is measured by flows that all leave through it, from as many hosts to as 
 to limit them, where the topology has such hosts. Ports whose flows do not disturb each other are measured side by side.
 """
 
+import math
 import socket
 import struct
 import threading
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import NoReturn, Self
 
 from roundabout.testbeds import Port
 from roundabout.testbeds.lab.errors import LabError
@@ -23,14 +24,13 @@ from roundabout.testbeds.lab.record import LinkMeasurement, PortMeasurement
 
 TOLERANCE = 0.03
 WARM_UP_S = 0.015
-WINDOW_S = 0.03
-# For a port that missed: a moment's shortage of CPU is the likelier cause than a wrong link.
-RETRY_WINDOWS_S = (0.1, 0.2, 0.4, 0.8)
+# The later ones are for ports that missed: a moment's shortage of CPU is the likelier cause than a wrong link.
+WINDOWS_S = (0.03, 0.1, 0.2, 0.4, 0.8)
 CPU_CARRIES_BPS = 4e9  # of payload at once, well below what two cores forward
 PINGS = 5
 ICMP_ECHO = 8
 SO_RCVBUFFORCE = 33
-BUFFER_BYTES = 1 << 18
+QUEUE_S = 0.005  # what a flow may keep queued: enough to be late for, gone before the next begins
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,15 @@ def verify(
     """
     round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
     probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
-    # Two flows at most share a port for long; neither overflows a short queue, nor leaves a long one behind.
-    buffer_bytes = min(BUFFER_BYTES, min(queue.limit_bytes for queue in queues.values()) // 4)
-    meter = _Meter(layout, pids, scale, buffer_bytes)
+    meter = _Meter(layout, pids, scale, queues)
     rates: dict[int, float] = {}
-    for group in _side_by_side(probes, scale):
-        rates |= meter.measure(group, WINDOW_S)
-    for probe in probes:
-        for window_s in RETRY_WINDOWS_S:
-            if _is_off(probe.port, rates[probe.port.ifindex]):
-                rates |= meter.measure([probe], window_s)
-        _require(probe.port, rates[probe.port.ifindex])
+    missed = probes
+    for window_s in WINDOWS_S:
+        for group in _side_by_side(missed, scale):
+            rates |= meter.measure(group, window_s)
+        missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
+    for probe in missed:
+        _complain(probe.port, rates[probe.port.ifindex])
     return tuple(
         LinkMeasurement(
             link=link.name,
@@ -84,25 +82,26 @@ def verify(
 
 def _plan(layout: Layout, port: Port) -> Probe | None:
     """Flows that load `port`, or None where no traffic between hosts leaves by it."""
+    numbers = {host: number for number, host in enumerate(layout.hosts)}
     through = [pair for pair, path in layout.paths.items() if port in path]
-    through.sort(key=lambda pair: len(layout.paths[pair]))
+    # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
+    through.sort(key=lambda pair: (len(layout.paths[pair]), (numbers[pair[1]] - numbers[pair[0]]) % len(numbers)))
     flows: list[tuple[str, str]] = []
-    for sender, receiver in through:
-        if not any(sender == used or receiver == taken for used, taken in flows):
-            flows.append((sender, receiver))
-        if _elsewhere_gbps(layout, port, flows) > 1.5 * port.payload_rate_gbps:
-            break
+    senders: set[str] = set()
+    elsewhere: set[Port] = set()
+    carried_gbps = 0.0
+    for pair in through:
+        others = set(layout.paths[pair]) - {port}
+        if carried_gbps <= 1.5 * port.payload_rate_gbps and pair[0] not in senders and others.isdisjoint(elsewhere):
+            flows.append(pair)
+            senders.add(pair[0])
+            elsewhere |= others
+            carried_gbps += min((other.payload_rate_gbps for other in others), default=math.inf)
     if not flows:
         return None
     loads = {crossed.ifindex for flow in flows for crossed in layout.paths[flow]}
     acks = {crossed.ifindex for sender, receiver in flows for crossed in layout.paths[receiver, sender]}
     return Probe(port, tuple(flows), frozenset(loads), frozenset(acks))
-
-
-def _elsewhere_gbps(layout: Layout, port: Port, flows: list[tuple[str, str]]) -> float:
-    """What the flows could carry together if `port` did not limit them, roughly: as if they shared nothing else."""
-    others = [[crossed.payload_rate_gbps for crossed in layout.paths[flow] if crossed != port] for flow in flows]
-    return sum(min(rates, default=float("inf")) for rates in others)
 
 
 def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
@@ -122,13 +121,12 @@ def _is_off(port: Port, measured_gbps: float) -> bool:
     return abs(measured_gbps / port.payload_rate_gbps - 1) > TOLERANCE
 
 
-def _require(port: Port, measured_gbps: float) -> None:
-    if _is_off(port, measured_gbps):
-        raise LabError(
-            f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
-            f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale)",
-            "end what else keeps this machine busy, or choose a larger scale",
-        )
+def _complain(port: Port, measured_gbps: float) -> NoReturn:
+    raise LabError(
+        f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
+        f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale)",
+        "end what else keeps this machine busy, or choose a larger scale",
+    )
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class _Meter:
     layout: Layout
     pids: Mapping[str, int]
     scale: float
-    buffer_bytes: int
+    queues: Mapping[Port, Queue]
 
     def measure(self, group: list[Probe], window_s: float) -> dict[int, float]:
         """Load the ports of `group` all at once; payload rates at the papers' scale, Gbit/s, by interface index."""
@@ -154,8 +152,10 @@ class _Meter:
         return {ifindex: _rate_bps(flows, begin, end) * self.scale / 1e9 for ifindex, flows in greedy.items()}
 
     def _greedy_flow(self, sender: str, receiver: str) -> "_GreedyFlow":
-        address = self.layout.hosts[receiver].address
-        return _GreedyFlow(self.pids[sender], self.pids[receiver], address, self.buffer_bytes)
+        queues = [self.queues[port] for port in self.layout.paths[sender, receiver]]
+        # Two flows share a port; they shall not overflow a short queue.
+        buffer = min(min(queue.drain_bytes_per_s * QUEUE_S, queue.limit_bytes / 4) for queue in queues)
+        return _GreedyFlow(self.pids[sender], self.pids[receiver], self.layout.hosts[receiver].address, int(buffer))
 
 
 def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
@@ -213,7 +213,7 @@ class _GreedyFlow:
 
 def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
     """The least of a few pings between the nearest hosts on the two sides of `link`."""
-    across = [pair for pair in layout.paths if any(hop.link.name == link for hop in layout.topology.path(*pair))]
+    across = [pair for pair in layout.crossings if any(hop.link.name == link for hop in layout.crossings[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
     with inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
         raw.settimeout(1)

@@ -14,17 +14,18 @@ from pyroute2 import IPRoute, NetlinkError
 from pyroute2.netlink.rtnl import tcmsg
 
 from roundabout.testbeds import Port
+from roundabout.testbeds.lab import neighbours
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, HOST_IFINDEX, Cable, End, Layout
 from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab.neighbours import Neighbour
 
 MTU = 1500
 SEGMENT_PAYLOAD_BYTES = 1448  # of a full TCP segment with timestamps
 SEGMENT_WIRE_BYTES = 1514  # the same with its TCP, IP and Ethernet headers, as queues count it
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
-NUD_NOARP, NTF_MASTER = 0x40, 0x04  # together: a static entry of the bridge
 
 # pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
@@ -115,12 +116,12 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
                     quantum=burst_bytes,
                 )
                 netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=queue.limit_bytes)
-                # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet
-                # is a shared copy, which cannot be marked.
-                for host in layout.hosts_behind(port):
-                    netlink.fdb(
-                        "add", ifindex=port.ifindex, lladdr=layout.macs[host], state=NUD_NOARP, flags=NTF_MASTER
-                    )
+    with _refusal("static forwarding entries"):
+        # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
+        # shared copy, which cannot be marked.
+        neighbours.add(
+            [Neighbour(port.ifindex, layout.macs[host]) for port in queues for host in layout.behind[port.ifindex]]
+        )
 
 
 def _address(host: str, layout: Layout) -> None:
@@ -129,11 +130,8 @@ def _address(host: str, layout: Layout) -> None:
         own = layout.hosts[host]
         netlink.link("set", index=HOST_IFINDEX, state="up")
         netlink.addr("add", index=HOST_IFINDEX, address=own.address, prefixlen=own.prefix_length)
-        for name, other in layout.hosts.items():
-            if name != host:
-                netlink.neigh(
-                    "add", ifindex=HOST_IFINDEX, dst=other.address, lladdr=layout.macs[name], state="permanent"
-                )
+        others = [other for other in layout.hosts.values() if other is not own]
+        neighbours.add([Neighbour(HOST_IFINDEX, layout.macs[other.name], other.address) for other in others])
 
 
 def _keep_in_order(pid: int, interface: str) -> None:

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lab up and down against mininet with the same graph, shaped links and Linux bridges. Needs root and Debian's mininet.
+
+    python benchmarks/lab_up_down.py [--rounds N] [--json]
+
+mininet runs in a process of its own under the system's Python, as `mn --switch lxbr --link tc` would, and times itself
+from before the graph is built until the network has started, and again until it is gone; Python's start counts for
+neither. Ours is timed the same, without and with what mininet does not do: measuring each link. `down` is until the
+kernel has freed the lab's eBPF objects, and with them its namespaces.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from roundabout.spec import Topology, load_topology
+from roundabout.testbeds.lab import Lab
+
+NAME = "bench-up-down"
+PAYLOAD_GBPS = 43.0
+
+# Reads {"hosts", "switches", "links", "mbps"} on stdin, prints {"up_s", "down_s"}.
+MININET = """
+import json, sys, time
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.nodelib import LinuxBridge
+graph = json.load(sys.stdin)
+begin = time.monotonic()
+net = Mininet(switch=LinuxBridge, link=TCLink, controller=None)
+nodes = {name: net.addHost(name) for name in graph["hosts"]}
+nodes.update({name: net.addSwitch(name) for name in graph["switches"]})
+for one, other in graph["links"]:
+    net.addLink(nodes[one], nodes[other], bw=graph["mbps"])
+net.start()
+up = time.monotonic()
+net.stop()
+print(json.dumps({"up_s": up - begin, "down_s": time.monotonic() - up}))
+"""
+
+
+def spread() -> Topology:
+    """24 hosts on 12 leaf switches, and a spine: 13 switches."""
+    leaves = [f"leaf{number}" for number in range(12)]
+    hosts = [f"h{number}" for number in range(24)]
+    links = [{"name": leaf, "ends": [leaf, "spine"]} for leaf in leaves]
+    links += [{"name": host, "ends": [host, leaves[number // 2]]} for number, host in enumerate(hosts)]
+    return Topology.model_validate(
+        {
+            "schema": 1,
+            "name": "spread-24",
+            "about": "24 hosts and 13 switches",
+            "line_rate_gbps": 50.0,
+            "payload_rate_gbps": PAYLOAD_GBPS,
+            "queue": "lossless",
+            "hosts": hosts,
+            "switches": [*leaves, "spine"],
+            "links": links,
+        }
+    )
+
+
+def ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
+    """One up and down of ours."""
+    begin = time.monotonic()
+    Lab.up(topology, NAME, scale=scale, verify=verify)
+    up = time.monotonic()
+    Lab.down(NAME)
+    return {"up_s": up - begin, "down_s": time.monotonic() - up}
+
+
+def mininets(topology: Topology, scale: float) -> dict[str, float]:
+    """One up and down of mininet's."""
+    # mininet wants its switches' names to end in a number.
+    names = {name: f"s{number}" for number, name in enumerate(topology.switches, start=1)}
+    names |= {name: f"h{number}" for number, name in enumerate(topology.hosts, start=1)}
+    graph = {
+        "hosts": [names[host] for host in topology.hosts],
+        "switches": [names[switch] for switch in topology.switches],
+        "links": [[names[end] for end in link.ends] for link in topology.links],
+        "mbps": PAYLOAD_GBPS * 1000 / scale,
+    }
+    command = ["/usr/bin/python3", "-c", MININET]
+    done = subprocess.run(command, input=json.dumps(graph), capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(
+            f"error: mininet failed: {done.stderr.strip().splitlines()[-1]}\n  apt-get install mininet bridge-utils"
+        )
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(topology: Topology, scale: float, rounds: int) -> dict[str, Any]:
+    """Medians of `rounds` of each, taken in turn so that a busy machine hurts all alike."""
+    contenders: dict[str, Callable[[], dict[str, float]]] = {
+        "ours": lambda: ours(topology, scale, verify=False),
+        "ours, measured": lambda: ours(topology, scale, verify=True),
+        "mininet": lambda: mininets(topology, scale),
+    }
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            taken[name].append(run())
+    medians = {
+        name: {key: statistics.median(each[key] for each in results) for key in ("up_s", "down_s")}
+        for name, results in taken.items()
+    }
+    totals = {name: sum(median.values()) for name, median in medians.items()}
+    ratios = {name: totals[name] / totals["mininet"] for name in contenders if name != "mininet"}
+    graph = {"hosts": len(topology.hosts), "switches": len(topology.switches), "links": len(topology.links)}
+    return {"graph": graph, "rounds": rounds, "medians": medians, "of_mininets_time": ratios}
+
+
+def main() -> None:
+    """Compare on both graphs and print."""
+    parser = argparse.ArgumentParser(description="lab up and down against mininet")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
+    results = [compare(load_topology("dumbbell-2x2"), 100, options.rounds), compare(spread(), 200, options.rounds)]
+    if options.json:
+        print(json.dumps(results, indent=1))
+        return
+    for result in results:
+        print("{hosts} hosts, {switches} switches, {links} links".format(**result["graph"]))
+        for name, median in result["medians"].items():
+            ratio = result["of_mininets_time"].get(name)
+            total = sum(median.values())
+            note = "" if ratio is None else f"   {ratio:.2f} of mininet's"
+            print(
+                f"  {name:15} up {median['up_s']:6.3f} s   down {median['down_s']:6.3f} s   both {total:6.3f} s{note}"
+            )
+
+
+if __name__ == "__main__":
+    main()
