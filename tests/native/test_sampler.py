@@ -2,7 +2,6 @@
 """sampler as a whole, on links and maps that the tests make."""
 
 import json
-import os
 import statistics
 import struct
 import subprocess
@@ -105,12 +104,18 @@ def test_tcp_counters_are_of_the_namespace(start: Callable[..., Any], namespaces
     assert set(rows[0]) >= {"retrans_segs", "timeouts", "ce_received"}
 
 
+def total_ticks() -> int:
+    return sum(map(int, Path("/proc/stat").read_text().split()[1:9]))
+
+
 def test_cpu_time_is_the_machines(start: Callable[..., Any]) -> None:
-    rows = sample(start("sampler", "--cpu", "--cpu-period-ms", "500"), 2.2)["cpu"]
-    first, last = rows[0], rows[-1]
-    ticks = sum(int(last[field]) - int(first[field]) for field in ("busy_ticks", "idle_ticks", "steal_ticks"))
-    seconds = (int(last["before_ns"]) - int(first["before_ns"])) / 1e9
-    assert ticks == pytest.approx(seconds * os.sysconf("SC_CLK_TCK") * os.cpu_count(), rel=0.1)
+    ticks_before = total_ticks()
+    rows = sample(start("sampler", "--cpu", "--cpu-period-ms", "200"), 1.5)["cpu"]
+    ticks_after = total_ticks()
+    sums = [sum(int(row[field]) for field in ("busy_ticks", "idle_ticks", "steal_ticks")) for row in rows]
+    assert len(sums) >= 7
+    assert ticks_before <= sums[0] < sums[-1] <= ticks_after
+    assert sums[-1] - sums[0] > (ticks_after - ticks_before) / 2
 
 
 def test_cpu_is_not_sampled_unless_asked_for(start: Callable[..., Any]) -> None:
