@@ -71,3 +71,12 @@ def test_without_root_one_clear_error():
     assert nobody.returncode == 1
     assert "error: a lab needs root" in nobody.stderr
     assert "sudo " in nobody.stderr
+
+
+def test_status_without_root_says_that_labs_belong_to_it(topology, lab_name):
+    Lab.up(topology, lab_name(), verify=False)
+    nobody = roundabout(
+        "status", user=65534, env={**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
+    )
+    assert nobody.returncode == 1
+    assert "error: labs belong to root" in nobody.stderr

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of the lab needs neither root nor namespaces."""
 
+import errno
 import os
 import threading
 import time
 
 import pytest
 import yaml
+from pyroute2 import NetlinkError
 
 from roundabout.spec import Topology, load_experiment
-from roundabout.testbeds.lab import LabError, host_settings, measure, network
+from roundabout.testbeds.lab import LabError, host_settings, measure, needs, network, paths
 from roundabout.testbeds.lab.calibration import DEFAULT, load_calibration
 from roundabout.testbeds.lab.layout import lay_out
 from roundabout.testbeds.lab.locks import locked_folder
@@ -108,6 +110,33 @@ def test_a_wrong_calibration_is_named(tmp_path, change, message):
 def test_a_calibration_that_is_not_there_is_named(tmp_path):
     with pytest.raises(LabError, match="cannot be read"):
         load_calibration(tmp_path / "none.yaml")
+
+
+def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path):
+    monkeypatch.setattr(needs, "require_root", lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(needs, "BTF", tmp_path / "vmlinux")
+        with pytest.raises(LabError, match=r"has no BTF: .*vmlinux is missing"):
+            needs.require_all()
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.which", lambda *_, **__: None)
+        with pytest.raises(LabError, match="sshd and ssh-keygen are needed") as caught:
+            needs.require_all()
+        assert caught.value.hint == "install openssh-server; no daemon has to run"
+    with monkeypatch.context() as patch:
+        patch.setattr(paths, "BUILD", tmp_path)
+        with pytest.raises(LabError, match="labinit is not there") as caught:
+            needs.require_all()
+        assert caught.value.hint == "run `make setup`"
+
+
+def test_a_refusal_of_the_kernel_says_what_was_being_made():
+    with (
+        pytest.raises(LabError, match="the kernel refused the queue of tor0: No such file") as caught,
+        network._refusal("the queue of tor0"),
+    ):
+        raise NetlinkError(errno.ENOENT)
+    assert "sch_htb" in str(caught.value.hint)
 
 
 def test_settings_are_in_the_labs_units():

@@ -25,7 +25,7 @@ from roundabout.testbeds.lab.locks import locked_folder
 if TYPE_CHECKING:
     from fabric import Connection
 
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
 DYING_S = 5.0  # a killed builder's last child may still be at work
 
@@ -108,17 +108,27 @@ class Lab:
         if name not in cls.names():
             return cls.up(topology, name)
         lab = cls.open(name)
-        if lab.record.topology != topology or lab.record.calibration != load_calibration():
+        calibration = load_calibration()
+        if (lab.topology, lab.record.calibration, lab.scale) != (topology, calibration, calibration.scale):
             raise LabError(
-                f"lab {name!r} was built from another version of its topology or calibration",
+                f"lab {name!r} was built from another version of its topology or calibration, or at another scale",
                 f"`roundabout lab down {name}`, or choose another name",
             )
         return lab
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Names of the labs on this machine, whole or not."""
-        return tuple(sorted(folder.name for folder in paths.LABS.iterdir())) if paths.LABS.is_dir() else ()
+        """Names of the labs on this machine, whole or not.
+
+        Raises:
+            LabError: only root may know.
+        """
+        try:
+            return tuple(sorted(folder.name for folder in paths.LABS.iterdir()))
+        except FileNotFoundError:
+            return ()
+        except PermissionError:
+            raise LabError(f"labs belong to root: {paths.LABS} may not be read", "run this with sudo") from None
 
     @staticmethod
     def down(name: str) -> None:
@@ -251,7 +261,7 @@ def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
         raise LabError(
             f"a lab cannot be called {name!r}",
-            "use up to 40 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit",
+            "use up to 40 letters, digits, '.', '_' and '-', beginning with a letter or digit",
         )
     return name
 
