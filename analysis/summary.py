@@ -83,7 +83,7 @@ def _cell(cell: Measured, job: str, baseline: Measured | None) -> dict[str, Any]
         "fluid": {"alone_ms": limits.alone_ms, "fair_ms": limits.fair_ms, "interleaved_ms": limits.interleaved_ms},
         "last_half": {
             **_statistics(_last_half(repetitions)),
-            "gain_of_possible": _gain(cell, baseline, job, limits),
+            "gain_of_possible": gain_of_possible(cell, baseline, job, limits),
         },
     }
 
@@ -100,7 +100,7 @@ def _statistics(repetitions: list[Array]) -> dict[str, Any]:
     }
 
 
-def _gain(cell: Measured, baseline: Measured | None, job: str, limits: Limits) -> float | None:
+def gain_of_possible(cell: Measured, baseline: Measured | None, job: str, limits: Limits) -> float | None:
     """Which part of what interleaving could gain over the baseline was gained, by medians over the last half."""
     if baseline is None or baseline is cell or job not in baseline.times:
         return None

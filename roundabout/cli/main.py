@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": "verify",
     "rollback": "rollback",
     "doctor": "doctor",
+    "calibrate": "calibrate",
     "clean": "clean",
     "schema": "schema",
 }

@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from roundabout.testbeds.lab.errors import LabError
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
+HEADER = """# SPDX-License-Identifier: Apache-2.0
+# Written by `roundabout calibrate --write`: what makes a scaled link behave like the papers'. calibration.py says what
+# each value is, docs/calibration.md how they were found. `version` rises with any change: it is part of every trial's key.
+"""
 
 
 class _Strict(BaseModel):
@@ -31,7 +35,7 @@ class Ecn(_Strict):
 
 
 class QueueBytes(_Strict):
-    """How long a port's FIFO is."""
+    """How long a port's FIFO is: so deep that nothing is lost, as in a fabric with PFC, or short."""
 
     lossless: int = Field(gt=0, lt=2**31)
     lossy: int = Field(gt=0, lt=2**31)
@@ -55,9 +59,13 @@ class Calibration(_Strict):
 
     schema_: Literal[1] = Field(alias="schema")
     version: int = Field(ge=1)
+    # Rates and bytes are divided by it; times stay.
     scale: float = Field(ge=1)
+    # An experiment's T is multiplied by it.
     timer_scale: float = Field(gt=0)
+    # The largest burst that a host's kernel hands to its link at once.
     gso_max_bytes: int = Field(ge=1500, le=65536)
+    # What a port may send at once after an idle spell (HTB's burst).
     burst_bytes: int = Field(ge=1514)
     queue_bytes: QueueBytes
     ecn: Ecn
@@ -78,3 +86,9 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the file"
         raise LabError(f"{path}: {field}: found {first['input']!r}; {first['msg']}") from error
+
+
+def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
+    """Write a calibration file; what it replaces is in the version control."""
+    values = yaml.safe_dump(calibration.model_dump(by_alias=True), sort_keys=False)
+    path.write_text(HEADER + values)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well a calibration of the lab shows what HotNets'22, Figures 1 and 2, shows: one number for each promise."""
+
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from analysis.fluid import fluid_limits
+from analysis.measures import Measured, first_shares, measured
+from analysis.summary import BASELINE, gain_of_possible
+from roundabout.store import Run, StoreError
+
+UNFAIR = "unfair"
+ALLOWED_EXCESS = 0.06
+"""Fair iterations over the fluid model's."""
+ALLOWED_DIFFERENCE = 0.02
+"""Between the two fair jobs."""
+ALLOWED_DRIFT = 0.03
+"""Of the last quarter of fair iterations against the first."""
+LEAST_SHARE = 1.5
+"""Of j1 to j2 in the first unfair iteration (paper: 2.0)."""
+LEAST_GAIN = 0.8
+"""Of what interleaving could gain, over the last half of the unfair iterations, for the job that gains less."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a run showed of each promise. `worst` is the one kept least, as a ratio: up to 1 it is kept."""
+
+    excess: float
+    difference: float
+    drift: float
+    share: float
+    gain: float
+
+    @property
+    def worst(self) -> float:
+        """How far the promise that is kept least is from being broken; above 1 it is."""
+        return max(
+            abs(self.excess) / ALLOWED_EXCESS,
+            abs(self.difference) / ALLOWED_DIFFERENCE,
+            abs(self.drift) / ALLOWED_DRIFT,
+            LEAST_SHARE / self.share if self.share > 0 else np.inf,
+            LEAST_GAIN / self.gain if self.gain > 0 else np.inf,
+        )
+
+
+def judge(run: Run) -> Judgement:
+    """Judge a run of `calibrate-dcqcn`.
+
+    Raises:
+        StoreError: one of its trials is missing or invalid.
+    """
+    cells = {cell.variant: cell for cell in measured(run)}
+    missing = [name for name in (BASELINE, UNFAIR) if name not in cells]
+    if missing:
+        raise StoreError(f"{run.path}: found no valid trial of {' and '.join(missing)}, expected one of each variant")
+    fair, unfair = cells[BASELINE], cells[UNFAIR]
+    limits = fluid_limits(fair.spec)
+    one, other = (_mean(fair, job, slice(None)) for job in ("j1", "j2"))
+    return Judgement(
+        excess=fmean((one, other)) / limits["j1"].fair_ms - 1,
+        difference=one / other - 1,
+        drift=fmean(_drift(fair, job) for job in fair.times),
+        share=fmean(first_shares(run, unfair, "j1", "j2")),
+        gain=min(gain_of_possible(unfair, fair, job, limits[job]) or 0.0 for job in unfair.times),
+    )
+
+
+def _mean(cell: Measured, job: str, which: slice) -> float:
+    return fmean(float(times[which].mean()) for times in cell.repetitions(job))
+
+
+def _drift(cell: Measured, job: str) -> float:
+    quarter = min(len(times) for times in cell.repetitions(job)) // 4
+    return _mean(cell, job, slice(-quarter, None)) / _mean(cell, job, slice(0, quarter)) - 1

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout calibrate`: what the lab shows of the papers with other settings, and which setting shows it best."""
+
+import json
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from roundabout.cli.live import watching
+from roundabout.cli.running import end
+from roundabout.runner.artefacts import artefacts
+from roundabout.runner.execute import Runner
+from roundabout.runner.facility import LabFacility
+from roundabout.spec.load import load_experiment
+from roundabout.spec.merge import merge
+from roundabout.store import StoreError
+from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
+from roundabout.testbeds.lab.errors import LabError
+
+EXPERIMENT = "calibrate-dcqcn"
+CANDIDATES = DEFAULT.with_name("candidates.yaml")
+COLUMNS = ("excess", "difference", "drift", "share", "gain", "worst")
+
+
+def command(
+    only: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Candidates to try; all by default.")
+    ] = None,
+    candidates: Annotated[Path, typer.Option(help="Overlays on the lab's calibration, by name.")] = CANDIDATES,
+    runs: Annotated[Path, typer.Option(help="Folder that holds all runs, and gets the map.")] = Path("runs"),
+    write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
+) -> None:
+    """Try settings of the lab against the papers and the fluid model, and show the map of what gives which."""
+    signal.signal(signal.SIGTERM, end)
+    console = Console()
+    tried = _read(candidates, only or [])
+    rows = [_try(name, calibration, runs, console) for name, calibration in tried.items()]
+    path = runs / EXPERIMENT / "map.json"
+    path.write_text(json.dumps(rows, indent=2) + "\n")
+    console.print(_table(rows), f"map  {path}", sep="\n")
+    best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
+    if write and best is not None:
+        kept = load_calibration()
+        store_calibration(tried[best["candidate"]].model_copy(update={"version": kept.version + 1}))
+        console.print(f"{DEFAULT.name} is now version {kept.version + 1}: {best['candidate']}")
+
+
+def _read(path: Path, only: list[str]) -> dict[str, Calibration]:
+    base = load_calibration().model_dump(by_alias=True)
+    try:
+        overlays: dict[str, Any] = yaml.safe_load(path.read_text())
+        found = {name: Calibration.model_validate(merge(base, overlay)) for name, overlay in overlays.items()}
+    except (OSError, yaml.YAMLError, AttributeError, ValidationError) as error:
+        raise LabError(f"{path}: found {error}, expected named overlays on {DEFAULT.name}") from error
+    unknown = sorted(set(only) - set(found))
+    if unknown:
+        raise LabError(f"{path}: found no candidate {', '.join(unknown)}, expected some of: {', '.join(found)}")
+    return {name: found[name] for name in only or found}
+
+
+def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> dict[str, Any]:
+    """One candidate's run, judged; figures are None where the machine or the setting spoilt it."""
+    from analysis.calibration import judge  # noqa: PLC0415 - `--help` need not wait for it
+
+    console.print(f"candidate {name}", style="bold", highlight=False)
+    with watching(console) as observer:
+        run = Runner(LabFacility(calibration), observer, artefacts()).start(
+            load_experiment(EXPERIMENT), EXPERIMENT, runs
+        )
+    row: dict[str, Any] = {"candidate": name, "run": run.id, **dict.fromkeys(COLUMNS)}
+    try:
+        judgement = judge(run)
+    except StoreError as error:
+        return {**row, "why": error.message}
+    return {**row, **asdict(judgement), "worst": judgement.worst}
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="what gives which (worst: up to 1 all is kept)", box=None, title_justify="left")
+    table.add_column("candidate")
+    for column in COLUMNS:
+        table.add_column(column, justify="right")
+    for row in sorted(rows, key=lambda each: each["worst"] or float("inf")):
+        shown = ("spoilt" if row[column] is None else f"{row[column]:.3f}" for column in COLUMNS)
+        table.add_row(row["candidate"], *shown)
+    return table
