@@ -124,6 +124,7 @@ class TerminalObserver:
         for reason in reasons:
             self._console.print(Text(f"{'again' if again else 'invalid'}: {label(trial)}: {reason}", style="yellow"))
         self._progress.end(again)
+        self._draw(now=True)
 
     def _draw(self, *, now: bool = False) -> None:
         if now or time.monotonic() - self._drawn >= REFRESH_S:

@@ -28,7 +28,9 @@ def command(
         experiment, testbed_identity={}, artefacts={}
     )  # the order is the run's; keys depend on the testbed
     Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
-    execute(lambda runner: runner.start(experiment, name, runs), as_json=as_json)
+    # A file shall be found again by `resume`, wherever that is called.
+    which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
+    execute(lambda runner: runner.start(experiment, which, runs), as_json=as_json)
 
 
 def overview(plan: Plan) -> Table:

@@ -2,7 +2,9 @@
 """A run from lease to last trial, and everything undone in reverse."""
 
 import json
+import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -74,6 +76,7 @@ class Runner:
         with _undisturbed() as undo_begins, ExitStack() as stack:
             stack.enter_context(lease.hold("machine", f"{experiment.name} {path.name}", self.state))
             notes = stack.enter_context(journal.keep(path.name, path, self.state))
+            stack.enter_context(_temporary_files(path.name, notes, self.facility))
             benches = stack.enter_context(Benches(self, experiment, path.name, notes, clock))
             stack.callback(undo_begins)
             testbed = benches.testbed(experiment.cells[0].spec.topology)
@@ -244,6 +247,26 @@ def _changes(where: str, was: Any, now: Any) -> list[str]:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@contextmanager
+def _temporary_files(run_id: str, notes: Journal, facility: Facility) -> Iterator[None]:
+    """Keep all temporary files of this process and its children where `clean` finds them."""
+    folder, before = Path(tempfile.gettempdir()) / f"roundabout-{run_id}", tempfile.tempdir
+    names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
+    outer = {name: os.environ.pop(name, None) for name in names}
+    with notes.owing({"kind": "folder", "path": str(folder)}, facility.undo):
+        folder.mkdir(mode=0o700)
+        tempfile.tempdir = str(folder)
+        os.environ.update(dict.fromkeys(names, str(folder)))
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+            for name, value in outer.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
 
 
 @contextmanager

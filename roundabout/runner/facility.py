@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How this machine gets testbeds, and gets rid of them."""
 
+import shutil
+
 from roundabout.errors import RoundaboutError
 from roundabout.provision import provision
 from roundabout.runner.artefacts import ROOT
@@ -8,8 +10,9 @@ from roundabout.runner.journal import Entry
 from roundabout.runner.links import Link, LocalLink, LostHostError, SshLink, call, check_call
 from roundabout.runner.settings import program
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Testbed, open_testbed
+from roundabout.testbeds import Testbed
 from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.calibration import Calibration
 
 
 class LabFacility:
@@ -17,9 +20,13 @@ class LabFacility:
 
     sampler = ROOT / "build/bin/sampler"
 
+    def __init__(self, calibration: Calibration | None = None) -> None:
+        """Labs are built with `calibration`, or with the one that the lab keeps."""
+        self._calibration = calibration
+
     def raise_testbed(self, topology: Topology, name: str) -> Testbed:
         """Build the lab called `name`."""
-        return open_testbed("lab", topology, name)
+        return Lab.up(topology, name, calibration=self._calibration)
 
     def provision(self, testbed: Testbed) -> None:
         """Deploy programs on its hosts."""
@@ -36,7 +43,9 @@ class LabFacility:
     def undo(self, entry: Entry) -> None:
         """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
         kind = entry["kind"]
-        if kind == "testbed" and entry["name"] in Lab.names():
+        if kind == "folder":
+            shutil.rmtree(entry["path"], ignore_errors=True)
+        elif kind == "testbed" and entry["name"] in Lab.names():
             Lab.down(entry["name"])
         elif kind == "transport":
             self._transport("unload", entry["name"], entry["owner"])

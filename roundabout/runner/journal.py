@@ -15,7 +15,9 @@ from typing import Any
 from roundabout.runner.state import open_private, tidy
 from roundabout.store import files
 
-Entry = dict[str, Any]  # {"kind": "lab" | "transport" | "settings", ...}: what the facility's `undo` understands
+Entry = dict[
+    str, Any
+]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}: what the facility's `undo` understands
 Undo = Callable[[Entry], None]
 
 

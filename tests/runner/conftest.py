@@ -205,6 +205,8 @@ class FakeFacility:
         return FakeLink(host)
 
     def undo(self, entry):
+        if entry["kind"] == "folder":
+            shutil.rmtree(entry["path"], ignore_errors=True)
         if entry["kind"] in ("testbed", "transport"):
             (self.folder / "made" / f"{entry['kind']} {entry['name']}").unlink(missing_ok=True)
 

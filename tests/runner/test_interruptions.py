@@ -14,6 +14,7 @@ from roundabout.cli.status import status_of
 from roundabout.runner import journal, lease
 from roundabout.store import Run
 
+RENAMES = 23  # in a run of these two trials
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
 
 
@@ -35,9 +36,11 @@ def clean(work):
     lease.remove_stale(work.state)
 
 
-@pytest.mark.parametrize("kill_at", range(1, 23))
+@pytest.mark.parametrize("kill_at", range(1, RENAMES + 2))
 def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file, drive, kill_at):
-    killed = subprocess.run(drive("start", work.folder, kill_at), capture_output=True, text=True, timeout=60)
+    words = drive("start", work.folder, kill_at)
+    temporary = os.environ | {"TMPDIR": str(work.folder)}
+    killed = subprocess.run(words, env=temporary, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in killed.stderr
     runs = Run.all(work.runs)
     before = contents(runs[0]) if runs else {}
@@ -48,6 +51,7 @@ def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file
     clean(work)
     assert work.facility.left == []
     assert not work.state.exists()
+    assert list(work.folder.glob("roundabout-*")) == []
     if not runs:
         return
     assert status_of(runs[0], work.state)["state"] in ("interrupted", "complete")
@@ -61,7 +65,7 @@ def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file
 
 def test_the_range_above_covers_a_whole_run(work, file, drive):
     whole = subprocess.run(drive("start", work.folder), capture_output=True, text=True, check=True, timeout=60)
-    assert int(whole.stdout) < 22
+    assert int(whole.stdout) == RENAMES
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -75,7 +79,7 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
         time.sleep(0.05)
         process.send_signal(number)  # impatience must not cut the undoing short
         _, stderr = process.communicate(timeout=30)
-    assert process.returncode == status, stderr
+    assert process.returncode in (status, -number), stderr  # -number: all was undone when the second one came
     assert "Traceback" not in stderr
     assert work.facility.left == []
     assert not work.state.exists()
