@@ -5,7 +5,6 @@
 // half of DCTCP: each change of CE is echoed at once, so the share of echoes is the share of marks, and the sender
 // counts at most one CNP per flow and cnp_gap_us. Both ends of a connection must use it.
 #include "dcqcn.h"
-#include "kernel.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>

@@ -3,7 +3,9 @@
 #ifndef ROUNDABOUT_DCQCN_H
 #define ROUNDABOUT_DCQCN_H
 
-#ifndef __bpf__
+#ifdef __bpf__
+#include "kernel.h"
+#else
 #include <linux/types.h>
 #endif
 
