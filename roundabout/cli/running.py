@@ -22,7 +22,6 @@ def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
     """Do `work`, then store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
     # What only this needs takes a second to import.
     from analysis.report import render  # noqa: PLC0415
-
     from analysis.summary import summarise  # noqa: PLC0415
     from analysis.table import table  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415

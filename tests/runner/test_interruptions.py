@@ -36,7 +36,7 @@ def clean(work):
     lease.remove_stale(work.state)
 
 
-@pytest.mark.parametrize("kill_at", range(1, RENAMES + 2))
+@pytest.mark.parametrize("kill_at", range(1, RENAMES + 1))
 def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file, drive, kill_at):
     words = drive("start", work.folder, kill_at)
     temporary = os.environ | {"TMPDIR": str(work.folder)}
@@ -44,9 +44,6 @@ def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file
     assert "Traceback" not in killed.stderr
     runs = Run.all(work.runs)
     before = contents(runs[0]) if runs else {}
-    if killed.returncode == 0:
-        assert int(killed.stdout) < kill_at, "it should have been killed"
-        pytest.skip("a run has fewer renames")
     assert killed.returncode == -signal.SIGKILL
     clean(work)
     assert work.facility.left == []
