@@ -3,7 +3,7 @@
 
 
 class RoundaboutError(Exception):
-    """Something the user can mend. The command line prints `error: <message>`, then the hint, and exits with `exit_code`."""
+    """Something the user can mend: the command line prints `message`, then `hint`, and exits with `exit_code`."""
 
     exit_code = 1
 
