@@ -23,7 +23,8 @@ print(total)
 """
 SEND = """
 import socket, sys, time
-connection = socket.create_connection((sys.argv[1], 5001)); block = bytes(1 << 16); end = time.monotonic() + float(sys.argv[2])
+connection = socket.create_connection((sys.argv[1], 5001))
+block = bytes(1 << 16); end = time.monotonic() + float(sys.argv[2])
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
 while time.monotonic() < end: connection.sendall(block)
 """

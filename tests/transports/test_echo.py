@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reaction points count as echoed what the switches marked: the notification point neither latches nor forgets."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from roundabout.spec import load_topology
+from roundabout.testbeds.lab import Lab
+
+PROFILE = {
+    "phases": [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 4_000_000, "alone_ms": 100}]
+}
+JOBS = {"j1": ("s0", "s2"), "j2": ("s1", "s3")}
+ITERATIONS = 10
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    name = f"test-echo-{os.getpid()}"
+    built = Lab.up(load_topology("dumbbell-2x2"), name)
+    try:
+        yield built
+    finally:
+        Lab.down(name)
+
+
+def on(lab: Lab, host: str, *argv: str) -> list[str]:
+    return ["nsenter", "--target", str(lab.pids()[host]), "--net", *argv]
+
+
+def play(lab: Lab, replay: str) -> None:
+    """Both jobs at once, so that they meet on the bottleneck."""
+    workers = []
+    for port, (job, hosts) in enumerate(JOBS.items(), 29500):
+        addresses = ",".join(lab.hosts[host].address for host in hosts)
+        for rank, host in enumerate(hosts):
+            words = ["--job", job, "--rank", str(rank), "--addresses", addresses, "--port", str(port)]
+            words += ["--profile", json.dumps(PROFILE), "--iterations", str(ITERATIONS)]
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            workers.append(subprocess.Popen(on(lab, host, replay, *words), **pipes))
+    for worker in workers:
+        assert json.loads(worker.stdout.readline())["event"] == "ready"
+    with open("/proc/uptime") as uptime:
+        start_ns = int((float(uptime.read().split()[0]) + 0.5) * 1e9)
+    for worker in workers:
+        worker.stdin.write(f"start {start_ns}\n")
+        worker.stdin.flush()
+    for worker in workers:
+        assert '"done"' in worker.stdout.read().splitlines()[-1]
+        assert worker.wait(10) == 0
+        worker.stdin.close()
+        worker.stdout.close()
+
+
+def test_echoes_are_the_marks_made(lab: Lab, dcqcn: str, tools: Any) -> None:
+    transport = str(tools.build / "bin/transport")
+    parameters = ["T_us=2000", "F=1", "byte_counter_bytes=0", "R_AI_mbps=3.5", "R_HAI_mbps=9", "R_min_mbps=5"]
+    parameters += ["R_max_mbps=500", "g=0.03", "alpha_timer_us=15000", "cnp_gap_us=1500"]
+    for host in lab.hosts:
+        tools.run(*on(lab, host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1", "net.ipv4.tcp_congestion_control=rb_dcqcn"))
+        tools.run(*on(lab, host, transport, "set", "dcqcn", *parameters))
+    before = sum(port.marks for port in lab.counters().values())
+
+    play(lab, str(tools.build / "bin/replay"))
+
+    marks = sum(port.marks for port in lab.counters().values()) - before
+    counters = [
+        json.loads(tools.run(*on(lab, host, transport, "get", "dcqcn")).stdout)["counters"] for host in lab.hosts
+    ]
+    echoes = sum(counter["segments_marked"] for counter in counters)
+    assert marks > 200
+    assert echoes == pytest.approx(marks, rel=0.05)
+    # At most one CNP per flow and gap, and no more than there are echoes.
+    for counter in counters:
+        assert 0 < counter["cnps"] <= min(counter["segments_marked"], counter["active_us"] / 1500 + 1)
+        assert counter["losses"] == 0
