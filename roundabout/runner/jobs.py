@@ -10,8 +10,6 @@ from roundabout.spec.profile import Phase
 from roundabout.testbeds import Testbed
 
 FIRST_PORT = 29500  # where torch.distributed meets by default; each job has a port of its own
-# A GPU is done on time whatever the host's CPUs do: other programs must not keep a trainer from waking up.
-PROMPT = ("chrt", "--rr", "1")
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def workers(trial: PlannedTrial, testbed: Testbed) -> list[Worker]:
         }
         for rank, host in enumerate(hosts):
             words = [word for key, value in {**options, "rank": rank}.items() for word in (f"--{key}", str(value))]
-            found.append(Worker(name, rank, host.name, (*PROMPT, str(host.prefix / "bin" / "replay"), *words)))
+            found.append(Worker(name, rank, host.name, (str(host.prefix / "bin" / "replay"), *words)))
     return found
 
 

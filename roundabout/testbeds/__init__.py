@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from roundabout.errors import UsageError
-
 if TYPE_CHECKING:
     from fabric import Connection
 
-    from roundabout.spec import Topology, TrialSpec
+    from roundabout.spec import TrialSpec
 
 Capability = Literal["rdma", "pfc", "priorities", "own clock"]
 JSON = Any
@@ -115,17 +113,3 @@ class Testbed(Protocol):
     def port_at(self, ifindex: int) -> Port:
         """The port that samplers call `ifindex`."""
         ...
-
-
-def open_testbed(kind: str, topology: "Topology", name: str | None = None) -> Testbed:
-    """The testbed of `kind` with `topology`: the lab called `name`, or like the topology, built if it is not there.
-
-    Raises:
-        UsageError: there is no such kind.
-        RoundaboutError: the testbed cannot be had, or it has another topology.
-    """
-    if kind != "lab":
-        raise UsageError(f"testbed {kind!r} is not known", "expected: lab")
-    from roundabout.testbeds.lab import Lab  # noqa: PLC0415 - a rack shall not need what a lab imports
-
-    return Lab.open_or_up(topology, name)

@@ -97,25 +97,6 @@ class Lab:
             )
         return lab
 
-    @classmethod
-    def open_or_up(cls, topology: Topology, name: str | None = None) -> "Lab":
-        """The lab called `name` (or like the topology), built if there is none.
-
-        Raises:
-            LabError: it exists with another topology or calibration, or cannot be had.
-        """
-        name = name or topology.name
-        if name not in cls.names():
-            return cls.up(topology, name)
-        lab = cls.open(name)
-        calibration = load_calibration()
-        if (lab.topology, lab.record.calibration, lab.scale) != (topology, calibration, calibration.scale):
-            raise LabError(
-                f"lab {name!r} was built from another version of its topology or calibration, or at another scale",
-                f"`roundabout lab down {name}`, or choose another name",
-            )
-        return lab
-
     @staticmethod
     def names() -> tuple[str, ...]:
         """Names of the labs on this machine, whole or not.
