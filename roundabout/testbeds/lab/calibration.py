@@ -12,7 +12,7 @@ from roundabout.testbeds.lab.errors import LabError
 DEFAULT = Path(__file__).with_name("calibration.yaml")
 HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Written by `roundabout calibrate --write`: what makes a scaled link behave like the papers'. calibration.py says what
-# each value is, docs/calibration.md how they were found. `version` rises with any change: it is part of every trial's key.
+# each value is, docs/calibration.md how they were found. `version` rises with any change: it is part of a trial's key.
 """
 
 
