@@ -42,7 +42,7 @@ QDISCS = {
     "bfifo": "tc qdisc add dev port root bfifo limit 1000000",
     "clsact": "tc qdisc add dev port clsact",
 }
-PROGRAMS = ("replay", "sampler", "transport", "labinit", "switchport")
+PROGRAMS = ("replay", "sampler", "transport", "labinit", "labenter", "switchport")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 import time
 
 
@@ -92,6 +93,6 @@ def test_ansible_reaches_every_host(lab, tmp_path):
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(lab.files.control),
         "ANSIBLE_REMOTE_TEMP": "/tmp/ansible",
     }
-    command = ["ansible", "all", "-i", str(inventory), "-m", "ping"]
+    command = [str(Path(sys.executable).with_name("ansible")), "all", "-i", str(inventory), "-m", "ping"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
     assert done.stdout.count('"ping": "pong"') == 4, done.stdout + done.stderr
