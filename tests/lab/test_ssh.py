@@ -4,8 +4,8 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 import time
+from pathlib import Path
 
 
 def run(lab, host: str, command: str) -> subprocess.CompletedProcess[str]:
