@@ -14,7 +14,7 @@ from roundabout.plan import PlannedTrial
 BUSY_MAX = 0.95  # of all cores over a window of 1 s: beyond it, what was measured was the CPU
 STEAL_MAX = 0.03  # other virtual machines took the CPU away
 PORT = ("link", "host", "towards")
-LATE_P99_MAX_MS = 5.0  # trainers woke up so late that "compute" is not what the profile says; typical is below 1
+LATE_P90_MAX_MS = 2.0  # trainers woke up so late, in one of ten iterations, that "compute" is not what the profile says
 
 
 def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
@@ -23,11 +23,14 @@ def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int |
     if start_ns is not None and end_ns is not None and cpu.num_rows:
         begin = pc.subtract(cpu["controller_ns"], pc.cast(pc.multiply(cpu["window_ms"], 1e6), pa.int64(), safe=False))
         cpu = cpu.filter(pc.and_(pc.greater_equal(begin, start_ns), pc.less_equal(cpu["controller_ns"], end_ns)))
-    late_ms = tables["iterations"]["late_ms"].to_numpy()
+    # Single hiccups, which every virtual machine has, do not move medians; how late a tenth of the iterations were does.
+    late_ms = (
+        tables["iterations"].group_by(["job", "iteration"]).aggregate([("late_ms", "max")])["late_ms_max"].to_numpy()
+    )
     return {
         "busy_max": pc.max(cpu["busy_share"]).as_py(),
         "steal_max": pc.max(cpu["steal_share"]).as_py(),
-        "late_p99_ms": float(np.percentile(late_ms, 99)) if len(late_ms) else None,
+        "late_p90_ms": float(np.percentile(late_ms, 90)) if len(late_ms) else None,
     }
 
 
@@ -42,7 +45,7 @@ def faults(
             measured["steal_max"], STEAL_MAX, "other virtual machines took {:.1%} of the CPU over 1 s (limit {:.0%})"
         ),
         *_over(
-            measured["late_p99_ms"], LATE_P99_MAX_MS, "trainers woke up {:.2f} ms late (99th percentile, limit {:g} ms)"
+            measured["late_p90_ms"], LATE_P90_MAX_MS, "trainers woke up {:.2f} ms late (90th percentile, limit {:g} ms)"
         ),
     ]
     dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0

@@ -112,7 +112,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("ended_utc", TEXT, "", "ISO 8601"),
         Column("busy_max", REAL, "share", "busiest CPU window"),
         Column("steal_max", REAL, "share", "window with most steal"),
-        Column("late_p99_ms", REAL, "ms", "99th percentile of late_ms over all iterations of all workers"),
+        Column("late_p90_ms", REAL, "ms", "90th percentile over a job's iterations of its latest worker's late_ms"),
     ),
 }
 

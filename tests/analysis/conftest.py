@@ -177,7 +177,7 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
             "ended_utc": f"2026-11-21T09:{len(run.committed()):02d}:25Z",
             "busy_max": 0.41,
             "steal_max": 0.01,
-            "late_p99_ms": 0.2,
+            "late_p90_ms": 0.2,
             "spec": cell.spec.model_dump(mode="json", by_alias=True),
         }
     )

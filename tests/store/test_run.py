@@ -19,7 +19,7 @@ def make(folder, experiment="fair-vgg19", run_id=FIRST):
 def record(run, key, attempt, *, valid=True, started="2026-11-21T09:30:12.000+00:00"):
     who = Identity(run.id, key, "fair", json.dumps({"variant": "fair"}), 1, attempt)
     rest = {"host": "controller", "host_ns": 1, "controller_ns": 2, "offset_bound_ns": 0, "job": None, "reason": ""}
-    times = {"started_utc": started, "ended_utc": started, "busy_max": 0.4, "steal_max": 0.0, "late_p99_ms": 0.1}
+    times = {"started_utc": started, "ended_utc": started, "busy_max": 0.4, "steal_max": 0.0, "late_p90_ms": 0.1}
     return {**vars(who), **rest, **times, "valid": valid}
 
 
