@@ -4,8 +4,6 @@
 from dataclasses import dataclass
 from statistics import fmean
 
-import numpy as np
-
 from analysis.fluid import fluid_limits
 from analysis.measures import Measured, first_shares, measured
 from analysis.summary import BASELINE, gain_of_possible
@@ -22,6 +20,9 @@ LEAST_SHARE = 1.5
 """Of j1 to j2 in the first unfair iteration (paper: 2.0)."""
 LEAST_GAIN = 0.8
 """Of what interleaving could gain, over the last half of the unfair iterations, for the job that gains less."""
+
+LEAST_SIGN = 0.01
+"""Below it there was no effect to speak of."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Judgement:
             abs(self.excess) / ALLOWED_EXCESS,
             abs(self.difference) / ALLOWED_DIFFERENCE,
             abs(self.drift) / ALLOWED_DRIFT,
-            LEAST_SHARE / self.share if self.share > 0 else np.inf,
-            LEAST_GAIN / self.gain if self.gain > 0 else np.inf,
+            LEAST_SHARE / max(self.share, LEAST_SIGN),
+            LEAST_GAIN / max(self.gain, LEAST_SIGN),
         )
 
 

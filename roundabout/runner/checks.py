@@ -23,7 +23,7 @@ def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int |
     if start_ns is not None and end_ns is not None and cpu.num_rows:
         begin = pc.subtract(cpu["controller_ns"], pc.cast(pc.multiply(cpu["window_ms"], 1e6), pa.int64(), safe=False))
         cpu = cpu.filter(pc.and_(pc.greater_equal(begin, start_ns), pc.less_equal(cpu["controller_ns"], end_ns)))
-    # Single hiccups, which every virtual machine has, do not move medians; how late a tenth of the iterations were does.
+    # Single hiccups, which virtual machines have, do not move medians; how late a tenth of the iterations were does.
     late_ms = (
         tables["iterations"].group_by(["job", "iteration"]).aggregate([("late_ms", "max")])["late_ms_max"].to_numpy()
     )

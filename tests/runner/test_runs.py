@@ -106,8 +106,8 @@ def test_drops_of_a_lossless_link_name_the_link(work):
     work.facility.fault("s0", drops=9)
     work.start()
     ((_, reasons, _), *_) = work.notes.ended
-    assert len(reasons) == 1
-    assert reasons[0].startswith("lossless link L1 dropped 9 packets towards tor")
+    (loss,) = [reason for reason in reasons if "dropped" in reason]  # a busy machine may have others
+    assert loss.startswith("lossless link L1 dropped 9 packets towards tor")
 
 
 def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
