@@ -4,7 +4,10 @@
 // `mark_by_virtual_queue` imitates it with a queue of its own that drains at the link's rate.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
 #include <linux/pkt_cls.h>
+#include <linux/tcp.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -67,6 +70,18 @@ static __always_inline int exceeds_thresholds(const struct ecn_port *port, __u64
   return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
 }
 
+// A TCP segment without data. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion control
+// that needs ECN; nobody echoes a mark on it, and on RoCE, marked ACKs give no CNP.
+static __always_inline int is_pure_ack(struct __sk_buff *skb) {
+  struct iphdr ip;
+  struct tcphdr tcp;
+
+  if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)) || ip.protocol != IPPROTO_TCP ||
+      bpf_skb_load_bytes(skb, ETH_HLEN + ip.ihl * 4, &tcp, sizeof(tcp)))
+    return 0;
+  return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4;
+}
+
 // Counts the packet, and marks it if it can be marked and is not yet: a mark made upstream is not counted twice.
 static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_port *port, __u64 backlog) {
   __u32 segments = skb->gso_segs ? skb->gso_segs : 1;
@@ -78,7 +93,8 @@ static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_por
       !(tos & ECN_MASK))
     return;
   __sync_fetch_and_add(&port->ect_packets, segments);
-  if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && bpf_skb_ecn_set_ce(skb) == 1)
+  if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && !is_pure_ack(skb) &&
+      bpf_skb_ecn_set_ce(skb) == 1)
     __sync_fetch_and_add(&port->marks, segments);
 }
 
