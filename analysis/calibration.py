@@ -58,13 +58,16 @@ def judge(run: Run) -> Judgement:
     if missing:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(missing)}, expected one of each variant")
     fair, unfair = cells[BASELINE], cells[UNFAIR]
+    shares = first_shares(run, unfair, "j1", "j2")
+    if not shares:
+        raise StoreError(f"{run.path}: found no counters of the first unfair iteration, expected them every 10 ms")
     limits = fluid_limits(fair.spec)
     one, other = (_mean(fair, job, slice(None)) for job in ("j1", "j2"))
     return Judgement(
         excess=fmean((one, other)) / limits["j1"].fair_ms - 1,
         difference=one / other - 1,
         drift=fmean(_drift(fair, job) for job in fair.times),
-        share=fmean(first_shares(run, unfair, "j1", "j2")),
+        share=fmean(shares),
         gain=min(gain_of_possible(unfair, fair, job, limits[job]) or 0.0 for job in unfair.times),
     )
 

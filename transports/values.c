@@ -45,7 +45,7 @@ static const struct parameter parameters[] = {
 };
 #define PARAMETERS (sizeof(parameters) / sizeof(parameters[0]))
 
-// NVIDIA's defaults (transports' reference: rpg_* and dce_tcp_*), for a 50 Gbit/s line; 1019 of 1024 is 1 - g.
+// NVIDIA's defaults (rpg_*, dce_tcp_*) for a 50 Gbit/s line; dce_tcp_g, 1019 of 1024, is 1 - g.
 static const struct dcqcn_params defaults = {
     .T_us = 300,
     .F = 1,

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from roundabout.cli.live import watching
+from roundabout.cli.options import Runs
 from roundabout.cli.running import end
 from roundabout.runner.artefacts import artefacts
 from roundabout.runner.execute import Runner
 from roundabout.runner.facility import LabFacility
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
-from roundabout.store import StoreError
+from roundabout.store import StoreError, new_run_id
 from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
 from roundabout.testbeds.lab.errors import LabError
 
@@ -34,16 +35,18 @@ def command(
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Candidates to try; all by default.")
     ] = None,
     candidates: Annotated[Path, typer.Option(help="Overlays on the lab's calibration, by name.")] = CANDIDATES,
-    runs: Annotated[Path, typer.Option(help="Folder that holds all runs, and gets the map.")] = Path("runs"),
+    runs: Runs = Path("runs"),
     write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
 ) -> None:
     """Try settings of the lab against the papers and the fluid model, and show the map of what gives which."""
     signal.signal(signal.SIGTERM, end)
     console = Console()
     tried = _read(candidates, only or [])
-    rows = [_try(name, calibration, runs, console) for name, calibration in tried.items()]
-    path = runs / EXPERIMENT / "map.json"
-    path.write_text(json.dumps(rows, indent=2) + "\n")
+    path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
+    rows: list[dict[str, Any]] = []
+    for name, calibration in tried.items():
+        rows.append(_try(name, calibration, runs, console))
+        path.write_text(json.dumps(rows, indent=2) + "\n")  # what an interruption leaves is kept
     console.print(_table(rows), f"map  {path}", sep="\n")
     best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
     if write and best is not None:

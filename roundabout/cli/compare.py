@@ -9,15 +9,16 @@ import typer
 from rich.console import Console
 
 from analysis.compare import compare, table
+from roundabout.cli.options import Json, Runs
 from roundabout.store import Run
 
 
 def command(
     one: Annotated[str, typer.Argument(metavar="A", help="A run's folder or id, an experiment, or `last`.")],
     other: Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")],
-    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
+    runs: Runs = Path("runs"),
     mixed: Annotated[bool, typer.Option("--mixed", help="Compare an emulated run with a real one.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare the iteration times of two runs, variant by variant and job by job."""
     comparison = compare(Run.open(one, runs), Run.open(other, runs), mixed=mixed)

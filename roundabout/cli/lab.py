@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roundabout.cli.options import Json
 from roundabout.errors import UsageError
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab, LabError
@@ -63,7 +64,7 @@ def down(
 @app.command()
 def status(
     name: LabName = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show labs: hosts, links with their measured rates, and what is alive."""
     names = (name,) if name else Lab.names()

@@ -2,18 +2,17 @@
 """`roundabout list`: the catalogue of experiments."""
 
 import json
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roundabout.cli.options import Json
 from roundabout.spec.load import Summary, catalogue
 
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the experiments that can be run."""
     summaries = catalogue()

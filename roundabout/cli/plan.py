@@ -8,13 +8,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from roundabout.cli.options import Json
 from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.spec.load import load_experiment
 
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what a run of an experiment would do, and how long it takes."""
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.

@@ -11,14 +11,13 @@ from rich.console import Console
 from analysis.report import render
 from analysis.summary import summarise
 from analysis.table import table
+from roundabout.cli.options import Runs, WhichRun
 from roundabout.store import Run
 
 
 def command(
-    which: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")
-    ] = "last",
-    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, make no page.")] = False,
 ) -> None:
     """Write a run's summary.json and report.html anew, and show the table."""

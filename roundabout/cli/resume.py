@@ -2,22 +2,17 @@
 """`roundabout resume`: what is left of a run that was interrupted."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from roundabout.cli.run import Json, Runs
+from roundabout.cli.options import RunJson, Runs, WhichRun
 from roundabout.cli.running import execute
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 
 
 def command(
-    which: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")
-    ] = "last",
+    which: WhichRun = "last",
     runs: Runs = Path("runs"),
-    as_json: Json = False,
+    as_json: RunJson = False,
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)

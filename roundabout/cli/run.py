@@ -8,19 +8,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from roundabout.cli.options import RunJson, Runs
 from roundabout.cli.plan import duration
 from roundabout.cli.running import execute
 from roundabout.plan import Plan, make_plan
 from roundabout.spec.load import load_experiment
 
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
-
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
     runs: Runs = Path("runs"),
-    as_json: Json = False,
+    as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
     experiment = load_experiment(name)

@@ -3,21 +3,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from roundabout.cli.options import Json, Runs, WhichRun
 from roundabout.runner import journal
 from roundabout.runner.state import STATE
 from roundabout.store import Run
 
 
 def command(
-    which: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")
-    ] = "last",
-    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
 ) -> None:
     """Show how far a run is, and what is wrong with it."""
     status = status_of(Run.open(which, runs), STATE)
