@@ -12,17 +12,17 @@ from analysis.table import table
 from roundabout.cli.main import main
 
 
-def shown(renderable):
-    console = Console(width=100, color_system=None)
+def shown(renderable, width=100):
+    console = Console(width=width, color_system=None)
     with console.capture() as captured:
         console.print(renderable)
     return captured.get()
 
 
-def test_the_table_fits_100_columns_and_holds_what_counts(run):
-    text = shown(table(summarise(run)))
+def test_the_table_fits_80_columns_and_holds_what_counts(run):
+    text = shown(table(summarise(run)), width=80)
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     assert "…" not in text
     for words in ("alone", "fair", "unfair", "363.8", "interleaved", "1.23 ± 0.08", "✓ inside", "emulated: lab"):
         assert words in text
