@@ -11,6 +11,7 @@ import pyarrow as pa
 VERSION = 1
 
 TEXT, INTEGER, REAL, TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+OF_ROW = "as unit"  # the unit of each value is in the row's column `unit`
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,23 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("backlog_bytes", INTEGER, "bytes", "waiting in the port's queue at this instant"),
         Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
         Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),
+    ),
+    # One row a switch port, marked host and sample (10 ms); cumulative.
+    "marks": (
+        Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
+        Column("interface", TEXT, "", "network interface of the port"),
+        Column("towards", TEXT, "", "host or switch at the link's other end"),
+        Column("source", TEXT, "", "host that sent the marked packets; its IPv4 address where no host has that"),
+        Column("marks", INTEGER, "segments", "of that source, marked by this port with ECN's CE, cumulative"),
+    ),
+    # One row a counter and sample (10 ms); cumulative but for what the counter's name says is a state.
+    "device_counters": (
+        Column("device", TEXT, "", "RDMA device and port (`mlx5_0/1`), network interface, or transport"),
+        Column("source", TEXT, "", "`rdma hw`, `rdma port`, `ethtool` or `transport`"),
+        Column("counter", TEXT, "", "the source's own name of the counter"),
+        Column("value", INTEGER, OF_ROW, "as the counter stood; null where it had vanished"),
+        Column("unit", TEXT, "", "unit of `value`"),
+        Column("width_bits", INTEGER, "", "the counter wraps at 2 to the power of this: 32 or 64"),
     ),
     # One row a window of about 1 s; host_ns and controller_ns are its end.
     "cpu": (

@@ -117,6 +117,17 @@ def test_only_bytes_are_converted(tmp_path):
     assert (row["drops"], row["host_ns"], row["marks"]) == (7, 7, None)
 
 
+def test_a_counter_is_converted_by_its_own_unit():
+    who = Identity(FIRST, "k1", "fair", "{}", 1, 1)
+    unit = ["bytes", "bytes/s", "packets", "bytes"]
+    value = [2**53 + 1, 7, 7, None]
+    columns = [column.name for column in schemas.columns("device_counters")]
+    texts = dict.fromkeys(("host", "device", "source", "counter"), [""] * 4)
+    values = {name: [0] * 4 for name in columns} | texts | {"unit": unit, "value": value}
+    found = build_table("device_counters", who, {name: values[name] for name in columns if name not in vars(who)}, 50)
+    assert found["value"].to_pylist() == [50 * (2**53 + 1), 350, 7, None]
+
+
 def test_every_schema_says_its_version():
     for table in schemas.TABLES:
         assert schemas.schema(table).metadata == {b"roundabout.table": table.encode(), b"roundabout.version": b"1"}
