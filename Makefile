@@ -19,8 +19,8 @@ help: ## this list
 experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report
 	@$(ROUNDABOUT) run $(NAME)
 
-sweep: setup ## NAME=...: the same, for an experiment that sweeps a factor
-	@$(ROUNDABOUT) run $(NAME)
+sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)
+	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%)
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)

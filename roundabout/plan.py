@@ -14,6 +14,8 @@ from roundabout.spec.topology import Hop
 
 # Lost in each trial around the iterations: settings, start, fetch and check.
 OVERHEAD_S = 1.5
+# Of a link, to jobs, where cross traffic asks for all of it.
+LEAST_SHARE = 0.05
 
 # Texts for people, which do not change what is measured: a trial's key leaves them out.
 _PROSE: Any = {
@@ -140,12 +142,31 @@ def expected_iterations_s(spec: TrialSpec) -> float:
     for job in spec.jobs.values():
         for hop in _hops(spec, job):
             load[hop] += _mean_demand_gbps(job)
-    return max(spec.iterations * _iteration_s(spec, job, load) for job in spec.jobs.values())
+    taken = _taken(spec)
+    return max(spec.iterations * _iteration_s(spec, job, load, taken) for job in spec.jobs.values())
 
 
-def _iteration_s(spec: TrialSpec, job: ResolvedJob, load: Mapping[Hop, float]) -> float:
-    slowdown = max([1.0, *(load[hop] / hop.link.payload_rate_gbps for hop in _hops(spec, job))])
+def _taken(spec: TrialSpec) -> Mapping[Hop, float]:
+    """Gbit/s that cross traffic takes of each link."""
+    taken: defaultdict[Hop, float] = defaultdict(float)
+    for traffic in spec.cross_traffic.values():
+        for receiver in traffic.receivers:
+            for hop in spec.topology.path(traffic.sender, receiver):
+                taken[hop] += traffic.load_gbps / len(traffic.receivers)
+    return taken
+
+
+def _iteration_s(
+    spec: TrialSpec, job: ResolvedJob, load: Mapping[Hop, float], taken: Mapping[Hop, float]
+) -> float:
+    slowdown = max([1.0, *(load[hop] / _left_gbps(hop, taken) for hop in _hops(spec, job))])
     return (job.profile.compute_ms + slowdown * job.profile.comm_ms) / 1e3
+
+
+def _left_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
+    """What cross traffic leaves of a link to jobs; some always gets through."""
+    rate = hop.link.payload_rate_gbps
+    return max(rate - taken.get(hop, 0.0), LEAST_SHARE * rate)
 
 
 def _hops(spec: TrialSpec, job: ResolvedJob) -> list[Hop]:

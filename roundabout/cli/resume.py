@@ -16,5 +16,5 @@ def command(
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
-    experiment = load_experiment(run.manifest["which"])
+    experiment = load_experiment(run.manifest["which"], length=run.manifest.get("length"))
     execute(lambda runner: runner.resume(run, experiment), as_json=as_json)

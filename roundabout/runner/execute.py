@@ -50,15 +50,15 @@ class Runner:
     artefacts: Mapping[str, str]
     state: Path = STATE
 
-    def start(self, experiment: Experiment, which: str, runs: Path) -> Run:
-        """Run a whole experiment, which `which` named, into a new folder under `runs`.
+    def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
+        """Run a whole experiment, which `which` and `length` named, into a new folder under `runs`.
 
         Raises RoundaboutError; what was committed until then stays, everything else is undone.
         """
         run_id, clock = new_run_id(), RunClock.start()
 
         def create(plan: Plan, testbed: Testbed) -> Run:
-            manifest = {"which": which, "clock": asdict(clock), "sessions": []}
+            manifest = {"which": which, "length": length, "clock": asdict(clock), "sessions": []}
             return Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)
@@ -137,7 +137,7 @@ class Benches:
 
     def __init__(self, runner: Runner, experiment: Experiment, name: str, notes: Journal, clock: RunClock) -> None:
         self._runner, self._name, self._notes, self._clock = runner, name.lower(), notes, clock
-        self._transports = {job.transport.name for cell in experiment.cells for job in cell.spec.jobs.values()}
+        self._transports = frozenset[str]().union(*(cell.spec.transports for cell in experiment.cells))
         self._stack = ExitStack()
         self._topology: Topology | None = None
         self._testbed: Testbed | None = None

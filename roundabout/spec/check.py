@@ -4,7 +4,8 @@
 from typing import NamedTuple
 
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.experiment import Cell, Expectation, Treatment, TrialSpec, What
+from roundabout.spec.experiment import Cell, Expectation, Job, Treatment, TrialSpec, What
+from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
 
@@ -43,6 +44,33 @@ def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> N
                     here, f"{worker}, already a worker of {user[worker]}{merged.setting}", "each host once", hint
                 )
             user[worker] = name
+
+
+def check_ring(merged: Merged, name: str, job: Job, profile: Profile) -> None:
+    """Raise SpecError unless a job has as many workers as its profile's bytes were counted for."""
+    if profile.workers not in (None, len(job.workers)):
+        found = f"{len(job.workers)} workers{merged.setting}"
+        expected = f"the {profile.workers} for which {profile.name} counts its bytes"
+        raise merged.error(("jobs", name, "workers"), found, expected)
+
+
+def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless cross traffic goes from one host to others, and their links could carry it."""
+    for name, traffic in treatment.cross_traffic.items():
+        here = ("cross_traffic", name)
+        ends = [((*here, "from"), traffic.sender)]
+        ends += [((*here, "to", index), receiver) for index, receiver in enumerate(traffic.receivers)]
+        for where, host in ends:
+            if host not in topology.hosts:
+                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+                raise merged.error(where, show(host), expected, did_you_mean(host, topology.hosts))
+        for where, receiver in ends[1:]:
+            if receiver == traffic.sender or traffic.receivers.count(receiver) > 1:
+                raise merged.error(where, show(receiver), "other hosts than the sender, each once")
+        rate = max(topology.path_payload_gbps(traffic.sender, receiver) for receiver in traffic.receivers)
+        if traffic.load_gbps > rate:
+            found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"
+            raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")
 
 
 def check_demand(merged: Merged, spec: TrialSpec) -> None:

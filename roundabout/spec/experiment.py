@@ -4,7 +4,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Strict, Text, Tuple
 from roundabout.spec.profile import Profile
@@ -38,12 +38,36 @@ class Job(Strict):
     transport: Transport
 
 
+class CrossTraffic(Strict):
+    """Traffic that belongs to no job, from one host to others.
+
+    `consistent` and `burst` are the network requirements thesis' web-search loads (Algorithms 1 and 2), `iperf` is a
+    fixed number of long-lived flows (section 3.2). The load is the payload asked for, of all receivers together.
+    """
+
+    model_config = ConfigDict(validate_by_alias=True)
+
+    kind: Literal["consistent", "burst", "iperf"]
+    sender: NodeName = Field(alias="from")
+    receivers: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(alias="to")
+    load_gbps: Annotated[float, Field(ge=0, le=1e4)]
+    transport: Transport = Transport(name="cubic")
+    gaps: Literal["poisson-process", "poisson-distributed"] = Field(
+        default="poisson-process",
+        description="between flows of `consistent`: exponential, or the thesis' literal Poisson-distributed",
+    )
+
+
 class Treatment(Strict):
     """What overlays may change: everything that one trial is made of, before profiles and topology are looked up."""
 
     topology: Name
     profile: Name | None = Field(default=None, description="of every job that names none")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
+    cross_traffic: dict[Name, CrossTraffic] = Field(default={}, description="beside the jobs, from before they start")
+    load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(
+        default=None, description="of all cross traffic that names none"
+    )
     iterations: Iterations
     transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
     one_job_at_a_time: bool = False
@@ -71,8 +95,15 @@ class TrialSpec(Strict):
 
     topology: Topology
     jobs: dict[Name, ResolvedJob]
+    cross_traffic: dict[Name, CrossTraffic] = {}
     iterations: Iterations
     one_job_at_a_time: bool = False
+
+    @property
+    def transports(self) -> frozenset[str]:
+        """The names of all transports in use."""
+        users = (*self.jobs.values(), *self.cross_traffic.values())
+        return frozenset(user.transport.name for user in users)
 
     def only(self, job: str) -> "TrialSpec":
         """The same trial with the other jobs left out."""

@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.check import Merged, Scope, check_demand, check_expectation, check_needs, check_workers
+from roundabout.spec.check import (
+    Merged,
+    Scope,
+    check_cross_traffic,
+    check_demand,
+    check_expectation,
+    check_needs,
+    check_ring,
+    check_workers,
+)
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
@@ -36,6 +45,9 @@ Model = TypeVar("Model", bound=BaseModel)
 HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
 # What overlays may touch: a trial's own fields, and what is expected of it.
 OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
+# How much of an experiment is done, and what the file may change for it.
+LENGTHS = ("quick", "full")
+LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
 
 
 class Summary(NamedTuple):
@@ -58,10 +70,10 @@ def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
     return Library(root).topology(name)
 
 
-def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS) -> Experiment:
+def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS, length: str | None = None) -> Experiment:
     """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
-    Every combination of levels is merged, checked and resolved here: what this returns can be run. Raises SpecError.
+    `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and resolved here: what this returns can be run. Raises SpecError.
     """
     library = Library(root)
     text = str(name_or_path)
@@ -70,7 +82,7 @@ def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS) -> Exper
         document = read(path, shown(path))
     else:
         document = library.document(CATALOG, text)
-    return _assemble(document, library)
+    return _assemble(_of_length(document, length), library)
 
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
@@ -84,6 +96,29 @@ def _summary(name: str, root: Path) -> Summary:
     except SpecError as error:
         return Summary(name, "", "", 0, error)
     return Summary(name, experiment.about, experiment.source or "", experiment.trial_count, None)
+
+
+def _of_length(document: Document, length: str | None) -> Document:
+    """The document with the overlay of that length merged over it, and without the others."""
+    lengths = document.root.get("lengths")
+    root = Block(document.root)
+    root.pop("lengths", None)
+    if lengths is not None and not isinstance(lengths, Block):
+        raise document.error(("lengths",), show(lengths), f"overlays by name ({choices(LENGTHS)})")
+    for name, overlay in (lengths or {}).items():
+        if name not in LENGTHS or not isinstance(overlay, Block):
+            expected = f"one of {choices(LENGTHS)}, each a mapping of fields to what changes in them"
+            raise document.error(("lengths", name), f"'{name}': {show(overlay)}", expected)
+        for field in overlay:
+            if field not in LENGTH_CHANGES:
+                hint = did_you_mean(field, LENGTH_CHANGES)
+                expected = f"one of {', '.join(LENGTH_CHANGES)}"
+                raise document.error(("lengths", name, field), f"the field '{field}'", expected, hint=hint)
+    if length is None:
+        return Document(document.file, root)
+    if length not in (lengths or {}):
+        raise document.error(("lengths",), f"no length '{length}'", f"one of {choices(lengths or ())}")
+    return Document(document.file, merge(root, (lengths or {})[length]))
 
 
 def _assemble(document: Document, library: Library) -> Experiment:
@@ -163,14 +198,18 @@ def _check_all_levels_run(document: Document, factors: Factors, combinations: li
 
 
 def _cell(merged: Merged, library: Library) -> Cell:
-    root = _complete_jobs(_part(merged.root, tuple(Treatment.model_fields)))
+    root = _part(merged.root, tuple(Treatment.model_fields))
+    root = _complete(root, "jobs", ("profile", "transport"))
+    root = _complete(root, "cross_traffic", ("load_gbps",))
     merged = merged._replace(root=root)
     treatment = _validate(Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     check_workers(merged, treatment, topology)
+    check_cross_traffic(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,
         jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
+        cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         one_job_at_a_time=treatment.one_job_at_a_time,
     )
@@ -178,24 +217,24 @@ def _cell(merged: Merged, library: Library) -> Cell:
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
 
 
-def _complete_jobs(root: Block) -> Block:
-    """`root` with the experiment's profile and transport merged under each job's own."""
-    jobs = root.get("jobs")
-    if not isinstance(jobs, Block):
+def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
+    """`root` with the experiment's `shared` fields merged under those of each of its jobs, or cross traffics."""
+    if not isinstance(root.get(users), Block):
         return root
-    shared = _part(root, ("profile", "transport"))
-    complete = Block(jobs)
-    for name, job in jobs.items():
-        if isinstance(job, Block):
-            complete[name] = merge(shared, job)
-            complete[name].mark = job.mark
+    under = _part(root, shared)
+    complete = Block(root[users])
+    for name, user in root[users].items():
+        if isinstance(user, Block):
+            complete[name] = merge(under, user)
+            complete[name].mark = user.mark
     result = Block(root)
-    result["jobs"] = complete
+    result[users] = complete
     return result
 
 
 def _resolve(merged: Merged, library: Library, name: str, job: Job) -> ResolvedJob:
     profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
+    check_ring(merged, name, job, profile)
     return ResolvedJob(
         profile=profile,
         workers=job.workers,

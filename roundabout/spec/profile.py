@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A profile: one iteration of a training job that has the network to itself."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
+
+
+def ring_allreduce_bytes(parameters: int, workers: int) -> int:
+    """Payload in bytes that each of `workers` sends to all-reduce that many 32-bit parameters in a ring.
+
+    Source: network requirements thesis, equation 3.1 (which counts bits).
+    """
+    return round(2 * (workers - 1) / workers * parameters * 4)
 
 
 class Phase(Strict):
@@ -13,11 +22,15 @@ class Phase(Strict):
 
     `bytes` is the payload that each worker sends to its ring neighbour in the phase, at the papers' scale. Where the
     numbers come from is said by `source` (paper, figure or table), or by `guess`: its reasoning, and its effect.
+    A file may give a model's `parameters` instead of bytes; the profile's `workers` then say how many bytes those are.
     """
 
     name: Name
     compute_ms: NotNegative | None = None
     bytes: Annotated[int, Field(gt=0, le=10**12)] | None = None
+    parameters: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        default=None, description="32-bit numbers all-reduced in a ring, in place of bytes"
+    )
     alone_ms: Positive | None = None
     source: Text | None = None
     guess: Text | None = None
@@ -48,8 +61,29 @@ class Profile(Strict):
     name: Name
     model: Text
     batch: Annotated[int, Field(gt=0)] | None = None
+    workers: Annotated[int, Field(ge=2, le=10_000)] | None = Field(
+        default=None, description="how many workers the ring must have; with `parameters` only"
+    )
     source: Text | None = None
     phases: Annotated[Tuple[Phase], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_bytes(cls, data: Any) -> Any:
+        """Equation 3.1, where a file gives parameters."""
+        phases, workers = (data.get(name) for name in ("phases", "workers")) if isinstance(data, Mapping) else (0, 0)
+        if not isinstance(phases, list | tuple) or type(workers) is not int or workers < 2:
+            return data
+        return {**data, "phases": [_with_bytes(phase, workers) for phase in phases]}
+
+    @model_validator(mode="after")
+    def _parameters_need_workers(self) -> Self:
+        if any(phase.parameters for phase in self.phases) != (self.workers is not None):
+            raise ValueError("workers where a phase has parameters, and only there")
+        for phase in self.phases:
+            if phase.parameters and phase.bytes != ring_allreduce_bytes(phase.parameters, self.workers or 0):
+                raise ValueError("either bytes or parameters, not both")
+        return self
 
     @model_validator(mode="after")
     def _phases_differ(self) -> Self:
@@ -79,3 +113,11 @@ class Profile(Strict):
     def alone_ms(self) -> float:
         """Duration of an iteration on an idle network."""
         return self.compute_ms + self.comm_ms
+
+
+def _with_bytes(phase: Any, workers: int) -> Any:
+    """A phase as written, its bytes counted. What is wrong with it is for its own checks to say."""
+    parameters = phase.get("parameters") if isinstance(phase, Mapping) else None
+    if type(parameters) is not int or phase.get("bytes") is not None:
+        return phase
+    return {**phase, "bytes": ring_allreduce_bytes(parameters, workers)}

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.spec.experiment import Expectations, Header, Treatment
+from roundabout.spec.load import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
-_MERGED = ("Job", "Transport")
+_MERGED = ("Job", "CrossTraffic", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -59,9 +60,17 @@ def _experiment() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": levels,
     }
+    changeable = header["properties"] | {"factors": factors} | overlay["properties"]
+    length = {"type": "object", "properties": {name: changeable[name] for name in LENGTH_CHANGES}}
+    lengths = {
+        "description": "overlays on the whole file, for `--quick` and `--full`",
+        "type": "object",
+        "properties": {name: length | {"additionalProperties": False} for name in LENGTHS},
+        "additionalProperties": False,
+    }
     return header | {
         "title": "Experiment",
-        "properties": header["properties"] | {"factors": factors} | overlay["properties"],
+        "properties": changeable | {"lengths": lengths},
         "$defs": definitions | {"Overlay": overlay},
     }
 

@@ -28,6 +28,9 @@ class Link(Strict):
     line_rate_gbps: Positive
     payload_rate_gbps: Positive
     bottleneck: bool = False
+    nic_queue: bool = Field(
+        default=False, description="its host sends into it at the link's rate, and queues what is more"
+    )
 
     @model_validator(mode="after")
     def _payload_fits(self) -> Self:
@@ -110,6 +113,9 @@ class Topology(Strict):
                 return _Problem(("links",), found, "exactly one link at each host")
         if any(all(end in self.hosts for end in link.ends) for link in self.links):
             return _Problem(("links",), "a link between two hosts", "each host linked to a switch")
+        for index, link in enumerate(self.links):
+            if link.nic_queue and not any(end in self.hosts for end in link.ends):
+                return _Problem(("links", index, "nic_queue"), "no host at the link", "one: switch ports always queue")
         return self._loop_or_gap()
 
     def _loop_or_gap(self) -> _Problem | None:

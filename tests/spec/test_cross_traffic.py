@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cross traffic, lengths, and profiles whose bytes come of their parameters."""
+
+from pathlib import Path
+
+import pytest
+
+from roundabout.plan import expected_iterations_s
+from roundabout.spec import SpecError, load_experiment, load_profile
+from roundabout.spec.profile import ring_allreduce_bytes
+
+SWEEP = """\
+name: sweep
+about: A job beside cross traffic
+topology: configuration-b
+jobs: {j1: {profile: resnet50-ring3, workers: [s0, s1, s3]}}
+cross_traffic: {web: {kind: consistent, from: s2, to: [s0]}}
+iterations: 5
+transport: {name: dcqcn}
+factors: {load_gbps: [0, 12.5, 20]}
+repetitions: 2
+lengths: {quick: {iterations: 2, repetitions: 1, factors: {load_gbps: [0, 20]}}}
+"""
+
+# Table 3.1 (four workers) and Table 3.4 (three): bytes an iteration and the bandwidth that they need.
+DEMANDS = [
+    ("bert-large-ring4", 2011.0, 19.15),
+    ("vgg16-ring4", 830.1, 17.95),
+    ("densenet161-ring4", 172.1, 3.63),
+    ("resnet50-ring4", 153.3, 7.69),
+    ("bert-large-ring3", 1787.6, None),
+    ("vgg16-ring3", 737.9, None),
+    ("densenet161-ring3", 153.0, None),
+    ("resnet50-ring3", 136.3, None),
+]
+
+
+@pytest.fixture
+def sweep(tmp_path: Path):
+    def write(passage: str = "", replacement: str = "") -> Path:
+        assert passage in SWEEP
+        path = tmp_path / "sweep.yaml"
+        path.write_text(SWEEP.replace(passage, replacement, 1) if passage else SWEEP)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(("name", "megabytes", "gbps"), DEMANDS)
+def test_bytes_are_those_of_equation_3_1(name: str, megabytes: float, gbps: float | None) -> None:
+    profile = load_profile(name)
+    assert profile.comm_bytes / 1e6 == pytest.approx(megabytes, abs=0.06)
+    if gbps is not None:
+        assert profile.comm_bytes * 8 / profile.alone_ms / 1e6 == pytest.approx(gbps, abs=0.03)
+
+
+def test_a_ring_of_two_sends_every_parameter_once() -> None:
+    assert ring_allreduce_bytes(1000, 2) == 4000
+
+
+def test_the_load_lies_under_each_cross_traffic(sweep) -> None:
+    loads = [cell.spec.cross_traffic["web"].load_gbps for cell in load_experiment(sweep()).cells]
+    assert loads == [0, 12.5, 20]
+    own = load_experiment(sweep("to: [s0]}", "to: [s0], load_gbps: 3}"))
+    assert {cell.spec.cross_traffic["web"].load_gbps for cell in own.cells} == {3}
+
+
+def test_load_lengthens_what_is_expected(sweep) -> None:
+    none, _, much = (expected_iterations_s(cell.spec) for cell in load_experiment(sweep()).cells)
+    assert none == pytest.approx(5 * 0.160)
+    assert much == pytest.approx(5 * (0.053 + 0.107 * 10.19 / 3.5), rel=0.01)
+
+
+def test_a_length_overlays_the_whole_file(sweep) -> None:
+    quick = load_experiment(sweep(), length="quick")
+    assert (quick.trial_count, quick.cells[0].spec.iterations) == (2, 2)
+    assert load_experiment(sweep()).trial_count == 6
+
+
+@pytest.mark.parametrize(
+    ("passage", "replacement", "said"),
+    [
+        ("from: s2", "from: s9", "found 's9', expected a host of configuration-b"),
+        ("to: [s0]", "to: [s2]", "found 's2', expected other hosts than the sender, each once"),
+        ("to: [s0]", "to: [s0, s0]", "expected other hosts than the sender, each once"),
+        ("to: [s0]", "to: []", "expected at least 1"),
+        ("kind: consistent", "kind: constant", "expected 'consistent', 'burst' or 'iperf'"),
+        ("0, 12.5, 20", "0, 24, 20", "found 24 Gbit/s (with load_gbps 24), expected at most the 23.5 Gbit/s"),
+        ("factors: {load_gbps: [0, 12.5, 20]}", "seed: 1", "load_gbps"),
+        ("workers: [s0, s1, s3]", "workers: [s0, s1]", "found 2 workers"),
+        ("lengths: {quick", "lengths: {short", "found 'short'"),
+        ("quick: {iterations", "quick: {name: x, iterations", "the field 'name'"),
+    ],
+)
+def test_a_wrong_file_gets_one_message(sweep, passage: str, replacement: str, said: str) -> None:
+    with pytest.raises(SpecError) as error:
+        load_experiment(sweep(passage, replacement))
+    assert said in str(error.value)
+    assert "sweep.yaml" in str(error.value)
+
+
+def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
+    with pytest.raises(SpecError, match="no length 'full', expected one of quick"):
+        load_experiment(sweep(), length="full")
+
+
+@pytest.mark.parametrize("name", ["websearch-bert", "cross-traffic-all"])
+@pytest.mark.parametrize("length", [None, "quick", "full"])
+def test_the_shipped_sweeps_are_whole(name: str, length: str | None) -> None:
+    experiment = load_experiment(name, length=length)
+    assert {cell.spec.topology.name for cell in experiment.cells} <= {"configuration-a", "configuration-b"}
+    assert max(cell.levels["load_gbps"] for cell in experiment.cells) >= 18
