@@ -43,11 +43,30 @@ def queues(layout: Layout, calibration: Calibration, scale: float) -> dict[Port,
     """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost."""
     sizes = calibration.queue_bytes
     limit = sizes.lossless if layout.topology.queue == "lossless" else sizes.lossy
-    wire = SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES
-    return {port: Queue(round(port.payload_rate_gbps * 1e9 / 8 / scale * wire), limit) for port in layout.ports}
+    return {port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale), limit) for port in layout.ports}
 
 
-def build(layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
+def nic_queues(layout: Layout, calibration: Calibration, scale: float) -> dict[str, Queue]:
+    """The queues of hosts that are held to their link's rate by their own NIC, by host; what waits there is not lost."""
+    limit = calibration.queue_bytes.lossless
+    return {
+        cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale), limit)
+        for cable in layout.cables
+        if cable.link.nic_queue
+    }
+
+
+def _drain_bytes_per_s(payload_rate_gbps: float, scale: float) -> int:
+    return round(payload_rate_gbps * 1e9 / 8 / scale * SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES)
+
+
+def build(
+    layout: Layout,
+    queues: Mapping[Port, Queue],
+    nic_queues: Mapping[str, Queue],
+    pids: Mapping[str, int],
+    burst_bytes: int,
+) -> None:
     """Make bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
     Raises:
@@ -66,6 +85,8 @@ def build(layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int],
         inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
     for host in layout.hosts:
         inside(pids[host], partial(_address, host, layout))
+    for host, queue in nic_queues.items():
+        inside(pids[host], partial(_make_nic_queue, host, queue, burst_bytes))
     for cable in layout.cables:
         for end in cable.ends:
             _keep_in_order(pids[end.node], end.interface)
@@ -103,25 +124,26 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
         for port, queue in queues.items():
             with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                 netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
-                netlink.tc("add", "htb", port.ifindex, HTB_ROOT, default=1)
-                netlink.tc(
-                    "add-class",
-                    "htb",
-                    port.ifindex,
-                    HTB_CLASS,
-                    parent=HTB_ROOT,
-                    rate=queue.drain_bytes_per_s,
-                    burst=burst_bytes,
-                    cburst=burst_bytes,
-                    quantum=burst_bytes,
-                )
-                netlink.tc("add", "bfifo", port.ifindex, parent=HTB_CLASS, limit=queue.limit_bytes)
+                _shape(netlink, port.ifindex, queue, burst_bytes)
     with _refusal("static forwarding entries"):
         # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
         # shared copy, which cannot be marked.
         neighbours.add(
             [Neighbour(port.ifindex, layout.macs[host]) for port in queues for host in layout.behind[port.ifindex]]
         )
+
+
+def _make_nic_queue(host: str, queue: Queue, burst_bytes: int) -> None:
+    with IPRoute() as netlink, _refusal(f"the queue of {host}'s NIC"):
+        _shape(netlink, HOST_IFINDEX, queue, burst_bytes)
+
+
+def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
+    """Let a device send no faster than its queue drains."""
+    burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
+    netlink.tc("add", "htb", ifindex, HTB_ROOT, default=1)
+    netlink.tc("add-class", "htb", ifindex, HTB_CLASS, parent=HTB_ROOT, rate=queue.drain_bytes_per_s, **burst)
+    netlink.tc("add", "bfifo", ifindex, parent=HTB_CLASS, limit=queue.limit_bytes)
 
 
 def _address(host: str, layout: Layout) -> None:
