@@ -116,13 +116,13 @@ def test_samples_become_columns_by_their_header():
     lines = [
         "#port,before_ns,interface,marks",
         "#cpu,before_ns,busy_ticks",
-        "port,5,eth0,-1",
+        "port,5,eth0,",
         "cpu,6,7",
         "port,8,eth1,3",
     ]
     samples = parse_samples(lines, "a sampler")
     assert samples["port"]["interface"].tolist() == ["eth0", "eth1"]
-    assert samples["port"]["marks"].tolist() == [-1, 3]
+    assert samples["port"]["marks"].tolist() == [None, 3]
     assert samples["cpu"]["busy_ticks"].tolist() == [7]
 
 

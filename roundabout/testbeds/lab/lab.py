@@ -231,7 +231,8 @@ class Lab:
                 *("--name", switch),
                 *("--netns-of-pid", str(pids[switch])),
                 *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
-                *("--ecn-map", str(self.files.ports_map)),
+                "--queues",
+                *("--ecn-maps", str(self.files.pins)),
             ]
             for switch in self.topology.switches
         ]
