@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from roundabout.runner.clock import Clock, HostClock, RunClock, SharedClock
+from roundabout.runner.artefacts import ROOT
+from roundabout.runner.clock import CONTROLLER, Clock, ControllerClock, HostClock, RunClock, SharedClock
 from roundabout.runner.journal import Entry, Journal
 from roundabout.runner.links import Link, LocalLink
 from roundabout.spec.topology import Topology
@@ -46,7 +47,7 @@ class Bench:
     owner: str
     facility: Facility
     links: Mapping[str, Link]
-    clocks: Mapping[str, Clock]
+    clocks: Mapping[str, Clock]  # of the controller and its hosts
     controller: Link
     _pool: ThreadPoolExecutor
 
@@ -75,7 +76,8 @@ def prepared(
         facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
         links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
-        clocks = {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
+        clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
+        clocks |= {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, "owner": owner}, facility.undo))

@@ -11,14 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.plan import PlannedTrial
-from roundabout.runner.clock import Ledger
+from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
 from roundabout.runner.records import Columns, integers, parse_samples
 from roundabout.store import Identity, build_table
 from roundabout.store.schemas import columns
 from roundabout.testbeds import Port, Testbed
 
-CONTROLLER = "controller"
 IDENTITY = frozenset(each.name for each in fields(Identity))
 
 
@@ -227,9 +226,10 @@ def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Wo
 def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
     """The columns that say where and when, for rows of one host at these instants of its monotonic clock."""
     return {
-        **_constants(len(host_ns), host=host, offset_bound_ns=ledger.bound_ns(host)),
+        **_constants(len(host_ns), host=host),
         "host_ns": host_ns,
         "controller_ns": ledger.on_run(host, host_ns),
+        "offset_bound_ns": ledger.bound_ns(host, host_ns),
     }
 
 
