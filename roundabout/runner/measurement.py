@@ -58,6 +58,7 @@ def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, 
         "queue": _queue(measured, testbed.ports),
         "marks": _marks(measured, testbed),
         "device_counters": _device_counters(measured.ledger, hosts),
+        "clock": _clock(measured.ledger),
         "cpu": _cpu(measured),
         "reactions": _reactions(measured),
     }
@@ -174,6 +175,17 @@ def _at_port(ledger: Ledger, port: Port, rows: Columns) -> Columns:
     """The columns that say where and when, for rows of a switch's port."""
     where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
     return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
+
+
+def _clock(ledger: Ledger) -> Columns:
+    parts = []
+    for host, readings in ledger.readings.items():
+        when = _when(ledger, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
+        names = ("phase", "offset_ns", "bound_ns", "utc_ns")
+        found: Columns = {name: np.array([getattr(reading, name) for reading in readings]) for name in names}
+        syncs = [None if reading.sync is None else json.dumps(reading.sync) for reading in readings]
+        parts.append({**when, **found, "sync": np.array(syncs, dtype=object)})
+    return _joined("clock", parts)
 
 
 def _cpu(measured: Measurement) -> Columns:

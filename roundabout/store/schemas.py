@@ -94,6 +94,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("unit", TEXT, "", "unit of `value`"),
         Column("width_bits", INTEGER, "", "the counter wraps at 2 to the power of this: 32 or 64"),
     ),
+    # One row a host and measurement of its clock.
+    "clock": (
+        Column("phase", TEXT, "", "`anchor` (when the run's clock was set), `before`, `during` or `after` the trial"),
+        Column("offset_ns", INTEGER, "ns", "what must be added to host_ns to get the run's clock"),
+        Column("bound_ns", INTEGER, "ns", "half the quickest round trip; 0 where host and controller share a clock"),
+        Column("utc_ns", INTEGER, "ns", "what the host took for UTC at that instant"),
+        Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null where it was not asked"),
+    ),
     # One row a window of about 1 s; host_ns and controller_ns are its end.
     "cpu": (
         Column("window_ms", REAL, "ms", "length of the window"),
