@@ -78,3 +78,12 @@ class Counted:
         lost = np.concatenate([[0], np.cumsum(~self.known)])
         known = (last_before[:-1] >= 0) & (first_after[1:] <= last) & (lost[upper[1:]] == lost[lower[:-1]])
         return Gains(np.diff(totals), off[:-1] + off[1:], known)
+
+    def rate(self, edges_ns: Integers) -> Floats:
+        """The mean rate between consecutive edges, per second; nan where it is not known."""
+        gains = self.between(edges_ns)
+        return np.where(gains.known, gains.counts / np.diff(edges_ns) * 1e9, np.nan)
+
+
+NEVER = Counted.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""A counter that was never sampled."""

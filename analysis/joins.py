@@ -8,7 +8,7 @@ iteration can claim is unattributed, and all iterations with it are exactly what
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,30 +49,37 @@ class Joined:
 
 
 def join(
-    port: Counted, sources: Mapping[str, Counted], jobs: Mapping[str, str], iterations: Mapping[str, Iterations]
+    port: Counted,
+    sources: Mapping[str, Sequence[Counted] | None],
+    others: Sequence[Counted],
+    iterations: Mapping[str, Iterations],
 ) -> Joined:
-    """Give what `port` counted to iterations, by its `sources`: counters by host, whose job is in `jobs` if it has one.
+    """Give what `port` counted to the iterations of jobs.
 
-    A job with iterations but without a source at this port gained nothing here.
+    `sources` are the counters of each job's hosts at this port, `others` those of hosts without a job, or with several.
+    A job with an empty list was never counted there: it gained nothing while the port was sampled. A job with None may
+    have been, and nobody knows: none of its iterations is known.
     """
-    mine = {job: [each for host, each in sources.items() if jobs.get(host) == job] for job in iterations}
-    per_job = {job: _together(parts, iterations[job]) for job, parts in mine.items()}
-    of_jobs = sum(each.gained for parts in mine.values() for each in parts)
-    of_all = sum(each.gained for each in sources.values())
+    silent = replace(port, totals=np.zeros_like(port.totals))
+    untold = replace(silent, known=np.zeros_like(port.known))
+    per_job = {
+        job: _together([untold] if parts is None else parts or [silent], iterations[job])
+        for job, parts in sources.items()
+    }
+    of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
+    of_others = sum(each.gained for each in others)
     return Joined(
         port.gained,
         per_job,
         outside=of_jobs - sum(int(gains.counts.sum()) for gains in per_job.values()),
-        no_job=of_all - of_jobs,
-        no_source=port.gained - of_all,
+        no_job=of_others,
+        no_source=port.gained - of_jobs - of_others,
     )
 
 
 def _together(parts: Sequence[Counted], iterations: Iterations) -> Gains:
     """What several counters gained in each iteration; known where each of them is."""
-    size = len(iterations.edges_ns) - 1
-    gains = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
-    known = np.logical_and.reduce([np.ones(size, np.bool_), *(each.known for each in gains)])
-    none = np.zeros(size, np.int64)
-    counts, bounds = sum((each.counts for each in gains), none), sum((each.bounds for each in gains), none)
-    return Gains(np.where(known, counts, 0), bounds, known)
+    each = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
+    known = np.logical_and.reduce([gains.known for gains in each])
+    counts = np.add.reduce([gains.counts for gains in each])
+    return Gains(np.where(known, counts, 0), np.add.reduce([gains.bounds for gains in each]), known)

@@ -47,18 +47,17 @@ def iterations(draw):
 
 @given(
     port=sampled(),
-    sources=st.dictionaries(st.sampled_from(["s0", "s1", "s2", "s3", "s9"]), sampled()),
-    of_jobs=st.dictionaries(st.sampled_from(["j1", "j2"]), iterations()),
+    sources=st.dictionaries(st.sampled_from(["j1", "j2"]), st.lists(sampled(), max_size=3)),
+    others=st.lists(sampled(), max_size=2),
+    of_jobs=st.fixed_dictionaries({"j1": iterations(), "j2": iterations()}),
 )
-def test_iterations_and_what_none_can_claim_are_what_the_port_gained(port, sources, of_jobs):
-    jobs = {"s0": "j1", "s1": "j2", "s2": "j1", "s3": "j3"}
-    joined = join(port, sources, jobs, of_jobs)
+def test_iterations_and_what_none_can_claim_are_what_the_port_gained(port, sources, others, of_jobs):
+    joined = join(port, sources, others, of_jobs)
     attributed = sum(int(count) for gains in joined.jobs.values() for count in gains.counts)
-    assert attributed + joined.unattributed == port.gained
-    assert attributed + joined.outside == sum(
-        each.gained for host, each in sources.items() if jobs.get(host) in of_jobs
-    )
-    assert joined.outside >= 0 and joined.no_job >= 0
+    assert attributed + joined.unattributed == joined.gained == int(port.totals[-1])
+    assert attributed + joined.outside == sum(int(each.totals[-1]) for parts in sources.values() for each in parts)
+    assert joined.no_job == sum(int(each.totals[-1]) for each in others)
+    assert joined.outside >= 0
     for job, gains in joined.jobs.items():
         assert gains.counts.dtype == np.int64
         assert len(gains.counts) == len(of_jobs[job].edges_ns) - 1
@@ -123,11 +122,10 @@ def test_a_gap_spoils_only_the_iterations_that_it_touches():
 
 def test_marks_go_to_the_job_whose_worker_sent_the_packets():
     at = [0, 100, 200, 300]
-    sources = {"s0": counter(at, [0, 10, 20, 20]), "s1": counter(at, [5, 5, 8, 8]), "s9": counter(at, [0, 1, 1, 1])}
     joined = join(
         counter(at, [100, 116, 129, 129]),
-        sources,
-        {"s0": "j1", "s1": "j2"},
+        {"j1": [counter(at, [0, 9, 19, 19]), counter(at, [3, 4, 4, 4])], "j2": [counter(at, [5, 5, 8, 8])]},
+        [counter(at, [0, 1, 1, 1])],
         {"j1": edges([0, 100, 200]), "j2": edges([0, 200])},
     )
     assert joined.jobs["j1"].counts.tolist() == [10, 10]
@@ -137,14 +135,15 @@ def test_marks_go_to_the_job_whose_worker_sent_the_packets():
 
 def test_what_comes_before_and_after_is_outside():
     marks = counter([0, 100, 200, 300], [0, 4, 10, 13])
-    joined = join(marks, {"s0": marks}, {"s0": "j1"}, {"j1": edges([100, 200])})
+    joined = join(marks, {"j1": [marks]}, [], {"j1": edges([100, 200])})
     assert joined.jobs["j1"].counts.tolist() == [6]
     assert (joined.outside, joined.no_job, joined.no_source) == (7, 0, 0)
 
 
-def test_without_sources_nothing_is_guessed():
-    joined = join(counter([0, 100], [0, 50]), {}, {"s0": "j1"}, {"j1": edges([0, 100])})
-    assert joined.jobs["j1"].counts.tolist() == [0]
+def test_a_job_that_was_never_counted_gained_nothing_while_the_port_was_sampled():
+    joined = join(counter([0, 100, 200], [0, 50, 50]), {"j1": []}, [], {"j1": edges([0, 100, 300])})
+    assert joined.jobs["j1"].counts.tolist() == joined.jobs["j1"].bounds.tolist() == [0, 0]
+    assert joined.jobs["j1"].known.tolist() == [True, False]
     assert joined.unattributed == joined.no_source == 50
 
 
