@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from roundabout.runner.artefacts import ROOT
-from roundabout.runner.clock import CONTROLLER, Clock, ControllerClock, HostClock, RunClock, SharedClock
+from roundabout.runner.clock import (
+    CONTROLLER,
+    Clock,
+    ControllerClock,
+    HostClock,
+    Phase,
+    Reading,
+    RunClock,
+    SharedClock,
+    Sync,
+)
 from roundabout.runner.journal import Entry, Journal
 from roundabout.runner.links import Link, LocalLink
 from roundabout.spec.topology import Topology
@@ -54,6 +64,15 @@ class Bench:
     def each(self, action: Callable[[Host], T]) -> dict[str, T]:
         """Do something for every host at once; answers by host. Raises the first error."""
         return dict(zip(self.testbed.hosts, self._pool.map(action, self.testbed.hosts.values()), strict=True))
+
+    def read_clocks(self, phase: Phase) -> dict[str, Reading]:
+        """A reading of every clock; during a trial nobody is asked what keeps it. Raises LostHostError."""
+        syncs: dict[str, Sync | None] = {}
+        if phase != "during":  # daemons take their time to answer, and CPU
+            syncs = self.each(lambda host: self.clocks[host.name].sync())
+            syncs[CONTROLLER] = self.clocks[CONTROLLER].sync()
+        # One after another: threads would lengthen each other's round trips.
+        return {host: clock.measure(phase, syncs.get(host)) for host, clock in self.clocks.items()}
 
 
 @contextmanager

@@ -221,6 +221,7 @@ def _note_session(run: Run, bench: Bench, clock: RunClock) -> None:
         "code": facts.of_code(ROOT),
         "controller": facts.of_controller(),
         "hosts": facts.of_hosts(bench),
+        "clocks": {host: asdict(reading) for host, reading in bench.read_clocks("before").items()},
     }
     run.write_manifest({**run.manifest, "sessions": [*run.manifest["sessions"], session]})
 

@@ -11,7 +11,7 @@ from typing import Any
 from roundabout.plan import PlannedTrial
 from roundabout.runner import settings
 from roundabout.runner.bench import Bench
-from roundabout.runner.clock import CONTROLLER, Phase, RunClock, Sync, repeated
+from roundabout.runner.clock import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.jobs import Worker, workers
 from roundabout.runner.links import Link, LostHostError, Program
 from roundabout.runner.measurement import Measurement
@@ -83,12 +83,8 @@ def _measure(now: Attempting) -> None:
 
 
 def _read_clocks(now: Attempting, phase: Phase) -> None:
-    clocks = now.bench.clocks
-    syncs: dict[str, Sync | None] = {}
-    if phase != "during":  # daemons take their time to answer, and CPU
-        syncs = {CONTROLLER: clocks[CONTROLLER].sync(), **now.bench.each(lambda host: clocks[host.name].sync())}
-    for host, clock in clocks.items():  # one after another: threads would lengthen each other's round trips
-        now.measured.ledger.add(host, clock.measure(phase, syncs.get(host)))
+    for host, reading in now.bench.read_clocks(phase).items():
+        now.measured.ledger.add(host, reading)
 
 
 def _judge_clocks(now: Attempting) -> None:

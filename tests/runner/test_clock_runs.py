@@ -18,11 +18,11 @@ from roundabout.testbeds.lab import Lab
 HOUR_NS = 3600 * 10**9
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests
 
-# Of a host whose clock jumps once the first reading, of eight round trips, was taken.
+# Of a host whose clock jumps after two readings of eight round trips each: the session's and the trial's first.
 STEPPING = """
 import sys, time
 for number, question in enumerate(iter(sys.stdin.readline, "")):
-    step_ns = 50_000_000 if number > 8 else 0
+    step_ns = 50_000_000 if number > 17 else 0
     print("{}" if question == "sync\\n" else f"{time.monotonic_ns() + step_ns} {time.time_ns()}", flush=True)
 """
 
@@ -64,7 +64,9 @@ def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypa
 
     def stepping():
         monotonic_ns, utc_ns = instant()
-        return monotonic_ns, utc_ns + (5 * 10**9 if next(calls) >= 2 else 0)  # after the anchor and the first reading
+        return monotonic_ns, utc_ns + (
+            5 * 10**9 if next(calls) >= 3 else 0
+        )  # after the anchor, the session's reading and the trial's first
 
     monkeypatch.setattr(clocks, "_instant", stepping)
     run = work.start()
@@ -89,6 +91,8 @@ def test_what_keeps_the_clocks_is_stored_before_and_after(work):
             assert json.loads(row["sync"]).keys() == {"chrony", "ptp", "hardware_clocks"}
         else:
             assert row["sync"] is None
+    (session,) = run.manifest["sessions"]
+    assert session["clocks"].keys() == {row["host"] for row in rows}
 
 
 def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkeypatch):
