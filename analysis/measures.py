@@ -2,25 +2,21 @@
 """What a run measured, per variant, levels, job and repetition: what summaries, tables and plots begin from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import and_, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from analysis.bandwidth import bytes_between
 from analysis.bootstrap import Array
+from analysis.counted import NEVER, Counted, Integers
+from analysis.data import HostPlace, counters, iterations, rows_of
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.store import Run
 
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
-
-Span = tuple[int, int]
-"""Begin and end in ns on the run's clock."""
 
 
 @dataclass
@@ -83,17 +79,12 @@ def measured(run: Run) -> list[Measured]:
     for record in sorted(run.trials(), key=itemgetter("repetition")):
         if record["valid"]:
             at[_levels(record["levels"])].trials.append(record["trial"])
-    for (levels, job, repetition), times in slowest_workers(run.table("iterations")).items():
-        at[_levels(levels)].times.setdefault(job, {})[repetition] = times
-    return [cell for cell in cells if cell.times]
-
-
-def slowest_workers(iterations: pa.Table) -> dict[tuple[str, str, int], Array]:
-    """Per levels (text), job and repetition: each iteration's time in ms of the job's slowest worker."""
     keys = ["levels", "job", "repetition"]
-    slowest = iterations.group_by([*keys, "iteration"]).aggregate([("iteration_ms", "max")]).sort_by("iteration")
-    series = slowest.group_by(keys, use_threads=False).aggregate([("iteration_ms_max", "list")]).sort_by("repetition")
-    return {tuple(row[key] for key in keys): np.array(row["iteration_ms_max_list"]) for row in series.to_pylist()}
+    series = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
+    for row in series.sort_by([("job", "ascending"), ("repetition", "ascending")]).to_pylist():
+        times = at[_levels(row["levels"])].times.setdefault(row["job"], {})
+        times[row["repetition"]] = np.array(row["iteration_ms_list"])
+    return [cell for cell in cells if cell.times]
 
 
 def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
@@ -103,13 +94,14 @@ def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
     by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included). Trials
     whose counters do not cover that time are left out.
     """
-    iterations, counters = run.table("iterations"), run.table("counters")
+    of_jobs, sent = iterations(run), counters(run, "tx_bytes")
     shares = []
     for trial in cell.trials:
-        window = _first_overlap(communication(iterations, trial, one), communication(iterations, trial, other))
+        window = _first_overlap(*(communication(of_jobs, trial, job) for job in (one, other)))
         if window is not None:
-            sent = [_sent_bytes(counters, trial, cell.spec.jobs[job].workers, window) for job in (one, other)]
-            shares.append(sent[0] / sent[1])
+            places = ([HostPlace(trial, host) for host in cell.spec.jobs[job].workers] for job in (one, other))
+            ours, theirs = (_sent_bytes(sent, each, window) for each in places)
+            shares.append(ours / theirs)
     return [share for share in shares if np.isfinite(share)]
 
 
@@ -118,9 +110,10 @@ def matches(levels: Mapping[str, Any], at: Mapping[str, Any] | None) -> bool:
     return (at or {}).items() <= levels.items()
 
 
-def rows_of(table: pa.Table, **values: Any) -> pa.Table:
-    """The rows of `table` whose columns have these values."""
-    return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))
+def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
+    """When a job communicates, shape (iterations, 2): its first worker's end of compute, its last one's end, in ns."""
+    rows = rows_of(iterations, trial=trial, job=job)
+    return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
 
 def _described(transport: Transport) -> str:
@@ -136,20 +129,13 @@ def _levels(text: str) -> frozenset[tuple[str, Any]]:
     return frozenset(json.loads(text).items())
 
 
-def communication(iterations: pa.Table, trial: str, job: str) -> list[Span]:
-    """When a job communicates, iteration by iteration: from its first worker's end of compute to its last one's end."""
-    rows = rows_of(iterations, trial=trial, job=job).group_by("iteration")
-    spans = rows.aggregate([("compute_end_ns", "min"), ("comm_end_ns", "max")]).sort_by("iteration")
-    return list(zip(spans["compute_end_ns_min"].to_pylist(), spans["comm_end_ns_max"].to_pylist(), strict=True))
-
-
-def _first_overlap(one: list[Span], other: list[Span]) -> Span | None:
+def _first_overlap(one: Integers, other: Integers) -> Integers | None:
     overlaps = ((max(a[0], b[0]), min(a[1], b[1])) for a in one for b in other)
-    return min(((begin, end) for begin, end in overlaps if begin < end), default=None)
+    first = min(((begin, end) for begin, end in overlaps if begin < end), default=None)
+    return None if first is None else np.array(first)
 
 
-def _sent_bytes(counters: pa.Table, trial: str, hosts: tuple[str, ...], window: Span) -> float:
-    samples = (rows_of(counters, trial=trial, host=host).sort_by("controller_ns") for host in hosts)
-    return sum(
-        bytes_between(rows["controller_ns"].to_numpy(), rows["tx_bytes"].to_numpy(), *window) for rows in samples
-    )
+def _sent_bytes(sent: Mapping[HostPlace, Counted], places: Iterable[HostPlace], window: Integers) -> float:
+    """What these hosts sent in the window; nan where it is not known of one of them."""
+    gains = [sent.get(place, NEVER).between(window) for place in places]
+    return float(sum(int(each.counts[0]) for each in gains)) if all(each.known[0] for each in gains) else np.nan

@@ -2,19 +2,19 @@
 """The report's building blocks as HTML. Nothing in it is loaded from elsewhere."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
+from analysis.data import iterations
 from analysis.measures import Measured, label
 from analysis.table import described, fidelity, limit_of
-from analysis.traces import Trace, at_once, per_iteration
+from analysis.traces import Trace, at_once
 from roundabout.store import Run
 
 SHELL = """<!doctype html>
@@ -84,15 +84,7 @@ def cards(summary: dict[str, Any]) -> Html:
 def times(summary: dict[str, Any]) -> Html:
     """Iteration times per variant and job, the fluid limits beside them."""
     heads = ("median", "mean", "p99", "last half,<br>median", "speed-up<br>over fair", "fluid limit", "off the limit")
-    rows = []
-    previous = None
-    for cell in summary["cells"]:
-        name = label(cell["variant"], cell["levels"])
-        first = name != previous
-        rows.append(f'<tr class="{"first" if first else ""}">{_cells(cell, name if first else "")}</tr>')
-        previous = name
-    head = '<th class="name"></th><th class="name">job</th>' + "".join(f"<th>{each}</th>" for each in heads)
-    return _table(head, rows)
+    return _by_variant(summary["cells"], heads, _times)
 
 
 def show(figure: Figure | None, caption: str, alt: str) -> Html:
@@ -133,17 +125,13 @@ def overlaps(traces: Sequence[Trace]) -> Html:
     return Html(f"<p>{what}: {'; '.join(texts)}.</p>" if texts else "")
 
 
-def marks(traces: Iterable[Sequence[Trace]]) -> Html:
-    """ECN marks per iteration of the first job, over the last half, by variant (one sequence of traces each)."""
-    texts = []
-    for each in traces:
-        series = [
-            per_iteration(trace, trace.marks, next(iter(trace.spans))) for trace in each if trace.marks is not None
-        ]
-        if series:
-            mean = float(np.mean([marks[len(marks) // 2 :].mean() for marks in series]))
-            texts.append(f"<b>{escape(each[0].cell.name)}</b> {mean:.0f}")
-    return Html(f"<p>Marks per iteration, mean over the last half: {', '.join(texts)}.</p>" if texts else "")
+def marks(summary: dict[str, Any]) -> Html:
+    """ECN marks per iteration by variant and job, how far they can be off, and what no iteration can claim."""
+    found = [cell for cell in summary["cells"] if cell.get("marks_per_iteration")]
+    if not found:
+        return Html("<p>Whose the ECN marks are was not measured.</p>")
+    heads = ("median", "mean", "p99", "off by<br>at most", "unattributed")
+    return _by_variant(found, heads, _marks)
 
 
 def invalid(summary: dict[str, Any]) -> Html:
@@ -190,7 +178,7 @@ def provenance(run: Run, cells: Sequence[Measured]) -> Html:
     manifest = run.manifest
     sessions = manifest["sessions"]
     trials = run.table("trials", valid_only=False)
-    bound_ns = pc.max(run.table("iterations")["offset_bound_ns"]).as_py()
+    bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
     facts = [
         ("run", f"<code>{escape(run.id)}</code>"),
         ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
@@ -216,7 +204,25 @@ def _verdict(verdict: str) -> str:
     return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
 
 
-def _cells(cell: dict[str, Any], name: str) -> str:
+def _by_variant(
+    cells: Sequence[dict[str, Any]], heads: Iterable[str], figures: Callable[[dict[str, Any]], str]
+) -> Html:
+    """A table of cells, one row each; a variant is named once."""
+    rows = []
+    previous = None
+    for cell in cells:
+        name = label(cell["variant"], cell["levels"])
+        first = name != previous
+        place = (
+            f'<td class="name"><b>{escape(name) if first else ""}</b></td><td class="name">{escape(cell["job"])}</td>'
+        )
+        rows.append(f'<tr class="{"first" if first else ""}">{place}{figures(cell)}</tr>')
+        previous = name
+    head = '<th class="name"></th><th class="name">job</th>' + "".join(f"<th>{each}</th>" for each in heads)
+    return _table(head, rows)
+
+
+def _times(cell: dict[str, Any]) -> str:
     last_half = cell["last_half"]
     limit_name, limit_ms = limit_of(cell)
     figures = [
@@ -226,10 +232,15 @@ def _cells(cell: dict[str, Any], name: str) -> str:
     ]
     off = last_half["median_ms"] / limit_ms - 1
     return (
-        f'<td class="name"><b>{escape(name)}</b></td><td class="name">{escape(cell["job"])}</td>'
-        + "".join(_figure(*each) for each in figures)
+        "".join(_figure(*each) for each in figures)
         + f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
     )
+
+
+def _marks(cell: dict[str, Any]) -> str:
+    own = cell["marks_per_iteration"]
+    figures = "".join(_figure(own[each], own[f"{each}_ci95"], 0) for each in ("median", "mean", "p99"))
+    return f"{figures}<td>{own['bound']}</td><td>{_share(own['unattributed_share'])}</td>"
 
 
 def _figure(value: float | None, interval: Sequence[float] | None, digits: int) -> str:

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a report. Each function draws one and returns it; what it shows is said in its first line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.bandwidth import Floats
+from analysis.counted import Floats
 from analysis.fluid import Limits
+from analysis.marks import JobMarks
 from analysis.measures import Measured
 from analysis.style import BOTH, INK, SOFT, figure, job_colours, level, note, variant_colours, words
-from analysis.traces import Trace, bottleneck, per_iteration
+from analysis.traces import Trace, bottleneck, mean_per_iteration
 
 MEGA = 1e6
+DASHES = ("-", (0, (3, 1.5)), ":", "-.")
+"""By a job's place in its experiment."""
+
+Marks = Mapping[str, JobMarks]
+"""Of one cell, by job."""
 
 
 def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
@@ -87,22 +93,20 @@ def sliding(traces: Sequence[Trace]) -> Figure:
     return result
 
 
-def distribution(cells: Sequence[Measured], limits: dict[str, Limits]) -> Figure:
-    """Cumulative distribution of iteration times, all repetitions, by variant and job (HotNets'22, Figure 1d)."""
-    result, (panel,) = figure(1, 1, 3.6)
-    colours = variant_colours([cell.name for cell in cells])
-    styles = ["-", (0, (3, 1.5)), ":", "-."]
-    for cell in cells:
-        for place, job in enumerate(cell.times):
-            times = np.sort(np.concatenate(cell.repetitions(job)))
-            share = np.arange(1, len(times) + 1) / len(times)
-            panel.step(times, share, where="post", color=colours[cell.name], linestyle=styles[place % len(styles)])
-    panel.set_ylim(0, 1.06)
-    panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
-    _fluid_lines(panel, limits)
-    panel.set_xlabel("iteration time, ms")
-    panel.set_ylabel("share of iterations")
-    _key(panel, cells, colours, styles)
+def distributions(cells: Sequence[Measured], marks: Sequence[Marks], limits: dict[str, Limits]) -> Figure:
+    """Cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks where they are known.
+
+    All repetitions, by variant and job; both beside each other as in Cassini's thesis, Figure 4.13.
+    """
+    result, (times, *others) = figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
+    _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
+    _fluid_lines(times, limits)
+    times.set_xlabel("iteration time, ms")
+    times.set_ylabel("share of iterations")
+    for panel in others:
+        _distribution(panel, cells, [{job: own.known for job, own in each.items()} for each in marks])
+        panel.set_xlabel("ECN marks per iteration")
+    _key([times, *others][-1], cells)
     return result
 
 
@@ -114,10 +118,7 @@ def over_iterations(cells: Sequence[Measured], limits: dict[str, Limits]) -> Fig
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
-            repetitions = np.stack(cell.repetitions(job))
-            number = np.arange(1, repetitions.shape[1] + 1)
-            panel.plot(number, repetitions.T, color=colours[cell.name], alpha=0.28, linewidth=0.8)
-            panel.plot(number, np.median(repetitions, axis=0), color=colours[cell.name], linewidth=2)
+            _in_order(panel, cell.repetitions(job), colours[cell.name])
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
         level(panel, limits[job].fair_ms, f"fluid, fair {limits[job].fair_ms:.0f}")
         level(panel, limits[job].interleaved_ms, f"fluid, interleaved {limits[job].interleaved_ms:.0f}", below=True)
@@ -130,38 +131,70 @@ def over_iterations(cells: Sequence[Measured], limits: dict[str, Limits]) -> Fig
     return result
 
 
-def queue_and_marks(traces: Sequence[Trace]) -> Figure | None:
-    """Backlog of the shared link and ECN marks per iteration of the first job; None where neither was measured."""
-    backlogs = [trace for trace in traces if trace.backlog_bytes is not None]
-    marks = [trace for trace in traces if trace.marks is not None]
-    panels = [(backlogs, "mean backlog, MB"), (marks, "ECN marks per iteration")]
-    panels = [(some, label) for some, label in panels if some]
-    if not panels:
+def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> Figure | None:
+    """ECN marks of each iteration, one panel a job (Cassini's thesis, Figure 4.14); None where they are not known.
+
+    Thin lines for repetitions, a thick one for their median.
+    """
+    jobs = list(dict.fromkeys(job for each in marks for job in each))
+    if not jobs:
         return None
-    result, axes = figure(1, len(panels), 2.9)
-    colours = variant_colours([trace.cell.name for trace in traces])
-    for panel, (some, label) in zip(axes, panels, strict=True):
-        for trace in some:
-            series = _backlog_mb(trace) if some is backlogs else _marks(trace)
-            panel.plot(np.arange(1, len(series) + 1), series, color=colours[trace.cell.name], alpha=0.75)
+    result, axes = figure(1, len(jobs), 3.3, sharey=True)
+    colours = variant_colours([cell.name for cell in cells])
+    for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
+        shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
+        for cell, own in shown:
+            _in_order(panel, own.repetitions, colours[cell.name])
+        panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
         panel.set_ylim(bottom=0)
-        panel.margins(x=0)
-        panel.set_title(label)
+        panel.set_title(job)
         panel.set_xlabel("iteration")
+        if place == 0:
+            panel.set_ylabel("ECN marks per iteration")
     words(axes[-1], colours)
     return result
 
 
-def _marks(trace: Trace) -> Floats:
-    assert trace.marks is not None
-    return per_iteration(trace, trace.marks, next(iter(trace.spans)))
+def backlog(traces: Sequence[Trace]) -> Figure | None:
+    """Mean backlog of the shared link in each iteration of the first job; None where it was not measured."""
+    series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
+    if not series:
+        return None
+    result, (panel,) = figure(1, 1, 2.9)
+    colours = variant_colours([trace.cell.name for trace, _ in series])
+    for trace, means in series:
+        panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name], alpha=0.75)
+    panel.set_ylim(bottom=0)
+    panel.margins(x=0)
+    panel.set_xlabel("iteration")
+    panel.set_ylabel("mean backlog, MB")
+    words(panel, colours)
+    return result
 
 
-def _backlog_mb(trace: Trace) -> Floats:
-    assert trace.backlog_bytes is not None
-    job = next(iter(trace.spans))
-    samples = per_iteration(trace, np.ones_like(trace.backlog_bytes), job)
-    return per_iteration(trace, trace.backlog_bytes, job) / np.maximum(samples, 1) / MEGA
+def _backlog_mb(trace: Trace, backlog_bytes: Floats) -> Floats:
+    return mean_per_iteration(trace, backlog_bytes, next(iter(trace.spans))) / MEGA
+
+
+def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
+    """Series against iteration number: thin lines for repetitions, a thick one for their median."""
+    series = np.stack(repetitions)
+    number = np.arange(1, series.shape[1] + 1)
+    panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8)
+    panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2)
+
+
+def _distribution(panel: Axes, cells: Sequence[Measured], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
+    """Cumulative distributions, by variant in colours and by job in dashes; `values` are a cell's, by job."""
+    colours = variant_colours([cell.name for cell in cells])
+    for cell, by_job in zip(cells, values, strict=True):
+        for job, repetitions in by_job.items():
+            ordered = np.sort(np.concatenate(repetitions))
+            share = np.arange(1, len(ordered) + 1) / len(ordered)
+            style = DASHES[list(cell.spec.jobs).index(job) % len(DASHES)]
+            panel.step(ordered, share, where="post", color=colours[cell.name], linestyle=style)
+    panel.set_ylim(0, 1.06)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
 def _mean_while_both_send(panel: Axes, trace: Trace, colours: dict[str, str]) -> None:
@@ -218,11 +251,11 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
     words(panel, job_colours(jobs) | ({"at once": BOTH} if both and len(jobs) > 1 else {}))
 
 
-def _key(panel: Axes, cells: Sequence[Measured], colours: dict[str, str], styles: Sequence[object]) -> None:
+def _key(panel: Axes, cells: Sequence[Measured]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
-    for cell in cells:
-        panel.plot([], [], color=colours[cell.name], linewidth=3, label=cell.name)
-    jobs = dict.fromkeys(job for cell in cells for job in cell.times)
+    for name, colour in variant_colours([cell.name for cell in cells]).items():
+        panel.plot([], [], color=colour, linewidth=3, label=name)
+    jobs = dict.fromkeys(job for cell in cells for job in cell.spec.jobs)
     for place, job in enumerate(jobs):
-        panel.plot([], [], color=INK, linestyle=styles[place % len(styles)], label=job)
+        panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
     panel.legend(loc="center right", ncols=2)

@@ -11,6 +11,7 @@ import numpy as np
 
 from analysis.bootstrap import Array, Interval, interval95, resample
 from analysis.fluid import Limits, fluid_limits
+from analysis.marks import JobMarks, of_cells
 from analysis.measures import Measured, experiment_of, first_shares, matches, measured
 from roundabout.spec import Expectation, What
 from roundabout.store import Run
@@ -28,6 +29,7 @@ Figure = tuple[float, Interval | None]
 def summarise(run: Run) -> dict[str, Any]:
     """The run's summary; the caller stores it. The same run gives the same summary."""
     cells = measured(run)
+    marks = of_cells(run, cells)
     testbed = run.manifest["testbed"]
     experiment = experiment_of(run)
     return {
@@ -35,7 +37,11 @@ def summarise(run: Run) -> dict[str, Any]:
         "experiment": experiment.name,
         "run": run.id,
         "testbed": {key: testbed[key] for key in ("kind", "emulated", "scale")},
-        "cells": [_cell(cell, job, _baseline(cells, cell)) for cell in cells for job in sorted(cell.times)],
+        "cells": [
+            _cell(cell, job, _baseline(cells, cell), own.get(job))
+            for cell, own in zip(cells, marks, strict=True)
+            for job in sorted(cell.times)
+        ],
         "expectations": [_expectation(run, cells, expected) for expected in experiment.expect],
         "invalid_trials": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
@@ -67,7 +73,7 @@ def speedup(slow: Measured, fast: Measured, job: str | None) -> Figure | None:
     return float(point), interval95(replicates, min(map(len, sides)))
 
 
-def _cell(cell: Measured, job: str, baseline: Measured | None) -> dict[str, Any]:
+def _cell(cell: Measured, job: str, baseline: Measured | None, marks: JobMarks | None) -> dict[str, Any]:
     repetitions = [times[:, None] for times in cell.repetitions(job)]
     limits = fluid_limits(cell.spec)[job]
     faster = speedup(baseline, cell, job) if baseline is not None and baseline is not cell else None
@@ -77,26 +83,36 @@ def _cell(cell: Measured, job: str, baseline: Measured | None) -> dict[str, Any]
         "job": job,
         "repetitions": len(repetitions),
         "iterations": len(repetitions[0]),
-        **_statistics(repetitions),
+        **_statistics(repetitions, "_ms"),
         f"speedup_over_{BASELINE}": None if faster is None else faster[0],
         f"speedup_over_{BASELINE}_ci95": None if faster is None else faster[1],
         "fluid": {"alone_ms": limits.alone_ms, "fair_ms": limits.fair_ms, "interleaved_ms": limits.interleaved_ms},
         "last_half": {
-            **_statistics(_last_half(repetitions)),
+            **_statistics(_last_half(repetitions), "_ms"),
             "gain_of_possible": gain_of_possible(cell, baseline, job, limits),
         },
+        "marks_per_iteration": None if marks is None else _marks(marks),
     }
 
 
-def _statistics(repetitions: list[Array]) -> dict[str, Any]:
-    """Median, mean and 99th percentile of a job's iteration times in ms, with intervals."""
+def _marks(marks: JobMarks) -> dict[str, Any]:
+    return {
+        **_statistics([each[:, None] for each in marks.known]),
+        "bound": marks.bound,
+        "unattributed_share": marks.unattributed_share,
+        "counted_by": marks.counted_by,
+    }
+
+
+def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
+    """Median, mean and 99th percentile of a job's iterations, with intervals; `unit` ends the names."""
     points = _describe(_pooled(repetitions))[0]
     replicates = resample(repetitions, _describe, seed=SEED)
     names = ("median", "mean", "p99")
     intervals = [interval95(replicates[:, place], len(repetitions)) for place in range(len(names))]
     return {
-        **{f"{name}_ms": float(point) for name, point in zip(names, points, strict=True)},
-        **{f"{name}_ci95_ms": interval for name, interval in zip(names, intervals, strict=True)},
+        **{f"{name}{unit}": float(point) for name, point in zip(names, points, strict=True)},
+        **{f"{name}_ci95{unit}": interval for name, interval in zip(names, intervals, strict=True)},
     }
 
 

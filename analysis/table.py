@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run's summary as tables for the screen, made for 80 columns (means are in summary.json and in the report)."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rich import box
@@ -20,8 +21,11 @@ VERDICTS = {
 
 
 def table(summary: dict[str, Any]) -> RenderableType:
-    """Iteration times per variant and job, the paper's figures with verdicts, and what was invalid."""
+    """Iteration times and ECN marks per variant and job, the paper's figures with verdicts, and what was invalid."""
     parts: list[RenderableType] = [_times(summary["cells"])]
+    marked = [cell for cell in summary["cells"] if cell.get("marks_per_iteration")]
+    if marked:
+        parts.append(_marks(marked))
     if summary["expectations"]:
         parts.append(_expectations(summary["expectations"]))
     parts.extend(_invalid(trial) for trial in summary["invalid_trials"])
@@ -51,32 +55,58 @@ def figure(value: float | None, interval: list[float] | None, digits: int) -> st
 
 
 def _times(cells: list[dict[str, Any]]) -> Table:
+    heads = ("median", "p99", "last half,\nmedian", "speed-up\nover fair", "fluid\nlimit")
+    result = _by_variant("Iteration time in ms, with 95 % intervals", heads, cells, _time_figures)
+    if not cells:
+        result.caption = "no valid trial"
+    elif all(cell["median_ci95_ms"] is None for cell in cells):
+        result.caption = "intervals not measured: fewer than 4 repetitions"
+    return result
+
+
+def _time_figures(cell: dict[str, Any]) -> list[str]:
+    last_half = cell["last_half"]
+    limit_name, limit_ms = limit_of(cell)
+    return [
+        *(figure(cell[f"{each}_ms"], cell[f"{each}_ci95_ms"], 1) for each in ("median", "p99")),
+        figure(last_half["median_ms"], last_half["median_ci95_ms"], 1),
+        figure(cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
+        f"{limit_ms:.1f}\n[dim]{limit_name}[/]",
+    ]
+
+
+def _marks(cells: list[dict[str, Any]]) -> Table:
+    heads = ("median", "mean", "p99", "off by\nat most", "unattri-\nbuted")
+    return _by_variant("ECN marks per iteration", heads, cells, _mark_figures)
+
+
+def _mark_figures(cell: dict[str, Any]) -> list[str]:
+    own = cell["marks_per_iteration"]
+    share = own["unattributed_share"]
+    return [
+        *(figure(own[each], own[f"{each}_ci95"], 0) for each in ("median", "mean", "p99")),
+        f"{own['bound']}",
+        "" if share is None else f"{share:.1%}",
+    ]
+
+
+def _by_variant(
+    title: str, heads: tuple[str, ...], cells: list[dict[str, Any]], figures: Callable[[dict[str, Any]], list[str]]
+) -> Table:
+    """A table of cells, one row each; a variant is named once."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left", title_style="bold")
-    result.title = "Iteration time in ms, with 95 % intervals"
+    result.title = title
     result.add_column("", style="bold")
     result.add_column("job")
-    for name in ("median", "p99", "last half,\nmedian", "speed-up\nover fair", "fluid\nlimit"):
+    for name in heads:
         result.add_column(name, justify="right", no_wrap=True)
     previous = None
     for cell in cells:
         name = label(cell["variant"], cell["levels"])
         if previous not in (None, name):
             result.add_section()
-        last_half = cell["last_half"]
-        limit_name, limit_ms = limit_of(cell)
-        result.add_row(
-            "" if name == previous else name,
-            cell["job"],
-            *(figure(cell[f"{each}_ms"], cell[f"{each}_ci95_ms"], 1) for each in ("median", "p99")),
-            figure(last_half["median_ms"], last_half["median_ci95_ms"], 1),
-            figure(cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
-            f"{limit_ms:.1f}\n[dim]{limit_name}[/]",
-        )
+        result.add_row("" if name == previous else name, cell["job"], *figures(cell))
         previous = name
-    if not cells:
-        result.caption = "no valid trial"
-    elif all(cell["median_ci95_ms"] is None for cell in cells):
-        result.caption = "intervals not measured: fewer than 4 repetitions"
     return result
 
 

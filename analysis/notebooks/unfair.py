@@ -19,17 +19,19 @@ from matplotlib.figure import Figure
 
 from analysis import page, plots
 from analysis.fluid import fluid_limits
+from analysis.marks import of_cells
 from analysis.measures import measured
 from analysis.summary import stored_or_new
-from analysis.traces import trace
+from analysis.traces import traces
 from roundabout.store import Run
 
 run = Run.open(RUN)
 summary = stored_or_new(run)
 cells = measured(run)
 sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
-traces = [[trace(run, cell, trial) for trial in cell.trials] for cell in sharing]
-first_traces = [each[0] for each in traces]
+courses = traces(run, sharing)
+first_traces = [each[0] for each in courses]
+marks = of_cells(run, cells)
 limits = fluid_limits(sharing[0].spec) if sharing else {}
 jobs = " and ".join(limits)
 
@@ -104,9 +106,10 @@ page.show(
 
 # %%
 page.show(
-    draw(plots.distribution, cells, limits),
-    "Distribution over all iterations of all repetitions. Compare HotNets'22, Figure 1d.",
-    "Cumulative distribution of iteration times by variant and job, with the fluid model's limits",
+    draw(plots.distributions, cells, marks, limits),
+    "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and Cassini's thesis, "
+    "Figure 4.13.",
+    "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
 )
 
 # %%
@@ -117,19 +120,30 @@ page.show(
 )
 
 # %% [markdown]
-# ## Queue and ECN marks
+# ## ECN marks and the queue
 #
 # Where jobs meet, a queue builds up and the switch marks packets. Jobs that send in turns leave it little to mark.
+# A mark belongs to the job whose worker sent the packet, and to the iteration in which it was made, from that
+# iteration's start to the next one's. Counters are read every 10 ms: *off by at most* is what may have come on the
+# other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.
 
 # %%
-page.marks(traces)
+page.marks(summary)
 
 # %%
 page.show(
-    draw(plots.queue_and_marks, [each for some in traces for each in some]),
-    "The shared link's queue where it leaves the switch, per iteration of the first job, one line a repetition. "
-    "Bytes at the paper's scale, marks as counted.",
-    "Mean backlog and ECN marks of the shared link per iteration, by variant",
+    draw(plots.marks_over_iterations, cells, marks),
+    "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
+    "of packets that are as large as on a real link, and fewer. Compare Cassini's thesis, Figure 4.14.",
+    "ECN marks against iteration number, by job and variant",
+)
+
+# %%
+page.show(
+    draw(plots.backlog, [each for some in courses for each in some]),
+    "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
+    "repetition; bytes at the paper's scale.",
+    "Mean backlog of the shared link per iteration, by variant",
 )
 
 # %% [markdown]

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "native/fd.hpp"
+#include "roundabout/testbeds/lab/ecn.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sampler {
 
@@ -15,16 +18,29 @@ struct EcnCounts {
   std::uint64_t ect_packets = 0;
 };
 
-// The eBPF map, pinned at a path, in which a switch counts by port.
-class EcnMap {
+// Wire segments of one source that a port marked.
+struct SourceMarks {
+  ecn_source source;
+  std::uint64_t marks = 0;
+};
+
+// The eBPF maps, pinned in a folder, in which a switch counts by port, and its marks by source too.
+class EcnMaps {
 public:
-  explicit EcnMap(const std::string &path);
+  explicit EcnMaps(const std::string &folder);
 
   // Nothing for a port that the map does not know.
-  std::optional<EcnCounts> read(std::uint32_t ifindex) const;
+  std::optional<EcnCounts> port(std::uint32_t ifindex) const;
+
+  // Of all ports, those of other switches included.
+  const std::vector<SourceMarks> &sources();
 
 private:
-  native::Fd fd_;
+  native::Fd ports_;
+  native::Fd sources_;
+  std::vector<ecn_source> keys_;
+  std::vector<std::uint64_t> values_;
+  std::vector<SourceMarks> read_;
 };
 
 } // namespace sampler

@@ -34,18 +34,20 @@ template <typename Read> Span timed(const Read &read) {
 class Sampler {
 public:
   Sampler(const sampler::Options &options, sampler::Record &record)
-      : record_(record), ports_(options.interfaces), cpu_(options.cpu),
+      : record_(record), ports_(options.interfaces, options.queues), cpu_(options.cpu),
         port_schedule_(native::monotonic_ns(), options.port_period_ns),
         machine_schedule_(port_schedule_.deadline_ns(), options.machine_period_ns) {
-    if (!options.ecn_map.empty())
-      ecn_map_.emplace(options.ecn_map);
+    if (!options.ecn_maps.empty())
+      ecn_maps_.emplace(options.ecn_maps);
   }
 
   // Until we are told to end: throws native::Stopped then.
   void run(native::Control &control) {
-    std::vector<pollfd> nothing;
+    std::vector<pollfd> fds{{ports_.changes_fd(), POLLIN, 0}};
     while (true) {
-      control.wait(nothing, std::min(port_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
+      control.wait(fds, std::min(port_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
+      if (fds[0].revents != 0)
+        ports_.look_again();
       if (port_schedule_.due(native::monotonic_ns()))
         sample_ports();
       if (machine_schedule_.due(native::monotonic_ns()))
@@ -54,17 +56,32 @@ public:
     }
   }
 
+  // The last sample, so that what is recorded ends with all that was counted.
+  void finish() {
+    sample_ports();
+    sample_machine();
+    record_.finish();
+  }
+
 private:
   void sample_ports() {
     const std::vector<sampler::Port> *ports = nullptr;
-    std::vector<std::optional<sampler::EcnCounts>> ecn;
+    const std::vector<sampler::SourceMarks> *marks = nullptr;
+    ecn_.clear();
     const Span span = timed([&] {
+      // By source first: then a port's marks never are less than those of its sources.
+      marks = ecn_maps_ ? &ecn_maps_->sources() : nullptr;
       ports = &ports_.read();
       for (const sampler::Port &port : *ports)
-        ecn.push_back(ecn_map_ ? ecn_map_->read(port.ifindex) : std::nullopt);
+        ecn_.push_back(ecn_maps_ ? ecn_maps_->port(port.ifindex) : std::nullopt);
     });
     for (std::size_t i = 0; i < ports->size(); i++)
-      record_.port(span, (*ports)[i], ecn[i]);
+      record_.port(span, (*ports)[i], ecn_[i]);
+    if (marks)
+      for (const sampler::SourceMarks &each : *marks)
+        if (std::any_of(ports->begin(), ports->end(),
+                        [&](const sampler::Port &port) { return port.ifindex == each.source.ifindex; }))
+          record_.marks(span, each);
     samples_++;
   }
 
@@ -96,7 +113,8 @@ private:
 
   sampler::Record &record_;
   sampler::Ports ports_;
-  std::optional<sampler::EcnMap> ecn_map_;
+  std::optional<sampler::EcnMaps> ecn_maps_;
+  std::vector<std::optional<sampler::EcnCounts>> ecn_;
   sampler::ProcFile snmp_{"/proc/net/snmp"};
   sampler::ProcFile netstat_{"/proc/net/netstat"};
   sampler::ProcFile stat_{"/proc/stat"};
@@ -111,12 +129,12 @@ void run(const sampler::Options &options) {
   native::Control control;
   if (options.netns_of_pid != 0)
     enter_network_namespace(options.netns_of_pid);
-  sampler::Record record(options.cpu);
+  sampler::Record record({options.queues, !options.ecn_maps.empty(), options.cpu});
   Sampler sampler(options, record);
   try {
     sampler.run(control);
   } catch (const native::Stopped &) {
-    record.finish();
+    sampler.finish();
   }
 }
 

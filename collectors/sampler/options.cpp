@@ -27,7 +27,7 @@ std::variant<Options, int> parse_options(int argc, char **argv) {
   try {
     app.footer(kExitStatus);
     app.add_option("--period-ms", port_period_ms, "time between samples of the ports")
-        ->check(CLI::Range(1, 60'000))
+        ->check(CLI::Range(1, 1'000))
         ->capture_default_str();
     app.add_option("--cpu-period-ms", machine_period_ms, "time between samples of TCP, CPU, and the sampler itself")
         ->check(CLI::Range(100, 60'000))
@@ -37,7 +37,8 @@ std::variant<Options, int> parse_options(int argc, char **argv) {
         ->delimiter(',');
     app.add_option("--netns-of-pid", options.netns_of_pid, "sample the network namespace of this process")
         ->check(CLI::PositiveNumber);
-    app.add_option("--ecn-map", options.ecn_map, "pinned eBPF map that counts ECN marks by port");
+    app.add_flag("--queues", options.queues, "sample the ports' root queueing disciplines too");
+    app.add_option("--ecn-maps", options.ecn_maps, "folder of the pinned eBPF maps that count ECN marks");
     app.add_option("--name", options.name, "what messages call this sampler, such as its switch")
         ->capture_default_str();
     app.parse(argc, argv);

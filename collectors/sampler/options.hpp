@@ -17,7 +17,8 @@ struct Options {
   bool cpu = false;
   std::vector<std::string> interfaces; // none: all but loopback
   pid_t netns_of_pid = 0;              // 0: the network namespace that we are in
-  std::string ecn_map;                 // "": none
+  bool queues = false;
+  std::string ecn_maps; // "": none
 };
 
 // The options, or the exit status when the command line asked for help (0) or was wrong (2, said on standard error).

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "native/fd.hpp"
+#include "collectors/sampler/netlink.hpp"
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
 #include <string>
 #include <vector>
 
@@ -18,6 +15,8 @@ struct Port {
   std::string name;
   std::uint32_t ifindex = 0;
   bool loopback = false;
+  bool present = false; // whether what is below was read
+  bool up = false;      // whether the link carries traffic, as the kernel announces it (up to 1 s late)
   rtnl_link_stats64 link{};
   // Of the root qdisc, what is below it included.
   std::uint64_t qdisc_backlog_bytes = 0;
@@ -25,30 +24,30 @@ struct Port {
   std::uint64_t qdisc_bytes = 0;
 };
 
-// The chosen interfaces of a network namespace, read by netlink: two dumps a reading, whatever their number.
+// The chosen interfaces of a network namespace, read by netlink: one question an interface, and one more for all
+// queues.
 class Ports {
 public:
   // Of the calling process's namespace; no names: all but loopback. Throws native::Failure naming an interface that is
   // not there.
-  explicit Ports(const std::vector<std::string> &names);
+  Ports(const std::vector<std::string> &names, bool queues);
 
-  // Reads all counters anew. Throws native::Failure if an interface has gone.
+  // Reads all counters anew. An interface that has gone is not `present` until one of its name has come.
   const std::vector<Port> &read();
 
+  // Readable when some link has changed; then look_again().
+  int changes_fd() const { return changes_.fd(); }
+  void look_again();
+
 private:
-  using Handler = std::function<void(const nlmsghdr &)>;
+  std::vector<Port> list();
+  void read_link(Port &port);
+  void read_queues();
 
-  void choose(const std::vector<std::string> &names);
-  void dump(const void *request, std::size_t size, const Handler &handle);
-  bool handle_part(std::size_t size, const Handler &handle);
-  Port *find(std::uint32_t ifindex);
-  void take_link(const nlmsghdr &message);
-  void take_qdisc(const nlmsghdr &message);
-
-  native::Fd socket_;
+  Netlink changes_{RTMGRP_LINK};
+  Netlink netlink_;
+  bool queues_;
   std::vector<Port> ports_;
-  std::size_t links_seen_ = 0;
-  alignas(nlmsghdr) std::array<char, 65'536> buffer_{};
 };
 
 } // namespace sampler

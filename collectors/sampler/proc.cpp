@@ -30,7 +30,7 @@ CpuTicks parse_stat(const std::string &text) {
   std::uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
   if (!(in >> label >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal) || label != "cpu")
     throw native::Failure("/proc/stat: expected a first line `cpu` with at least 8 numbers");
-  return {user + nice + system + irq + softirq, idle + iowait, steal};
+  return {user + nice + system + irq + softirq, idle + iowait, steal, softirq};
 }
 
 Softnet parse_softnet(const std::string &text) {

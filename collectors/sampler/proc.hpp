@@ -26,6 +26,7 @@ struct CpuTicks {
   std::uint64_t busy = 0; // user, nice, system, irq, softirq
   std::uint64_t idle = 0; // idle, iowait
   std::uint64_t steal = 0;
+  std::uint64_t softirq = 0; // part of busy
 };
 
 // Of all CPUs together: packets that left the backlog, that found it full, and times that it was left with work to do.

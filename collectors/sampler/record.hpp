@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace sampler {
 
@@ -28,12 +30,20 @@ struct TcpCounts {
   std::uint64_t ce_received = 0;
 };
 
+// What is printed of each source of counters.
+struct Kinds {
+  bool queues = false;
+  bool marks = false;
+  bool cpu = false;
+};
+
 class Record {
 public:
   // Begins with the header lines.
-  explicit Record(bool cpu);
+  explicit Record(const Kinds &kinds);
 
   void port(const Span &span, const Port &port, const std::optional<EcnCounts> &ecn);
+  void marks(const Span &span, const SourceMarks &marks);
   void cpu(const Span &span, const CpuTicks &ticks, const Softnet &softnet);
   void tcp(const Span &span, const TcpCounts &counts);
   void sampler(const Span &span, std::uint64_t samples, std::uint64_t missed);
@@ -43,7 +53,15 @@ public:
   void finish();
 
 private:
+  void begin(std::string_view kind, const Span &span);
+  void add(std::uint64_t value);
+  void add(std::string_view text);
+  void add_unknown(int fields = 1);
+  void end();
+
+  Kinds kinds_;
   native::Lines lines_;
+  std::string line_;
   native::Nanos flushed_ns_ = 0;
 };
 

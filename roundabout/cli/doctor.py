@@ -99,6 +99,9 @@ def _kernel() -> Iterator[Check]:
     release = os.uname().release
     bpffs = "bpf" in Path("/proc/filesystems").read_text().split()
     yield Check("kernel", bpffs, release if bpffs else f"{release} without bpffs", "a kernel with CONFIG_BPF_SYSCALL=y")
+    clocks = Path("/proc/self/ns/time").exists()
+    found = "lab hosts can have clocks of their own" if clocks else "lab hosts share one clock"
+    yield Check("time namespaces", clocks, found, "a kernel of 5.6 or later with CONFIG_TIME_NS=y", needed=False)
     if not BTF.exists():
         yield Check("BTF", False, f"{BTF} does not exist", "a kernel with CONFIG_DEBUG_INFO_BTF=y")
         return

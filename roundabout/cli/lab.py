@@ -3,8 +3,10 @@
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +20,7 @@ from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab, LabError
 
 DEFAULT_TOPOLOGY = "dumbbell-2x2"
+CLOCK_SHIFT = re.compile(r"([^=]+)=([+-]?\d{1,9}(?:\.\d{1,9})?)s")
 LabName = Annotated[
     str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")
 ]
@@ -32,11 +35,18 @@ def up(
     scale: Annotated[
         float | None, typer.Option(min=1, help="Divide rates and bytes by this; the calibration's unless given.")
     ] = None,
+    clock_shift: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST=SECONDSs", help="Give a host its own clock, so far ahead: s0=3600s. May be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Build a lab and measure its links."""
     console = Console()
+    shifts = _shifts_ns(clock_shift or ())
     with console.status(f"building {topology} and measuring its links"):
-        lab = Lab.up(load_topology(topology), name, scale=scale)
+        lab = Lab.up(load_topology(topology), name, scale=scale, clock_shift_ns=shifts)
     console.print(_link_table(lab))
     console.print(
         f"[green]up[/]  {lab.name}: {len(lab.hosts)} hosts, {len(lab.topology.switches)} switches, 1:{lab.scale:g}"
@@ -97,6 +107,18 @@ def ssh(
     os.execv(program, ["ssh", "-F", str(opened.ssh_config()), host, *(command or [])])  # noqa: S606 - we become it
 
 
+def _shifts_ns(asked: Iterable[str]) -> dict[str, int]:
+    shifts = {}
+    for each in asked:
+        found = CLOCK_SHIFT.fullmatch(each)
+        if found is None:
+            raise UsageError(
+                f"--clock-shift: found {each!r}", "expected a host and seconds, as in s0=3600s or s1=-0.5s"
+            )
+        shifts[found[1]] = int(Decimal(found[2]) * 10**9)
+    return shifts
+
+
 def _only_lab() -> str:
     names = Lab.names()
     if not names:
@@ -123,7 +145,15 @@ def _report(name: str) -> dict[str, Any]:
         "created_utc": lab.record.created_utc.isoformat(),
         "marking": lab.record.marking,
         "ssh_config": str(lab.ssh_config()),
-        "hosts": [{"name": each.name, "address": each.address, "pid": pids[each.name]} for each in lab.hosts.values()],
+        "hosts": [
+            {
+                "name": each.name,
+                "address": each.address,
+                "pid": pids[each.name],
+                "clock_shift_ns": lab.record.clock_shift_ns.get(each.name),
+            }
+            for each in lab.hosts.values()
+        ],
         "switches": [{"name": each, "pid": pids[each]} for each in lab.topology.switches],
         "links": list(_links(lab)),
     }
@@ -157,12 +187,16 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if "hosts" not in report:
         return
     console.print(f"    {report['topology']} at 1:{report['scale']:g}, since {report['created_utc'][:19]}Z")
-    hosts = [
-        f"{host['name']} {host['address']}" if host["pid"] else f"[red]{host['name']} dead[/]"
-        for host in report["hosts"]
-    ]
-    console.print(f"    {', '.join(hosts)}")
+    console.print(f"    {', '.join(_host(host) for host in report['hosts'])}")
     console.print(_link_table(Lab.find(report["name"])))
+
+
+def _host(host: dict[str, Any]) -> str:
+    if not host["pid"]:
+        return f"[red]{host['name']} dead[/]"
+    shift_ns = host["clock_shift_ns"]
+    clock = "" if shift_ns is None else f" (clock {shift_ns / 1e9:+g} s)"
+    return f"{host['name']} {host['address']}{clock}"
 
 
 def _link_table(lab: Lab) -> Table:

@@ -22,6 +22,7 @@ COMMANDS = {
     "status": "status",
     "report": "report",
     "compare": "compare",
+    "decode": "decode",
     "lab": "lab",
     "provision": "provision",
     "verify": "verify",

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from roundabout.runner.clock import Clock, HostClock, RunClock, SharedClock
+from roundabout.runner.artefacts import ROOT
+from roundabout.runner.clock import (
+    CONTROLLER,
+    Clock,
+    ControllerClock,
+    HostClock,
+    Phase,
+    Reading,
+    RunClock,
+    SharedClock,
+    Sync,
+)
 from roundabout.runner.journal import Entry, Journal
 from roundabout.runner.links import Link, LocalLink
 from roundabout.spec.topology import Topology
@@ -46,13 +57,22 @@ class Bench:
     owner: str
     facility: Facility
     links: Mapping[str, Link]
-    clocks: Mapping[str, Clock]
+    clocks: Mapping[str, Clock]  # of the controller and its hosts
     controller: Link
     _pool: ThreadPoolExecutor
 
     def each(self, action: Callable[[Host], T]) -> dict[str, T]:
         """Do something for every host at once; answers by host. Raises the first error."""
         return dict(zip(self.testbed.hosts, self._pool.map(action, self.testbed.hosts.values()), strict=True))
+
+    def read_clocks(self, phase: Phase) -> dict[str, Reading]:
+        """A reading of every clock; during a trial nobody is asked what keeps it. Raises LostHostError."""
+        syncs: dict[str, Sync | None] = {}
+        if phase != "during":  # daemons take their time to answer, and CPU
+            syncs = self.each(lambda host: self.clocks[host.name].sync())
+            syncs[CONTROLLER] = self.clocks[CONTROLLER].sync()
+        # One after another: threads would lengthen each other's round trips.
+        return {host: clock.measure(phase, syncs.get(host)) for host, clock in self.clocks.items()}
 
 
 @contextmanager
@@ -75,7 +95,8 @@ def prepared(
         facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
         links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
-        clocks = {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
+        clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
+        clocks |= {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, "owner": owner}, facility.undo))

@@ -18,10 +18,10 @@ from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.runner import checks, facts, journal, lease
 from roundabout.runner.artefacts import ROOT
 from roundabout.runner.bench import Bench, Facility, prepared, raised
-from roundabout.runner.clock import RunClock
+from roundabout.runner.clock import CONTROLLER, RunClock
 from roundabout.runner.jobs import workers
 from roundabout.runner.journal import Journal
-from roundabout.runner.measurement import CONTROLLER, Measurement, identity, tables
+from roundabout.runner.measurement import Measurement, identity, tables
 from roundabout.runner.observer import Observer
 from roundabout.runner.state import STATE
 from roundabout.runner.trial import measure
@@ -193,6 +193,7 @@ def _record(trial: PlannedTrial, run: Run, attempt: int, measured: Measurement) 
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
         "settings": measured.settings,
         "clock": measured.ledger.as_json(),
+        "clock_steps": [asdict(step) for step in measured.ledger.steps()],
         "start_ns": measured.start_ns,
     }
 
@@ -220,6 +221,7 @@ def _note_session(run: Run, bench: Bench, clock: RunClock) -> None:
         "code": facts.of_code(ROOT),
         "controller": facts.of_controller(),
         "hosts": facts.of_hosts(bench),
+        "clocks": {host: asdict(reading) for host, reading in bench.read_clocks("before").items()},
     }
     run.write_manifest({**run.manifest, "sessions": [*run.manifest["sessions"], session]})
 

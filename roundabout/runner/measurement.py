@@ -2,7 +2,7 @@
 """What one attempt at a trial measured, as it came; and the tables made of it, in the paper's units."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.plan import PlannedTrial
-from roundabout.runner.clock import Ledger
+from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
 from roundabout.runner.records import Columns, integers, parse_samples
 from roundabout.store import Identity, build_table
 from roundabout.store.schemas import columns
 from roundabout.testbeds import Port, Testbed
 
-CONTROLLER = "controller"
 IDENTITY = frozenset(each.name for each in fields(Identity))
 
 
@@ -51,11 +50,15 @@ def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
 
 def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, pa.Table]:
     """All of a trial's tables but `trials`."""
+    hosts = {host: parse_samples(lines, f"the sampler on {host}") for host, lines in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
         "flows": _flows(measured),
-        "counters": _counters(measured),
+        "counters": _counters(measured.ledger, hosts),
         "queue": _queue(measured, testbed.ports),
+        "marks": _marks(measured, testbed),
+        "device_counters": _device_counters(measured.ledger, hosts),
+        "clock": _clock(measured.ledger),
         "cpu": _cpu(measured),
         "reactions": _reactions(measured),
     }
@@ -106,40 +109,83 @@ def _flows(measured: Measurement) -> Columns:
     return _joined("flows", parts)
 
 
-def _counters(measured: Measurement) -> Columns:
+def _counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
-    parts = []
-    for host, lines in measured.host_samples.items():
-        port = parse_samples(lines, f"the sampler on {host}").get("port")
-        if port is not None:
-            parts.append({**_when(measured.ledger, host, _midpoint(port)), **{name: port[name] for name in names}})
+    parts = [
+        {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}
+        for host, kinds in samples.items()
+        if (port := kinds.get("port")) is not None
+    ]
     return _joined("counters", parts)
 
 
-def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
-    by_index = {port.ifindex: port for port in ports}
+def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     parts = []
-    for lines in measured.switch_samples:
-        samples = parse_samples(lines, "a switch's sampler").get("port")
-        for ifindex in [] if samples is None else np.unique(samples["ifindex"]):
-            port = by_index.get(int(ifindex))
-            if port is None or samples is None:
-                continue
-            rows = {name: values[samples["ifindex"] == ifindex] for name, values in samples.items()}
-            length = len(rows["ifindex"])
-            parts.append(
-                {
-                    **_when(measured.ledger, CONTROLLER, _midpoint(rows)),
-                    **_constants(
-                        length, host=port.switch, link=port.link, interface=port.interface, towards=port.towards
-                    ),
-                    "tx_bytes": rows["tx_bytes"],
-                    "backlog_bytes": rows["qdisc_backlog_bytes"],
-                    "drops": rows["qdisc_drops"] + rows["tx_dropped"],
-                    "marks": _known(rows["marks"]),
-                }
-            )
+    for host, kinds in samples.items():
+        about = kinds.get("counter", {})
+        for row in zip(*about.values(), strict=True):
+            each = dict(zip(about, row, strict=True))
+            kind, field_name = each.pop("set"), each.pop("field")
+            if (read := kinds.get(kind)) is not None:
+                at = _when(ledger, host, _midpoint(read))
+                parts.append({**at, **_constants(len(at["host_ns"]), **each), "value": read[field_name]})
+    return _joined("device_counters", parts)
+
+
+def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
+    parts = [
+        {
+            **_at_port(measured.ledger, port, rows),
+            "tx_bytes": rows["tx_bytes"],
+            "backlog_bytes": rows["qdisc_backlog_bytes"],
+            "drops": _sum(rows["qdisc_drops"], rows["tx_dropped"]),
+            "marks": rows["marks"],
+        }
+        for port, rows in _by_port(measured, ports, "port")
+    ]
     return _joined("queue", parts)
+
+
+def _marks(measured: Measurement, testbed: Testbed) -> Columns:
+    names = {host.address: host.name for host in testbed.hosts.values()}
+    parts = [
+        {
+            **_at_port(measured.ledger, port, rows),
+            "source": np.array([names.get(address, address) for address in rows["source"]]),
+            "marks": rows["marks"],
+        }
+        for port, rows in _by_port(measured, testbed.ports, "marks")
+    ]
+    return _joined("marks", parts)
+
+
+def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tuple[Port, Columns]]:
+    """The records of one kind of all switches, port by port."""
+    by_index = {port.ifindex: port for port in ports}
+    found = []
+    for lines in measured.switch_samples:
+        samples = parse_samples(lines, "a switch's sampler").get(kind, {"ifindex": np.array([])})
+        for ifindex in sorted(by_index.keys() & set(samples["ifindex"].tolist())):
+            here = samples["ifindex"] == ifindex
+            found.append((by_index[ifindex], {name: values[here] for name, values in samples.items()}))
+    return found
+
+
+def _at_port(ledger: Ledger, port: Port, rows: Columns) -> Columns:
+    """The columns that say where and when, for rows of a switch's port."""
+    where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
+    return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
+
+
+def _clock(ledger: Ledger) -> Columns:
+    parts = []
+    for host, readings in ledger.readings.items():
+        when = _when(ledger, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
+        names = ("phase", "offset_ns", "bound_ns", "utc_ns")
+        found: Columns = {name: np.array([getattr(reading, name) for reading in readings]) for name in names}
+        syncs = [None if reading.sync is None else json.dumps(reading.sync) for reading in readings]
+        parts.append({**when, **found, "sync": np.array(syncs, dtype=object)})
+    return _joined("clock", parts)
 
 
 def _cpu(measured: Measurement) -> Columns:
@@ -192,14 +238,16 @@ def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Wo
 def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
     """The columns that say where and when, for rows of one host at these instants of its monotonic clock."""
     return {
-        **_constants(len(host_ns), host=host, offset_bound_ns=ledger.bound_ns(host)),
+        **_constants(len(host_ns), host=host),
         "host_ns": host_ns,
         "controller_ns": ledger.on_run(host, host_ns),
+        "offset_bound_ns": ledger.bound_ns(host, host_ns),
     }
 
 
 def _constants(length: int, **values: str | int) -> Columns:
-    return {name: np.full(length, value) for name, value in values.items()}
+    # Text as objects: as numpy's own it would take four bytes a letter in every row.
+    return {name: np.full(length, value, object if isinstance(value, str) else None) for name, value in values.items()}
 
 
 def _midpoint(samples: Columns) -> npt.NDArray[np.int64]:
@@ -208,9 +256,12 @@ def _midpoint(samples: Columns) -> npt.NDArray[np.int64]:
     return np.asarray(before + (after - before) // 2)
 
 
-def _known(values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """The sampler's -1 means that it cannot know: null."""
-    return np.array([None if value < 0 else value for value in values.tolist()], dtype=object)
+def _sum(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Null where either is."""
+    known = (first != None) & (second != None)  # noqa: E711 - element by element
+    total = np.full(len(known), None, dtype=object)
+    total[known] = first[known] + second[known]
+    return total
 
 
 def _joined(table: str, parts: Sequence[Columns]) -> Columns:

@@ -16,7 +16,7 @@ class Sample(NamedTuple):
 
     at_ns: int
     tx_bytes: int
-    marks: int
+    marks: int | None
 
 
 class Reading(NamedTuple):
@@ -50,14 +50,19 @@ class LinkMeter:
         if not spans:
             return None
         rates = [(new.tx_bytes - old.tx_bytes) * 8 / (new.at_ns - old.at_ns) for old, new in spans]
-        marks = [(new.marks - old.marks) * 1e9 / (new.at_ns - old.at_ns) for old, new in spans if new.marks >= 0]
+        marks = [
+            (new.marks - old.marks) * 1e9 / (new.at_ns - old.at_ns)
+            for old, new in spans
+            if new.marks is not None and old.marks is not None
+        ]
         return Reading(max(rates) * self._scale, sum(marks) if marks else None)
 
     def _take(self, words: list[str]) -> None:
         if words[0] == "#port":
             self._fields = {field: position for position, field in enumerate(words)}
         elif words[0] == "port" and (history := self._history.get(words[self._fields["ifindex"]])) is not None:
-            at_ns, tx_bytes, marks = (int(words[self._fields[name]]) for name in ("before_ns", "tx_bytes", "marks"))
-            history.append(Sample(at_ns, tx_bytes, marks))
-            while at_ns - history[0].at_ns > WINDOW_NS:
+            at_ns, sent, marks = (words[self._fields[name]] for name in ("before_ns", "tx_bytes", "marks"))
+            if sent:  # empty while the port is gone
+                history.append(Sample(int(at_ns), int(sent), int(marks) if marks else None))
+            while history and int(at_ns) - history[0].at_ns > WINDOW_NS:
                 history.popleft()

@@ -14,6 +14,7 @@ from pyarrow import csv
 from roundabout.errors import RoundaboutError
 
 Columns = dict[str, npt.NDArray[Any]]
+TEXTS = frozenset({"interface", "source", "set", "field", "device", "counter", "unit"})
 
 
 class RecordError(RoundaboutError):
@@ -32,9 +33,10 @@ def parse_event(line: str, source: str) -> dict[str, Any]:
 
 
 def parse_samples(lines: Iterable[str], source: str) -> dict[str, Columns]:
-    """A sampler's lines as columns of numbers (text for `interface`), by kind of record ("port", "cpu", ...).
+    """A sampler's lines as columns of numbers (text for TEXTS), by kind of record ("port", "cpu", ...).
 
-    Kinds without a single sample are left out. Raises RecordError.
+    A column with an empty field, which was not known, holds Python's objects, None among them. Kinds without a single
+    sample are left out. Raises RecordError.
     """
     fields: dict[str, list[str]] = {}
     rows: dict[str, list[str]] = {}
@@ -51,7 +53,7 @@ def parse_samples(lines: Iterable[str], source: str) -> dict[str, Columns]:
 
 
 def _columns(fields: list[str], rows: list[str], source: str) -> Columns:
-    types = {field: pa.string() if field == "interface" else pa.int64() for field in fields}
+    types = {field: pa.string() if field in TEXTS else pa.int64() for field in fields}
     try:
         table = csv.read_csv(
             io.BytesIO("\n".join(rows).encode()),
@@ -60,7 +62,12 @@ def _columns(fields: list[str], rows: list[str], source: str) -> Columns:
         )
     except pa.ArrowInvalid as error:
         raise RecordError(f"{source} printed a line that is no sample: {error}") from error
-    return {field: table[field].to_numpy() for field in fields}
+    return {field: _values(table[field]) for field in fields}
+
+
+def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    # Arrow would make floats of integers beside nulls, and lose those beyond 2^53.
+    return np.array(column.to_pylist(), dtype=object) if column.null_count else np.asarray(column.to_numpy())
 
 
 def integers(events: Iterable[dict[str, Any]], field: str) -> npt.NDArray[np.int64]:

@@ -4,17 +4,17 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from roundabout.plan import PlannedTrial
 from roundabout.runner import settings
 from roundabout.runner.bench import Bench
-from roundabout.runner.clock import Offset, RunClock
+from roundabout.runner.clock import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.jobs import Worker, workers
 from roundabout.runner.links import Link, LostHostError, Program
-from roundabout.runner.measurement import CONTROLLER, Measurement
+from roundabout.runner.measurement import Measurement
 from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
 from roundabout.runner.records import RecordError, parse_event
@@ -58,14 +58,17 @@ def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observ
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
         log("failed", clock.now_ns(), reason=str(error))
+    _judge_clocks(attempting)
     return attempting.measured
 
 
 def _measure(now: Attempting) -> None:
     documents = {host: now.bench.testbed.settings_document(now.trial.spec, host) for host in now.bench.testbed.hosts}
-    _read_clocks(now)
+    now.measured.ledger.add(CONTROLLER, now.clock.anchor)
+    _read_clocks(now, "before")
     _apply(now, documents)
     with ExitStack() as stack:
+        stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
         samplers = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
@@ -75,14 +78,20 @@ def _measure(now: Attempting) -> None:
             _watch(now, programs, arrived, _meter(now, samplers))
         finally:
             now.measured.end_ns = now.clock.now_ns()
-    _read_clocks(now)
+    _read_clocks(now, "after")
     _read_back(now, documents)
 
 
-def _read_clocks(now: Attempting) -> None:
-    now.measured.ledger.add(CONTROLLER, Offset(time.monotonic_ns(), now.clock.offset_ns, 0))
-    for host, clock in now.bench.clocks.items():  # one after another: threads would lengthen each other's round trips
-        now.measured.ledger.add(host, clock.measure())
+def _read_clocks(now: Attempting, phase: Phase) -> None:
+    for host, reading in now.bench.read_clocks(phase).items():
+        now.measured.ledger.add(host, reading)
+
+
+def _judge_clocks(now: Attempting) -> None:
+    for step in now.measured.ledger.steps():
+        now.log("clock stepped", step.before_ns, **asdict(step))
+        if step.clock == "monotonic":  # that of UTC moves nothing that was measured
+            now.measured.faults.append(str(step))
 
 
 def _apply(now: Attempting, documents: Documents) -> None:

@@ -11,6 +11,8 @@ import pyarrow as pa
 VERSION = 1
 
 TEXT, INTEGER, REAL, TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+# Packets are many: their columns are as narrow as the headers' fields, and repeated text is kept once.
+U8, U16, U32, NAME = pa.uint8(), pa.uint16(), pa.uint32(), pa.dictionary(pa.int32(), pa.string())
 OF_ROW = "as unit"  # the unit of each value is in the row's column `unit`
 
 
@@ -92,6 +94,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("unit", TEXT, "", "unit of `value`"),
         Column("width_bits", INTEGER, "", "the counter wraps at 2 to the power of this: 32 or 64"),
     ),
+    # One row a host and measurement of its clock.
+    "clock": (
+        Column("phase", TEXT, "", "`anchor` (when the run's clock was set), `before`, `during` or `after` the trial"),
+        Column("offset_ns", INTEGER, "ns", "what must be added to host_ns to get the run's clock"),
+        Column("bound_ns", INTEGER, "ns", "half the quickest round trip; 0 where host and controller share a clock"),
+        Column("utc_ns", INTEGER, "ns", "what the host took for UTC at that instant"),
+        Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null where it was not asked"),
+    ),
     # One row a window of about 1 s; host_ns and controller_ns are its end.
     "cpu": (
         Column("window_ms", REAL, "ms", "length of the window"),
@@ -121,6 +131,53 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("before", REAL, "", "value before the trial, in the host's units"),
         Column("after", REAL, "", "value after the trial, in the host's units"),
     ),
+    # One row a captured packet. Its bytes are those on the wire, whatever the testbed's scale.
+    "packets": (
+        Column("time_ns", INTEGER, "ns", "the capture's stamp: UTC of the host; null where the file has none"),
+        Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not tell"),
+        Column("frame_bytes", U32, "wire bytes", "the whole frame, whatever of it was captured"),
+        Column("vlan_id", U16, "", "the outermost VLAN tag's; null without one"),
+        Column("inner_vlan_id", U16, "", "the second VLAN tag's (QinQ)"),
+        Column("ip_version", U8, "", "4 or 6; null for what is not IP"),
+        Column("source", NAME, "", "IP address"),
+        Column("destination", NAME, "", "IP address"),
+        Column("protocol", U8, "", "of what IP carries, after IPv6's extension headers: 6 is TCP, 17 UDP"),
+        Column("source_port", U16, "", "TCP or UDP; null in all but the first fragment"),
+        Column("destination_port", U16, "", "TCP or UDP; 4791 is RoCEv2"),
+        Column("fragment_offset", U16, "wire bytes", "where an IP fragment begins; null for a whole packet"),
+        Column(
+            "payload_bytes", U32, "wire bytes", "data of TCP or UDP; of RoCE without its headers, padding and checksum"
+        ),
+        Column("dscp", U8, "", "differentiated services"),
+        Column("ecn", U8, "", "3 is CE, a mark; 1 and 2 can be marked; 0 cannot"),
+        Column("tcp_flags", U16, "", "as in the header, 12 bits"),
+        Column("tcp_seq", U32, "", "sequence number, as in the header"),
+        Column("tcp_ack", U32, "", "acknowledgement number, as in the header"),
+        Column("flow", U32, "", "number in this capture of source, destination and ports (RoCE: queue pair), from 0"),
+        Column("bth_opcode", U8, "", "RoCE: InfiniBand opcode"),
+        Column("cnp", TRUTH, "", "RoCE: whether this is a congestion notification"),
+        Column("destination_qp", U32, "", "RoCE: queue pair that it is for"),
+        Column("psn", U32, "", "RoCE: packet sequence number, 24 bits"),
+        Column(
+            "undecoded", NAME, "", "why less is known of it: `truncated`, `malformed`, `not IP`, `link type`; else null"
+        ),
+    ),
+    # One row a host that was captured; host_ns and controller_ns are when its capture began.
+    "captures": (
+        Column("device", TEXT, "", "what tcpdump listened on: an RDMA device where there is one, or an interface"),
+        Column("files", INTEGER, "", "kept in the trial's folder, under captures/<host>/"),
+        Column("file_bytes", INTEGER, "file bytes", "their size"),
+        Column("captured", INTEGER, "packets", "written by tcpdump"),
+        Column("received", INTEGER, "packets", "seen by tcpdump, dropped ones included"),
+        Column("dropped_by_kernel", INTEGER, "packets", "lost, since tcpdump was too slow"),
+        Column("dropped_by_interface", INTEGER, "packets", "lost before the kernel saw them"),
+        Column("overwritten", INTEGER, "packets", "the oldest, for which the budget had no room"),
+        Column("decoded", INTEGER, "packets", "rows in `packets`"),
+        Column("truncated", INTEGER, "packets", "of them, with headers that were captured in part"),
+        Column("malformed", INTEGER, "packets", "of them, with headers that contradict themselves"),
+        Column("not_ip", INTEGER, "packets", "of them, neither IPv4 nor IPv6"),
+        Column("utc_moved_ns", INTEGER, "ns", "how much the host's UTC gained on its monotonic clock meanwhile"),
+    ),
     # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
     "trials": (
         Column("job", TEXT, "", "the only job that ran; null where all of them did"),
@@ -142,8 +199,17 @@ def columns(table: str) -> tuple[Column, ...]:
 
 def schema(table: str) -> pa.Schema:
     """The Arrow schema of `table`, its version and units in the metadata."""
+    return _schema(table, columns(table))
+
+
+def bare_schema(table: str) -> pa.Schema:
+    """The schema of what belongs to no run: without the common columns."""
+    return _schema(table, TABLES[table])
+
+
+def _schema(table: str, described: tuple[Column, ...]) -> pa.Schema:
     fields = [
         pa.field(column.name, column.type, metadata={"unit": column.unit, "about": column.about})
-        for column in columns(table)
+        for column in described
     ]
     return pa.schema(fields, metadata={"roundabout.table": table, "roundabout.version": str(VERSION)})

@@ -18,6 +18,7 @@ BOOT_NS = 1_763_600_000_000_000_000
 SCALE = 50.0
 MS = 1_000_000
 HEADERS = 1.02
+PORT = {"link": "L1", "interface": "tor0-tor1", "towards": "tor1"}
 
 
 @dataclass
@@ -69,7 +70,7 @@ def where(host, at_ms, start_ns):
     """Columns of place and time for rows of one host."""
     at = start_ns + (np.asarray(at_ms) * MS).astype(np.int64)
     same = np.zeros(len(at), dtype=np.int64)
-    return {"host": [host] * len(at), "host_ns": at - BOOT_NS, "controller_ns": at, "offset_bound_ns": same}
+    return {"host": np.full(len(at), host), "host_ns": at - BOOT_NS, "controller_ns": at, "offset_bound_ns": same}
 
 
 def joined(parts):
@@ -118,14 +119,29 @@ def queue_of(jobs, backlog, marks, start_ns):
     sent = sum(np.array(job.sent)[at] for job in jobs)
     return {
         **where("tor0", at, start_ns),
-        "link": ["L1"] * len(at),
-        "interface": ["tor0-tor1"] * len(at),
-        "towards": ["tor1"] * len(at),
+        **{name: [value] * len(at) for name, value in PORT.items()},
         "tx_bytes": (sent / SCALE).astype(np.int64),
         "backlog_bytes": (backlog[at] / SCALE).astype(np.int64),
         "drops": np.zeros(len(at), dtype=np.int64),
         "marks": marks[at],
     }
+
+
+def marks_of(jobs, marks, start_ns):
+    """Marks by their packets' sender: half are the first worker's of the first job; a sender appears when marked."""
+    at = np.arange(0, len(marks), 10)
+    parts = []
+    for place, job in enumerate(jobs):
+        own = (marks[at] + place) // len(jobs)
+        seen = own > 0
+        parts.append(
+            {
+                **where("tor0", at[seen], start_ns),
+                **{name: np.full(seen.sum(), value) for name, value in {**PORT, "source": job.hosts[0]}.items()},
+                "marks": own[seen],
+            }
+        )
+    return joined(parts)
 
 
 def cpu_of(length_ms, start_ns):
@@ -160,6 +176,7 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
         ("iterations", joined([iterations_of(each, rank, host, start_ns) for each, rank, host in hosts])),
         ("counters", joined([counters_of(each, host, start_ns) for each, _, host in hosts])),
         ("queue", queue_of(jobs, backlog, marks, start_ns)),
+        ("marks", marks_of(jobs, marks, start_ns)),
         ("cpu", cpu_of(len(backlog), start_ns)),
     ):
         attempt.write(name, build_table(name, identity, columns, SCALE))

@@ -53,7 +53,7 @@ def test_no_code_is_shown(text):
 
 def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
     images = re.findall(r"<img [^>]+>", text)
-    assert len(images) == 6
+    assert len(images) == 7
     for image in images:
         assert 'src="data:image/svg+xml;base64,' in image
         assert len(re.search(r'alt="([^"]*)"', image)[1]) > 20
@@ -82,7 +82,7 @@ def test_what_a_reader_must_find(text, words):
 def test_a_browser_shows_it_without_complaint(page, tmp_path):
     document, complaints = browse(page, tmp_path, "--dump-dom")
     assert complaints == []
-    assert document.count("<figure>") == 6
+    assert document.count("<figure>") == 7
     assert "</html>" in document
 
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from analysis.bandwidth import bytes_between, rate_gbps
+from analysis.data import query
 from analysis.measures import first_shares, measured
 from analysis.summary import speedup, summarise, verdict
 from roundabout.spec import Expectation
@@ -146,11 +146,23 @@ def test_shares_are_taken_while_both_send(run):
     assert min(first_shares(run, unfair, "j1", "j2")) > 1.8
 
 
-def test_bytes_are_linear_between_samples():
-    at, count = np.array([0, 10, 20]), np.array([0, 100, 100])
-    assert bytes_between(at, count, 5, 15) == pytest.approx(50)
-    rates = rate_gbps(at, count, np.array([-10.0, 0.0, 10.0, 20.0, 30.0]))
-    assert np.isnan(rates[[0, 3]]).all()
-    assert np.isnan(bytes_between(at, count, 15, 25))
-    assert np.isnan(rate_gbps(at[:0], count[:0], np.array([0.0, 10.0]))).all()
-    assert rates[1:3] == pytest.approx([80.0, 0.0])
+def test_marks_per_iteration_are_the_jobs_own(run, summary):
+    fair = cell(summary, "fair", "j1")["marks_per_iteration"]
+    last = query(run, "select sum(m) as m from (select max(marks) as m from marks join trials using (trial) "
+                 "where trials.variant = 'fair' and source = 's0' group by trial)")["m"][0].as_py()  # fmt: skip
+    assert fair["mean"] == pytest.approx(float(last) / 250, rel=0.01)  # but for what the last iterations do not claim
+    assert fair["mean_ci95"][0] < fair["mean"] < fair["mean_ci95"][1]
+    assert 0 < fair["bound"] < 50  # what is marked in two periods of 10 ms
+    assert 0 <= fair["unattributed_share"] < 0.03
+    assert fair["counted_by"] == "switch ports"
+    assert cell(summary, "unfair", "j1")["marks_per_iteration"]["median"] == 0
+    assert cell(summary, "alone", "j2")["marks_per_iteration"]["unattributed_share"] is None
+
+
+def test_without_sources_marks_of_a_shared_link_are_nobodys(make_run):
+    old = make_run(repetitions=1)
+    for path in old.path.glob("trials/*/marks.parquet"):
+        path.unlink()
+    summary = summarise(old)
+    validate(summary)
+    assert [each["marks_per_iteration"] is None for each in summary["cells"]] == [False, False, True, True, True, True]

@@ -2,6 +2,7 @@
 """What links do to traffic: rate, loss, marks, silence."""
 
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from pyroute2 import IPRoute
 
+from roundabout.runner.records import parse_samples
 from roundabout.testbeds.lab import Lab, marking
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.namespaces import inside
@@ -83,6 +85,30 @@ def test_marks_are_the_congestion_that_a_receiver_sees(marking_lab):
     marks = sum(port.marks for port in lab.counters().values())
     assert marks > 100
     assert _counter(lab, "s2", "IpExt", "InCEPkts") - before == marks
+
+
+def test_marks_by_source_add_up_to_the_ports(marking_lab):
+    lab = marking_lab
+    for host in lab.hosts:
+        _set_sysctl(lab, host, "tcp_ecn", 1)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    samplers = [subprocess.Popen(argv, **pipes) for argv in lab.switch_samplers()]
+    with greedy(lab, ("s0", "s2"), ("s1", "s2")):
+        time.sleep(0.5)
+    time.sleep(0.1)
+    marks: dict[int, dict[str, int]] = {port.ifindex: {} for port in lab.ports}
+    for sampler in samplers:
+        samples = parse_samples(sampler.communicate()[0].splitlines(), "a sampler")
+        assert samples["port"]["marks"][0] == 0
+        rows = samples.get("marks", {"ifindex": [], "source": [], "marks": []})
+        for ifindex, source, count in zip(rows["ifindex"], rows["source"], rows["marks"], strict=True):
+            marks[ifindex][source] = count  # the last stays
+    ports = lab.counters()
+    assert {ifindex: sum(by_source.values()) for ifindex, by_source in marks.items()} == {
+        ifindex: port.marks for ifindex, port in ports.items()
+    }
+    assert marks[_trunk(lab)].keys() == {lab.hosts["s0"].address, lab.hosts["s1"].address}
+    assert all(count > 10 for count in marks[_trunk(lab)].values())
 
 
 def test_what_cannot_be_marked_is_not(marking_lab):

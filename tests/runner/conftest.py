@@ -80,6 +80,10 @@ if "--cpu" in words:
 else:
     print("#port,before_ns,after_ns,interface,ifindex,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
           "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets")
+    print("#marks,before_ns,after_ns,ifindex,source,marks")
+    print("#counter,set,field,device,source,counter,unit,width_bits")
+    print("counter,set0,0,mlx5_0/1,rdma port,port_xmit_data,bytes,64")
+    print("#set0,before_ns,after_ns,0")
     drops = fault("drops") or 0
 step = 0
 while not select.select([sys.stdin], [], [], 0.005)[0]:
@@ -89,10 +93,14 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
         row = ["cpu", now, now, *ticks, 0, step, dropped if step else 0, 0]
     else:
         ifindex = option("ifindex") if "--ifindex" in words else 2
-        marks = 3 * step if "--ifindex" in words else -1
+        marks = 3 * step if "--ifindex" in words else ""
         sent = [100 * step, step, 100 * step, step]
         row = ["port", now, now, "eth0", ifindex, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
     print(*row, sep=",", flush=True)
+    if "--ifindex" in words:
+        print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)
+    elif "--cpu" not in words:
+        print("set0", now, now, 100 * step if step % 2 else "", sep=",", flush=True)
     step += 1
 """
 

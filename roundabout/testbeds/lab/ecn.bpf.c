@@ -8,6 +8,7 @@
 #include <linux/ip.h>
 #include <linux/pkt_cls.h>
 #include <linux/tcp.h>
+#include <stddef.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -54,6 +55,13 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, ECN_MAX_SOURCES);
+  __type(key, struct ecn_source);
+  __type(value, __u64);
+} sources SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MAX_PORTS);
   __type(key, __u32);
   __type(value, struct virtual_queue);
@@ -82,6 +90,21 @@ static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4;
 }
 
+static __always_inline void count_source(struct __sk_buff *skb, __u32 segments) {
+  struct ecn_source source = {.ifindex = skb->ifindex};
+  __u64 none = 0, *marks;
+
+  if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, saddr), &source.address, sizeof(source.address)))
+    return;
+  marks = bpf_map_lookup_elem(&sources, &source);
+  if (!marks) {
+    bpf_map_update_elem(&sources, &source, &none, BPF_NOEXIST);
+    marks = bpf_map_lookup_elem(&sources, &source);
+  }
+  if (marks)
+    __sync_fetch_and_add(marks, segments);
+}
+
 // Counts the packet, and marks it if it can be marked and is not yet: a mark made upstream is not counted twice.
 static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_port *port, __u64 backlog) {
   __u32 segments = skb->gso_segs ? skb->gso_segs : 1;
@@ -94,8 +117,10 @@ static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_por
     return;
   __sync_fetch_and_add(&port->ect_packets, segments);
   if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && !is_pure_ack(skb) &&
-      bpf_skb_ecn_set_ce(skb) == 1)
+      bpf_skb_ecn_set_ce(skb) == 1) {
     __sync_fetch_and_add(&port->marks, segments);
+    count_source(skb, segments);
+  }
 }
 
 SEC("tc")

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One entry of the pinned map `ports` (a hash; key: __u32 ifindex of a switch's port), shared by the marking program,
-// the tool that attaches it, and whoever reads the counters.
+// The pinned maps `ports` (a hash; key: __u32 ifindex of a switch's port; value: struct ecn_port) and `sources` (a
+// hash; key: struct ecn_source; value: __u64 marks), shared by the marking program, the tool that attaches it, and
+// whoever reads the counters.
 #ifndef ROUNDABOUT_ECN_H
 #define ROUNDABOUT_ECN_H
 
 #include <linux/types.h>
 
 #define ECN_CERTAIN 65536 // a probability of 1
+#define ECN_MAX_SOURCES 4096
+
+// Whose packets a port marked. Of sources beyond ECN_MAX_SOURCES, marks are counted by port alone.
+struct ecn_source {
+  __u32 ifindex;
+  __u32 address; // IPv4, in network byte order
+};
 
 struct ecn_port {
   // Counters, since the port was made. Packets and marks are wire segments: a super-packet counts as its segments.

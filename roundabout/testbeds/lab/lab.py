@@ -41,21 +41,28 @@ class Lab:
     settings_state = paths.SETTINGS_INSIDE
 
     @classmethod
-    def up(
+    def up(  # noqa: PLR0913 - each of the named ones may be left out
         cls,
         topology: Topology,
         name: str | None = None,
         *,
         scale: float | None = None,
         calibration: Calibration | None = None,
+        clock_shift_ns: Mapping[str, int] | None = None,
         verify: bool = True,
     ) -> "Lab":
         """Build `topology` and measure it. What was made is unmade if anything fails.
+
+        Hosts in `clock_shift_ns` get a monotonic clock of their own, so far ahead of the machine's.
 
         Raises:
             LabError: the machine lacks something, the name is taken, the kernel refused, or a link is off its rate.
         """
         needs.require_all()
+        shifts = dict(clock_shift_ns or {})
+        if shifts:
+            needs.require_own_clocks()
+            _refuse_strangers(shifts, topology)
         calibration = calibration or load_calibration()
         lab = paths.LabPaths(_checked(name or topology.name))
         plan = record.Record(
@@ -65,6 +72,7 @@ class Lab:
             scale=scale or calibration.scale,
             calibration=calibration,
             topology=topology,
+            clock_shift_ns=shifts,
         )
         with _begun(lab) as lock:
             try:
@@ -188,8 +196,8 @@ class Lab:
         }
 
     def capabilities(self) -> frozenset[Capability]:
-        """Nothing beyond TCP: one kernel, one clock, no priorities."""
-        return frozenset()
+        """Nothing beyond TCP: one kernel, no priorities, and one clock unless hosts were given their own."""
+        return frozenset({"own clock"}) if self.record.clock_shift_ns else frozenset()
 
     def ssh_config(self) -> Path:
         """The file for `ssh -F`."""
@@ -223,7 +231,8 @@ class Lab:
                 *("--name", switch),
                 *("--netns-of-pid", str(pids[switch])),
                 *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
-                *("--ecn-map", str(self.files.ports_map)),
+                "--queues",
+                *("--ecn-maps", str(self.files.pins)),
             ]
             for switch in self.topology.switches
         ]
@@ -245,6 +254,15 @@ def _checked(name: str) -> str:
             "use up to 40 letters, digits, '.', '_' and '-', beginning with a letter or digit",
         )
     return name
+
+
+def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
+    strangers = [host for host in shifts if host not in topology.hosts]
+    if strangers:
+        raise LabError(
+            f"topology {topology.name!r} has no host {strangers[0]!r} whose clock could be shifted",
+            f"its hosts: {', '.join(topology.hosts)}",
+        )
 
 
 @contextmanager
@@ -274,7 +292,7 @@ def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool)
         lab.pins.mkdir(mode=0o700, parents=True)
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
-    pids = nodes.start_all(lab, topology.hosts, topology.switches)
+    pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
     queues = network.queues(layout, plan.calibration, plan.scale)
     nic_queues = network.nic_queues(layout, plan.calibration, plan.scale)
     network.build(layout, queues, nic_queues, pids, plan.calibration.burst_bytes)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // labinit: the process whose life is a lab host's, or a lab switch's, life.
 //
-//   labinit host NAME LOCK_FD SHARE BPF    new network, mount, PID, UTS and IPC namespaces, with labinit as their PID 1
-//   labinit switch NAME LOCK_FD            new network and mount namespaces, with a /sys that shows its devices
+//   labinit host NAME LOCK_FD SHARE BPF [SHIFT_NS]
+//       new network, mount, PID, UTS and IPC namespaces, with labinit as their PID 1; and a time namespace, whose
+//       monotonic clock (and time since boot) is SHIFT_NS ahead of the machine's, where that is given
+//   labinit switch NAME LOCK_FD
+//       new network and mount namespaces, with a /sys that shows its devices
 //
 // LOCK_FD is the node's pid file, open and flock-held by the caller. labinit writes its pid there and keeps the
 // descriptor: while the lock is held the pid is true, and once it is free nothing of the node is left to kill. Returns
@@ -36,6 +39,7 @@ struct node {
   int lock;
   const char *share;
   const char *bpf;
+  const char *shift_ns; // NULL: the machine's clock
 };
 
 static _Noreturn void die(const struct node *node, const char *what) {
@@ -196,6 +200,23 @@ static _Noreturn void live(const struct node *node, int ready) {
   reap_until_told(&awaited);
 }
 
+// Clocks stand from the first process in a time namespace on: this is the only moment to set them.
+static void shift_clocks(const struct node *node) {
+  const long long second = 1000000000, shift = atoll(node->shift_ns);
+  const long long rest = (shift % second + second) % second; // the kernel wants it positive, also of a negative shift
+  const long long seconds = (shift - rest) / second;
+  FILE *offsets;
+
+  if (unshare(CLONE_NEWTIME))
+    die(node, "making a time namespace");
+  offsets = fopen("/proc/self/timens_offsets", "we");
+  if (!offsets)
+    die(node, "/proc/self/timens_offsets");
+  fprintf(offsets, "monotonic %lld %lld\nboottime %lld %lld\n", seconds, rest, seconds, rest);
+  if (fclose(offsets))
+    die(node, errno == ERANGE ? "shifting its clock to before the machine's boot" : "shifting its clock");
+}
+
 static int start(const struct node *node) {
   const int host_only = CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC;
   int ready[2];
@@ -205,6 +226,8 @@ static int start(const struct node *node) {
   setsid();
   if (unshare(CLONE_NEWNET | CLONE_NEWNS | (node->is_host ? host_only : 0)))
     die(node, "making namespaces");
+  if (node->shift_ns)
+    shift_clocks(node);
   if (pipe2(ready, O_CLOEXEC) || (child = fork()) < 0)
     die(node, "starting");
   if (!child) {
@@ -218,12 +241,17 @@ static int start(const struct node *node) {
 int main(int count, char **words) {
   struct node node = {0};
 
-  if (count == 6 && !strcmp(words[1], "host"))
-    node = (struct node){.is_host = 1, .name = words[2], .lock = atoi(words[3]), .share = words[4], .bpf = words[5]};
+  if ((count == 6 || count == 7) && !strcmp(words[1], "host"))
+    node = (struct node){.is_host = 1,
+                         .name = words[2],
+                         .lock = atoi(words[3]),
+                         .share = words[4],
+                         .bpf = words[5],
+                         .shift_ns = words[6]}; // argv ends with NULL
   else if (count == 4 && !strcmp(words[1], "switch"))
     node = (struct node){.name = words[2], .lock = atoi(words[3])};
   else {
-    fprintf(stderr, "usage: labinit host NAME LOCK_FD SHARE BPF | labinit switch NAME LOCK_FD\n");
+    fprintf(stderr, "usage: labinit host NAME LOCK_FD SHARE BPF [SHIFT_NS] | labinit switch NAME LOCK_FD\n");
     return 2;
   }
   return start(&node);

@@ -9,6 +9,7 @@ from roundabout.testbeds.lab import paths, ssh
 from roundabout.testbeds.lab.errors import LabError
 
 BTF = Path("/sys/kernel/btf/vmlinux")
+TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
 def require_root() -> None:
@@ -40,3 +41,16 @@ def require_all() -> None:
     for name in ("labinit", "labenter", "switchport"):
         paths.program(name)
     paths.bpf_object("ecn")
+
+
+def require_own_clocks() -> None:
+    """Refuse to begin a lab whose hosts shall have clocks of their own.
+
+    Raises:
+        LabError: the kernel cannot give them any.
+    """
+    if not TIME_NAMESPACE.exists():
+        raise LabError(
+            f"this kernel ({os.uname().release}) has no time namespaces: {TIME_NAMESPACE} is missing",
+            "boot Linux 5.6 or later with CONFIG_TIME_NS=y, or leave the hosts' clocks unshifted",
+        )

@@ -7,7 +7,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from roundabout.testbeds.lab import paths
@@ -17,14 +17,19 @@ BIRTH_LIMIT_S = 10.0
 DEATH_LIMIT_S = 20.0
 
 
-def start_all(lab: paths.LabPaths, hosts: Iterable[str], switches: Iterable[str]) -> dict[str, int]:
+def start_all(
+    lab: paths.LabPaths, hosts: Iterable[str], switches: Iterable[str], clock_shift_ns: Mapping[str, int]
+) -> dict[str, int]:
     """Start an init for every node, all at once, and return their pids once all are ready.
+
+    Hosts in `clock_shift_ns` get a clock of their own, so far ahead of the machine's.
 
     Raises:
         LabError: one of them could not be made.
     """
     host_extra = (str(lab.share), str(paths.BPF))
-    births = {host: _start(lab, "host", host, host_extra) for host in hosts}
+    shifts = {host: (str(shift_ns),) for host, shift_ns in clock_shift_ns.items()}
+    births = {host: _start(lab, "host", host, host_extra + shifts.get(host, ())) for host in hosts}
     births |= {switch: _start(lab, "switch", switch, ()) for switch in switches}
     complaints = [birth.communicate()[1].strip() for birth in births.values()]
     failed = [complaint for birth, complaint in zip(births.values(), complaints, strict=True) if birth.returncode]

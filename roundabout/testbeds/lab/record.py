@@ -44,6 +44,7 @@ class Record(BaseModel):
     scale: float
     calibration: Calibration
     topology: Topology
+    clock_shift_ns: dict[str, int] = {}  # hosts with a clock of their own, and how far it is ahead of the machine's
     marking: str | None = None
     measured: tuple[LinkMeasurement, ...] = ()
 

@@ -8,7 +8,7 @@
 //
 // PID names the switch's network namespace, KMIN, KMAX and LIMIT are bytes, PMAX a probability, DRAIN bytes a second.
 // PROGRAM is the best that the kernel can run, unless given.
-// PINS is a folder on a bpffs; the map `ports` is pinned there.
+// PINS is a folder on a bpffs; the maps `ports` and `sources` are pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +28,9 @@
 #include "ecn.h"
 
 #define RELEASE_LIMIT_MS 5000
+
+static const char *const pinned[] = {"ports", "sources"};
+#define PINNED (sizeof(pinned) / sizeof(*pinned))
 
 struct port_line {
   int pid;
@@ -123,11 +126,22 @@ static int attach_port(const struct port_line *line, struct bpf_object *object, 
   return error ? error : bpf_tc_attach(&hook, &options);
 }
 
+static int pin_maps(const struct bpf_object *object, const char *pins) {
+  char path[PATH_MAX];
+  int error = 0;
+
+  for (size_t i = 0; i < PINNED && !error; i++) {
+    error = pin_path(path, pins, pinned[i]);
+    if (!error)
+      error = bpf_map__pin(bpf_object__find_map_by_name(object, pinned[i]), path);
+  }
+  return error;
+}
+
 static int attach(const char *object_path, const char *pins, const char *wanted) {
   struct bpf_object *object = bpf_object__open_file(object_path, NULL);
   struct bpf_program *program;
   struct port_line line;
-  char path[PATH_MAX];
   int status;
 
   if (!object)
@@ -135,9 +149,7 @@ static int attach(const char *object_path, const char *pins, const char *wanted)
   program = load(object, wanted);
   if (!program)
     return fail("the kernel refused the marking program", errno);
-  status = pin_path(path, pins, "ports");
-  if (!status)
-    status = bpf_map__pin(bpf_object__find_map_by_name(object, "ports"), path);
+  status = pin_maps(object, pins);
   if (status)
     return fail(pins, status);
   while ((status = read_line(&line, 1)) > 0) {
@@ -154,12 +166,14 @@ static int attach(const char *object_path, const char *pins, const char *wanted)
   return 0;
 }
 
-static int open_ports(const char *pins) {
+static int open_pinned(const char *pins, const char *name) {
   char path[PATH_MAX];
-  int error = pin_path(path, pins, "ports");
+  int error = pin_path(path, pins, name);
 
   return error ? error : bpf_obj_get(path);
 }
+
+static int open_ports(const char *pins) { return open_pinned(pins, "ports"); }
 
 static int set(const char *pins) {
   int map = open_ports(pins), status;
@@ -201,25 +215,47 @@ static int show(const char *pins) {
   return 0;
 }
 
-// Namespaces die in the background, and what is attached there with them; whoever takes a lab down shall find it gone.
-static int release(const char *pins) {
+// The id of the map that was pinned, 0 where none was (its maker was killed first), or a negative error.
+static int unpin(const char *pins, const char *name) {
   struct bpf_map_info info = {};
   __u32 size = sizeof(info);
   char path[PATH_MAX];
-  int map = open_ports(pins), error = pin_path(path, pins, "ports");
+  int map = open_pinned(pins, name), error = pin_path(path, pins, name);
 
-  if (map < 0 || error || bpf_obj_get_info_by_fd(map, &info, &size) || unlink(path))
-    return fail(pins, error ? error : errno);
+  if (map < 0)
+    return map == -ENOENT ? 0 : map;
+  if (!error && (bpf_obj_get_info_by_fd(map, &info, &size) || unlink(path)))
+    error = -errno;
   close(map);
-  for (int waited_ms = 0; waited_ms < RELEASE_LIMIT_MS; waited_ms += 2) {
-    map = bpf_map_get_fd_by_id(info.id);
-    if (map < 0)
-      return 0;
+  return error ? error : (int)info.id;
+}
+
+static int is_alive(int id) {
+  int map = bpf_map_get_fd_by_id(id);
+
+  if (map >= 0)
     close(map);
-    usleep(2000);
+  return map >= 0;
+}
+
+// Namespaces die in the background, and what is attached there with them; whoever takes a lab down shall find it gone.
+static int release(const char *pins) {
+  int waited_ms = 0, ids[PINNED];
+
+  for (size_t i = 0; i < PINNED; i++) {
+    ids[i] = unpin(pins, pinned[i]);
+    if (ids[i] < 0)
+      return fail(pins, ids[i]);
   }
-  fprintf(stderr, "switchport: the counters of %s are still in use\n", pins);
-  return 1;
+  for (size_t i = 0; i < PINNED; i++)
+    for (; is_alive(ids[i]); waited_ms += 2) {
+      if (waited_ms >= RELEASE_LIMIT_MS) {
+        fprintf(stderr, "switchport: the counters of %s are still in use\n", pins);
+        return 1;
+      }
+      usleep(2000);
+    }
+  return 0;
 }
 
 int main(int count, char **words) {

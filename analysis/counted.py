@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cumulative counter over time, as far as its samples tell. Counts are integers throughout."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+
+class Gains(NamedTuple):
+    """What was counted between consecutive edges: arrays of one value a piece.
+
+    `counts` sum up to what was counted from the first edge to the last. Where `known`, no count is off by more than
+    its `bounds`; the others lie in part outside the samples, or in a gap in which the counter was lost.
+    """
+
+    counts: Integers
+    bounds: Integers
+    known: Truths
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a counter gained since its first sample: `totals` at `at_ns`, arrays of length n, both never falling.
+
+    `known`, of length n - 1, is false between samples where the gain cannot be known (the counter was reset, or gone):
+    it counts as 0 there. No instant is off by more than `bound_ns`.
+    """
+
+    at_ns: Integers
+    totals: Integers
+    known: Truths
+    bound_ns: int = 0
+
+    @classmethod
+    def of(cls, at_ns: Integers, increments: Floats | Integers, bound_ns: int = 0) -> "Counted":
+        """From n instants and the n - 1 increments between them; nan where an increment cannot be known."""
+        known = np.isfinite(increments)
+        gained = np.where(known, increments, 0).astype(np.int64)
+        return cls(at_ns, np.concatenate([np.zeros(min(len(at_ns), 1), np.int64), np.cumsum(gained)]), known, bound_ns)
+
+    @property
+    def gained(self) -> int:
+        """From the first sample to the last."""
+        return int(self.totals[-1]) if len(self.totals) else 0
+
+    def at(self, edges_ns: Integers) -> Integers:
+        """The total at each edge, linear between samples and rounded down; the nearest sample's outside of them."""
+        if len(self.at_ns) < 2:
+            return np.zeros(len(edges_ns), np.int64)
+        after = np.clip(np.searchsorted(self.at_ns, edges_ns, side="right"), 1, len(self.at_ns) - 1)
+        begin, end = self.at_ns[after - 1], self.at_ns[after]
+        lower, upper = self.totals[after - 1], self.totals[after]
+        # Python's integers: the product may need more than 64 bits.
+        step = (upper - lower).astype(object) * (np.clip(edges_ns, begin, end) - begin) // (end - begin)
+        return np.asarray(lower + step.astype(np.int64))
+
+    def between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
+        """What was counted between consecutive edges, which never fall and are not off by more than `bound_ns`.
+
+        What is counted between two samples may have come at any instant between them, and edges and samples may be off
+        by their bounds: so much may have fallen on the wrong side of an edge.
+        """
+        pieces = max(len(edges_ns) - 1, 0)
+        totals = self.at(edges_ns)
+        if len(self.at_ns) < 2:
+            return Gains(np.diff(totals), np.zeros(pieces, np.int64), np.zeros(pieces, np.bool_))
+        slack, last = self.bound_ns + bound_ns, len(self.at_ns) - 1
+        first_after = np.searchsorted(self.at_ns, edges_ns + slack, side="left")
+        last_before = np.searchsorted(self.at_ns, edges_ns - slack, side="right") - 1
+        upper, lower = np.minimum(first_after, last), np.maximum(last_before, 0)
+        off = np.maximum(self.totals[upper] - totals, totals - self.totals[lower])
+        lost = np.concatenate([[0], np.cumsum(~self.known)])
+        known = (last_before[:-1] >= 0) & (first_after[1:] <= last) & (lost[upper[1:]] == lost[lower[:-1]])
+        return Gains(np.diff(totals), off[:-1] + off[1:], known)
+
+    def rate(self, edges_ns: Integers) -> Floats:
+        """The mean rate between consecutive edges, per second; nan where it is not known."""
+        gains = self.between(edges_ns)
+        return np.where(gains.known, gains.counts / np.diff(edges_ns) * 1e9, np.nan)
+
+
+NEVER = Counted.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""A counter that was never sampled."""

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run measured, one call each, for notebooks and all else here: DuckDB reads the run's tables in place.
+
+Only valid trials count. Bytes are the paper's, instants are on the run's clock. What a run does not have, being older
+or made where it could not be measured, is missing from the answer. Marks per iteration are in marks.py.
+"""
+
+from functools import reduce
+from operator import and_
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from analysis.counted import Counted, Integers
+from roundabout.store import Run, StoreError
+from roundabout.store.schemas import TABLES, schema
+
+LINK_USE = pa.schema(
+    {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "begin_ns": pa.int64(), "gbps": pa.float64()}
+)
+
+
+class HostPlace(NamedTuple):
+    """A host in one trial."""
+
+    trial: str
+    host: str
+
+
+class PortPlace(NamedTuple):
+    """A switch port in one trial: the link that it feeds, and the host or switch at the link's other end."""
+
+    trial: str
+    link: str
+    towards: str
+
+
+def query(run: Run, sql: str, **values: Any) -> pa.Table:
+    """DuckDB's answer to `sql`, in which tables have the names of docs/store.md, and `values` are written $name.
+
+    Raises StoreError where a table cannot be read.
+    """
+    keys = [record["trial"] for record in run.trials() if record["valid"]]
+    with duckdb.connect() as connection:
+        for name in TABLES:
+            paths = [run.path / "trials" / key / f"{name}.parquet" for key in keys]
+            # Under the schema of today: columns that an old run lacks are null.
+            files = ds.dataset([str(path) for path in paths if path.exists()], schema=schema(name), format="parquet")
+            connection.register(name, run.table(name) if name == "trials" else files)
+        try:
+            return connection.sql(sql, params=values).to_arrow_table()
+        except (duckdb.InvalidInputException, duckdb.IOException) as error:
+            hint = "restore the file, or run the experiment again"
+            raise StoreError(f"cannot read the tables of {run.path}: {error}", hint) from error
+
+
+def iterations(run: Run) -> pa.Table:
+    """One row an iteration of a job, its workers taken together; in the order of trials, jobs and iterations.
+
+    Columns: trial, variant, levels, repetition, job, iteration (from 0); start_ns and compute_end_ns, the first
+    worker's; comm_end_ns, the last one's; iteration_ms, the slowest worker's, from its own start to its own end, so
+    that no two clocks are compared; offset_bound_ns.
+    """
+    return query(
+        run,
+        """
+        select trial, variant, levels, repetition, job, iteration, min(start_ns) as start_ns,
+               min(compute_end_ns) as compute_end_ns, max(comm_end_ns) as comm_end_ns,
+               max(iteration_ms) as iteration_ms, max(offset_bound_ns) as offset_bound_ns
+        from iterations group by all order by trial, job, iteration
+        """,
+    )
+
+
+def flows(run: Run) -> pa.Table:
+    """One row a connection: the table `flows`, and `ce_share`, the share of its segments that were echoed as marked."""
+    return query(
+        run,
+        """
+        select *, delivered_ce_segments / nullif(delivered_segments, 0) as ce_share
+        from flows order by trial, job, rank, flow
+        """,
+    )
+
+
+def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
+    """A cumulative column of the table `counters`, `tx_bytes` for example, of each host's one sampled interface."""
+    rows = query(
+        run,
+        """
+        select trial, host, max(offset_bound_ns) as bound_ns, 64 as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
+        from (unpivot counters on tx_bytes, rx_bytes, tx_packets, rx_packets, tx_dropped, rx_dropped)
+        where name = $counter group by all order by trial, host
+        """,
+        counter=counter,
+    )
+    return {HostPlace(row["trial"], row["host"]): counted(row) for row in rows.to_pylist()}
+
+
+def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
+    """A cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
+    rows = query(
+        run,
+        """
+        select trial, link, towards, max(offset_bound_ns) as bound_ns, 64 as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
+        from (unpivot queue on tx_bytes, drops, marks)
+        where name = $counter group by all order by trial, link, towards
+        """,
+        counter=counter,
+    )
+    return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in rows.to_pylist()}
+
+
+def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
+    """What waited in each switch port's queue: instants in ns, and bytes."""
+    rows = query(
+        run,
+        """
+        select trial, link, towards, list(controller_ns order by controller_ns) as at_ns,
+               list(backlog_bytes order by controller_ns) as backlog_bytes
+        from queue where backlog_bytes is not null group by all order by trial, link, towards
+        """,
+    )
+    return {
+        PortPlace(row["trial"], row["link"], row["towards"]): (np.array(row["at_ns"]), np.array(row["backlog_bytes"]))
+        for row in rows.to_pylist()
+    }
+
+
+def counted(row: dict[str, Any]) -> Counted:
+    """The counter whose samples a row holds as lists: at_ns and counts, with width_bits and bound_ns."""
+    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], np.int64)
+    return Counted.of(at_ns, counts[1:] - counts[:-1], row["bound_ns"])
+
+
+def link_use(run: Run, bin_ms: int = 100) -> pa.Table:
+    """The rate at which each switch port sent, headers included: one row a port and bin of `bin_ms`.
+
+    Columns: trial, link, towards, begin_ns, gbps; null where the samples do not tell.
+    """
+    rows: list[dict[str, Any]] = []
+    for place, sent in ports(run, "tx_bytes").items():
+        edges_ns = np.arange(sent.at_ns[0], sent.at_ns[-1] + 1, bin_ms * 1_000_000)
+        rates = pa.array(sent.rate(edges_ns) * 8 / 1e9, from_pandas=True).to_pylist()
+        rows.extend(
+            {**place._asdict(), "begin_ns": begin, "gbps": gbps}
+            for begin, gbps in zip(edges_ns.tolist(), rates, strict=False)
+        )
+    return pa.Table.from_pylist(rows, schema=LINK_USE)
+
+
+def rows_of(table: pa.Table, **values: Any) -> pa.Table:
+    """The rows of `table` whose columns have these values."""
+    return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))

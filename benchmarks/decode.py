@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding captures: ours, to Parquet, against tshark -T fields and pyshark, in packets a second of one capture.
+
+    python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--json]
+
+The capture is made here: TCP and RoCEv2 between eight hosts, headers only (128 bytes a packet) unless --snap-bytes says
+otherwise, as the lab and a rack capture them. Ours decodes all of it, Parquet written included; the others get its
+first packets, since they would take minutes, and so does ours beside them, so that starting up counts for all alike.
+Needs tshark.
+"""
+
+import argparse
+import json
+import random
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+PACKETS_PER_PATTERN = 4096
+FIELDS = """
+frame.time_epoch frame.len vlan.id ip.version ip.src ip.dst ip.proto ip.dsfield.dscp ip.dsfield.ecn ip.frag_offset
+ipv6.src ipv6.dst tcp.srcport tcp.dstport udp.srcport udp.dstport udp.length tcp.len tcp.flags tcp.seq_raw tcp.ack_raw
+tcp.stream infiniband.bth.opcode infiniband.bth.destqp infiniband.bth.psn
+"""
+OURS = """
+import sys
+from pathlib import Path
+from roundabout.runner.packets import to_parquet
+print(to_parquet([Path(sys.argv[1])], Path(sys.argv[2])).packets)
+"""
+
+
+def packet(rng: random.Random, snap_bytes: int) -> tuple[bytes, int, int]:
+    """A frame's captured beginning, its length on the wire, and where its sequence number is."""
+    hosts = rng.sample(range(1, 9), 2)
+    ethernet = b"\x02\0\0\0\0" + bytes([hosts[1]]) + b"\x02\0\0\0\0" + bytes([hosts[0]]) + b"\x08\x00"
+    if rng.random() < 0.5:
+        size = rng.choice((0, 1448, 1448, 4344))
+        ports = (40000 + hosts[0], 5000)
+        inside = struct.pack("!HHIIHHHH", *ports, rng.getrandbits(32), rng.getrandbits(32), 0x8010, 512, 0, 0)
+        inside += bytes(12) + bytes(min(size, snap_bytes))
+        protocol, length, number_at = 6, 32 + size, 38
+    else:
+        size = rng.choice((4, 1024, 4096, 4096))
+        opcode = 17 if size == 4 else rng.choice((6, 7, 8, 0x81))
+        bth = struct.pack("!BBHII", opcode, 0, 0xFFFF, 100 + hosts[1], rng.getrandbits(24))
+        inside = struct.pack("!HHHH", 49152 + hosts[0], 4791, 24 + size, 0) + bth + bytes(min(size, snap_bytes))
+        protocol, length, number_at = 17, 24 + size, 50
+    address = [b"\x0a\0\0" + bytes([host]) for host in hosts]
+    ip = struct.pack("!BBHHHBBH", 0x45, rng.choice((0x68, 0x6A, 0x6B)), 20 + length, 0, 0, 64, protocol, 0)
+    return (ethernet + ip + b"".join(address) + inside)[:snap_bytes], 34 + length, number_at
+
+
+def make_capture(path: Path, megabytes: int, snap_bytes: int) -> int:
+    """A pcap with nanosecond stamps; how many packets it holds."""
+    rng = random.Random(7)
+    pattern = [packet(rng, snap_bytes) for _ in range(PACKETS_PER_PATTERN)]
+    packets, time_ns = 0, 1_700_000_000 * 10**9
+    with path.open("wb") as file:
+        file.write(struct.pack("=IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, snap_bytes, 1))
+        while file.tell() < megabytes * 1_000_000:
+            for captured, length, number_at in pattern:
+                time_ns += rng.randrange(200, 4000)
+                rest = captured[:number_at] + struct.pack("!I", time_ns & 0xFFFFFF) + captured[number_at + 4 :]
+                file.write(struct.pack("=IIII", *divmod(time_ns, 10**9), len(rest), length) + rest)
+            packets += len(pattern)
+    return packets
+
+
+def first_packets(path: Path, count: int) -> Path:
+    """A capture of only the first packets of another."""
+    part = path.with_name(f"first-{count}.pcap")
+    with path.open("rb") as whole, part.open("wb") as file:
+        file.write(whole.read(24))
+        for _ in range(count):
+            header = whole.read(16)
+            file.write(header + whole.read(struct.unpack("=IIII", header)[2]))
+    return part
+
+
+def ours(path: Path) -> dict[str, Any]:
+    """Decode in a process of its own; the memory is the largest of Python's and the decoder's."""
+    target = path.with_suffix(".parquet")
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", OURS, path, target], check=True, capture_output=True, text=True)
+    spent_s = time.monotonic() - begin
+    peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    packets = int(done.stdout)
+    return {"packets": packets, "s": spent_s, "peak_mb": peak_mb, "parquet_mb": target.stat().st_size / 1e6}
+
+
+def tshark(path: Path) -> dict[str, Any]:
+    fields = [word for field in FIELDS.split() for word in ("-e", field)]
+    begin = time.monotonic()
+    done = subprocess.run(["tshark", "-n", "-r", path, "-T", "fields", *fields], check=True, capture_output=True)
+    return {"packets": done.stdout.count(b"\n"), "s": time.monotonic() - begin}
+
+
+def pyshark(path: Path) -> dict[str, Any]:
+    import pyshark as library  # noqa: PLC0415
+
+    begin = time.monotonic()
+    packets = 0
+    with library.FileCapture(str(path), keep_packets=False, use_json=True, include_raw=False) as capture:
+        for each in capture:
+            packets += int(each.length) > 0
+    return {"packets": packets, "s": time.monotonic() - begin}
+
+
+def measured(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each contender's name and figures."""
+    yield "ours, whole capture", ours(capture)
+    contenders: dict[str, Callable[[Path], dict[str, Any]]] = {"tshark": tshark, "pyshark": pyshark}
+    for name, run in contenders.items():
+        part = first_packets(capture, slices[name])
+        yield name, run(part)
+        yield f"ours, {name}'s packets", ours(part)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--snap-bytes", type=int, default=128)
+    parser.add_argument("--tshark-packets", type=int, default=500_000)
+    parser.add_argument("--pyshark-packets", type=int, default=50_000)
+    parser.add_argument("--folder", type=Path, help="where the capture is made (default: the system's temporary files)")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        capture = Path(folder) / "capture.pcap"
+        packets = make_capture(capture, options.megabytes, options.snap_bytes)
+        slices = {"tshark": options.tshark_packets, "pyshark": options.pyshark_packets}
+        slices = {name: min(count, packets) for name, count in slices.items()}
+        results = dict(measured(capture, slices))
+    rates = {name: result["packets"] / result["s"] for name, result in results.items()}
+    ratios = {name: rates["ours, whole capture"] / rates[name] for name in ("tshark", "pyshark")}
+    if options.json:
+        print(json.dumps({"results": results, "packets_per_s": rates, "ratios": ratios}, indent=1))
+        return
+    for name, result in results.items():
+        more = f"   {result['peak_mb']:.0f} MB at most" if "peak_mb" in result else ""
+        print(f"{name:24} {result['packets']:9} packets {result['s']:7.2f} s {rates[name] / 1e3:9.1f} k/s{more}")
+    for name, ratio in ratios.items():
+        print(f"ours / {name:10} {ratio:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets go out in blocks, each with the addresses that occur in it; so nothing grows with the length of a capture.
+#pragma once
+
+#include "collectors/decoder/capture_file.hpp"
+#include "collectors/decoder/columns.hpp"
+#include "collectors/decoder/packet.hpp"
+#include "collectors/decoder/record.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace decoder {
+
+struct AddressHash {
+  std::size_t operator()(const Address &address) const noexcept;
+};
+
+// One direction of a conversation. RoCE's ports say nothing (the source's is entropy): the queue pair stands for them.
+struct FlowKey {
+  Address source;
+  Address destination;
+  std::uint32_t ends = 0; // both ports, or the destination's queue pair
+  std::uint32_t protocol = 0;
+
+  bool operator==(const FlowKey &) const = default;
+};
+
+struct FlowHash {
+  std::size_t operator()(const FlowKey &flow) const noexcept;
+};
+
+// The files' packets, counted.
+struct Totals {
+  std::uint64_t packets = 0;
+  std::array<std::uint64_t, kUndecodedKinds> undecoded{}; // by Undecoded
+  std::uint64_t unnumbered = 0;                           // packets of flows beyond the limit
+};
+
+class Blocks {
+public:
+  static constexpr std::size_t kRows = 122'880;
+  static constexpr std::size_t kBatch = 1024; // records that stay in a CPU's cache
+  static constexpr std::size_t kMaxFlows = 1 << 20;
+
+  // Writes to `fd`; packets that one of `own` sent are outgoing, those to them incoming.
+  Blocks(int fd, const std::vector<Address> &own);
+
+  void add(const Frame &frame);
+
+  // Writes what is left and how it went: `damage` tells of each file that could not be read to its end.
+  void finish(const std::vector<std::string> &damage);
+
+private:
+  void set_direction(Packet &packet) const;
+  void set_flow(Packet &packet);
+  std::uint32_t index_of(const Address &address);
+  void hand_over();
+  void write_block();
+
+  int fd_;
+  std::unordered_set<Address, AddressHash> own_;
+  std::unordered_map<FlowKey, std::uint32_t, FlowHash> flows_;
+  std::unordered_map<Address, std::uint32_t, AddressHash> address_index_;
+  std::vector<Address> addresses_;
+  std::vector<Record> records_;
+  Columns columns_;
+  Totals totals_;
+};
+
+} // namespace decoder

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectors/decoder/packet.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace decoder {
+namespace {
+
+constexpr std::uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd;
+constexpr std::uint8_t kTcp = 6, kUdp = 17;
+constexpr std::uint16_t kRoceV2Port = 4791;
+constexpr std::size_t kBthBytes = 12, kIcrcBytes = 4;
+
+// What is left of a packet: `captured` bytes are there, `length` were on the wire.
+class Bytes {
+public:
+  Bytes(const std::uint8_t *data, std::size_t captured, std::size_t length)
+      : data_(data), captured_(std::min(captured, length)), length_(length) {}
+
+  bool holds(std::size_t count) const { return captured_ >= count; }
+  std::size_t length() const { return length_; }
+  std::uint8_t u8(std::size_t at) const { return data_[at]; }
+  std::uint16_t u16(std::size_t at) const { return static_cast<std::uint16_t>(data_[at] << 8 | data_[at + 1]); }
+  std::uint32_t u24(std::size_t at) const { return static_cast<std::uint32_t>(u16(at) << 8 | data_[at + 2]); }
+  std::uint32_t u32(std::size_t at) const { return static_cast<std::uint32_t>(u16(at)) << 16 | u16(at + 2); }
+  const std::uint8_t *at(std::size_t offset) const { return data_ + offset; }
+
+  // All after the first `count` bytes, which are on the wire.
+  Bytes after(std::size_t count) const {
+    const std::size_t skipped = std::min(count, captured_);
+    return {data_ + skipped, captured_ - skipped, length_ - count};
+  }
+  Bytes first(std::size_t count) const { return {data_, captured_, std::min(count, length_)}; }
+
+private:
+  const std::uint8_t *data_;
+  std::size_t captured_;
+  std::size_t length_;
+};
+
+void know(Record &record, std::uint32_t fields) { record.present |= fields; }
+
+// What ends a header early: its bytes were not captured, or the packet itself ends before the header does.
+Undecoded cut(const Bytes &rest, std::size_t needed) {
+  return rest.length() < needed ? Undecoded::malformed : Undecoded::truncated;
+}
+
+// The bytes between an InfiniBand BTH and the data, by opcode; nothing for transports whose packets we do not know.
+// InfiniBand specification, volume 1, section 9.2 (table of packet opcodes).
+std::int32_t extended_header_bytes(std::uint8_t opcode) {
+  static constexpr std::array<std::int8_t, 24> kConnected = {0,  0, 0, 4, 0, 4, 16, 0,  0,  4,  16, 20,
+                                                             16, 4, 0, 4, 4, 4, 12, 28, 28, -1, 4,  4};
+  const std::uint8_t transport = opcode >> 5;
+  const std::uint8_t operation = opcode & 0x1f;
+  const bool datagram = transport == 3;
+  if (datagram)
+    return operation == 4 ? 8 : operation == 5 ? 12 : -1;
+  const bool extended = transport == 5; // XRC: requests carry an XRCETH
+  if ((transport > 1 && !extended) || operation >= kConnected.size() || kConnected[operation] < 0)
+    return -1;
+  const bool response = operation >= 13 && operation <= 18;
+  return kConnected[operation] + (extended && !response ? 4 : 0);
+}
+
+void parse_roce(const Bytes &rest, Record &record) {
+  if (rest.holds(1)) {
+    record.opcode = rest.u8(0);
+    know(record, kOpcode);
+  }
+  if (rest.holds(8)) {
+    record.destination_qp = rest.u24(5);
+    know(record, kQueuePair);
+  }
+  record.present &= ~std::uint32_t{kPayload}; // that of UDP is not the data
+  if (!rest.holds(kBthBytes)) {
+    record.undecoded = cut(rest, kBthBytes);
+    return;
+  }
+  record.psn = rest.u24(9);
+  know(record, kPsn);
+  if (record.opcode == 0x81) { // a CNP is padded, and carries no data
+    know(record, kPayload);
+    return;
+  }
+  const std::int32_t extended = extended_header_bytes(record.opcode);
+  if (extended < 0)
+    return;
+  const std::size_t padding = rest.u8(1) >> 4 & 3;
+  const std::size_t around = kBthBytes + static_cast<std::size_t>(extended) + padding + kIcrcBytes;
+  record.payload_bytes = rest.length() > around ? static_cast<std::uint32_t>(rest.length() - around) : 0;
+  know(record, kPayload);
+}
+
+bool parse_ports(const Bytes &rest, Record &record) {
+  if (!rest.holds(4)) {
+    record.undecoded = cut(rest, 4);
+    return false;
+  }
+  record.source_port = rest.u16(0);
+  record.destination_port = rest.u16(2);
+  know(record, kPorts);
+  return true;
+}
+
+void parse_udp(const Bytes &rest, Record &record) {
+  if (!parse_ports(rest, record))
+    return;
+  if (!rest.holds(8)) {
+    record.undecoded = cut(rest, 8);
+    return;
+  }
+  const std::size_t length = rest.u16(4);
+  if (length < 8) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  const Bytes payload = rest.first(length).after(8);
+  record.payload_bytes = static_cast<std::uint32_t>(payload.length());
+  know(record, kPayload);
+  if (record.destination_port == kRoceV2Port)
+    parse_roce(payload, record);
+}
+
+void parse_tcp(const Bytes &rest, Record &record) {
+  if (!parse_ports(rest, record))
+    return;
+  if (rest.holds(8)) {
+    record.tcp_seq = rest.u32(4);
+    know(record, kTcpSeq);
+  }
+  if (rest.holds(12)) {
+    record.tcp_ack = rest.u32(8);
+    know(record, kTcpAck);
+  }
+  if (!rest.holds(14)) {
+    record.undecoded = cut(rest, 14);
+    return;
+  }
+  record.tcp_flags = rest.u16(12) & 0x0fff;
+  know(record, kTcpFlags);
+  const std::size_t header = static_cast<std::size_t>(rest.u8(12) >> 4) * 4;
+  if (header < 20 || header > rest.length()) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  record.payload_bytes = static_cast<std::uint32_t>(rest.length() - header);
+  know(record, kPayload);
+}
+
+void parse_transport(const Bytes &rest, Record &record) {
+  if (record.has(kFragment) && record.fragment_offset != 0)
+    return; // the ports are in the first fragment
+  if (record.protocol == kTcp)
+    parse_tcp(rest, record);
+  else if (record.protocol == kUdp)
+    parse_udp(rest, record);
+}
+
+void set_traffic_class(Record &record, std::uint8_t value) {
+  record.dscp = value >> 2;
+  record.ecn = value & 3;
+  know(record, kTrafficClass);
+}
+
+void set_address(const Bytes &rest, std::size_t at, std::size_t size, std::uint32_t version, Address &address) {
+  address.version = version;
+  std::memcpy(address.bytes.data(), rest.at(at), size);
+}
+
+void parse_ipv4(const Bytes &rest, Packet &packet) {
+  Record &record = packet.record;
+  if (!rest.holds(20)) {
+    record.undecoded = cut(rest, 20);
+    return;
+  }
+  const std::size_t header = static_cast<std::size_t>(rest.u8(0) & 15) * 4;
+  if (rest.u8(0) >> 4 != 4 || header < 20) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  record.ip_version = 4;
+  set_traffic_class(record, rest.u8(1));
+  record.protocol = rest.u8(9);
+  set_address(rest, 12, 4, 4, packet.source);
+  set_address(rest, 16, 4, 4, packet.destination);
+  know(record, kVersion | kProtocol | kSource | kDestination);
+  if (const std::uint16_t fragment = rest.u16(6) & 0x3fff; fragment != 0) {
+    record.fragment_offset = static_cast<std::uint16_t>((fragment & 0x1fff) * 8);
+    know(record, kFragment);
+  }
+  const std::size_t total = rest.u16(2); // 0: a segment that the NIC has still to cut
+  if ((total != 0 && total < header) || header > rest.length()) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  parse_transport((total != 0 ? rest.first(total) : rest).after(header), record);
+}
+
+bool is_extension(std::uint8_t next_header) {
+  constexpr std::array<std::uint8_t, 7> kExtensions = {0, 43, 51, 60, 135, 139, 140};
+  return std::find(kExtensions.begin(), kExtensions.end(), next_header) != kExtensions.end();
+}
+
+// Skips the extension headers of IPv6; what is left begins with the transport's. Says in `record` where it must stop.
+Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
+  constexpr std::uint8_t kAuthentication = 51, kFragmentHeader = 44;
+  while (is_extension(next_header) || next_header == kFragmentHeader) {
+    if (!rest.holds(8)) {
+      record.undecoded = cut(rest, 8);
+      return rest;
+    }
+    std::size_t size = 8;
+    if (next_header == kFragmentHeader) {
+      record.fragment_offset = rest.u16(2) & 0xfff8;
+      know(record, kFragment);
+    } else if (next_header == kAuthentication) {
+      size = (rest.u8(1) + std::size_t{2}) * 4;
+    } else {
+      size = (rest.u8(1) + std::size_t{1}) * 8;
+    }
+    if (size > rest.length()) {
+      record.undecoded = Undecoded::malformed;
+      return rest;
+    }
+    next_header = rest.u8(0);
+    rest = rest.after(size);
+    if (record.has(kFragment) && record.fragment_offset != 0)
+      break; // what follows is the middle of something
+  }
+  record.protocol = next_header;
+  know(record, kProtocol);
+  return rest;
+}
+
+void parse_ipv6(const Bytes &rest, Packet &packet) {
+  constexpr std::size_t kHeader = 40;
+  Record &record = packet.record;
+  if (!rest.holds(kHeader)) {
+    record.undecoded = cut(rest, kHeader);
+    return;
+  }
+  if (rest.u8(0) >> 4 != 6) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  record.ip_version = 6;
+  set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
+  set_address(rest, 8, 16, 6, packet.source);
+  set_address(rest, 24, 16, 6, packet.destination);
+  know(record, kVersion | kSource | kDestination);
+  const std::size_t payload = rest.u16(4); // 0: a jumbogram, or a segment that the NIC has still to cut
+  const Bytes inside = (payload != 0 ? rest.first(kHeader + payload) : rest).after(kHeader);
+  const Bytes transport = skip_extensions(inside, rest.u8(6), record);
+  if (record.undecoded == Undecoded::no)
+    parse_transport(transport, record);
+}
+
+bool is_vlan(std::uint16_t type) { return type == 0x8100 || type == 0x88a8 || type == 0x9100; }
+
+// Skips VLAN tags, whose first two are kept, and tells the type of what follows. Says in `record` where it must stop.
+std::uint16_t skip_tags(Bytes &rest, std::uint16_t type, Record &record) {
+  while (is_vlan(type)) {
+    if (!rest.holds(4)) {
+      record.undecoded = cut(rest, 4);
+      return 0;
+    }
+    const std::uint16_t id = rest.u16(0) & 0x0fff;
+    if (!record.has(kVlan)) {
+      record.vlan_id = id;
+      know(record, kVlan);
+    } else if (!record.has(kInnerVlan)) {
+      record.inner_vlan_id = id;
+      know(record, kInnerVlan);
+    }
+    type = rest.u16(2);
+    rest = rest.after(4);
+  }
+  return type;
+}
+
+} // namespace
+
+void parse_ethernet(std::span<const std::uint8_t> captured, std::uint32_t frame_bytes, Packet &packet) {
+  constexpr std::size_t kHeader = 14;
+  const Bytes frame(captured.data(), captured.size(), frame_bytes);
+  if (!frame.holds(kHeader)) {
+    packet.record.undecoded = cut(frame, kHeader);
+    return;
+  }
+  Bytes rest = frame.after(kHeader);
+  const std::uint16_t type = skip_tags(rest, frame.u16(12), packet.record);
+  if (packet.record.undecoded != Undecoded::no)
+    return;
+  if (type == kIpv4)
+    parse_ipv4(rest, packet);
+  else if (type == kIpv6)
+    parse_ipv6(rest, packet);
+  else
+    packet.record.undecoded = Undecoded::not_ip;
+}
+
+} // namespace decoder

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Ethernet frame, taken apart as far as its captured bytes go.
+#pragma once
+
+#include "collectors/decoder/record.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace decoder {
+
+struct Packet {
+  Record record; // all but its addresses, flow and direction, which depend on other packets
+  Address source;
+  Address destination;
+};
+
+// Takes `captured` apart, the beginning of a frame that had `frame_bytes` on the wire.
+void parse_ethernet(std::span<const std::uint8_t> captured, std::uint32_t frame_bytes, Packet &packet);
+
+} // namespace decoder
