@@ -116,14 +116,14 @@ private:
       emit_({starts_ns[i], parts[i], destination(), kQuietClass});
   }
 
-  // Moves the last flows of a period forward as far as they would else, one after the other at the burst's rate, reach
-  // into the next burst: its volume would be right in the file and wrong on the wire.
+  // Moves the last flows of a period forward as far as they would else, at the burst's rate, reach into the next burst:
+  // its volume would be right in the file and wrong on the wire.
   static void leave_in_time(std::vector<std::uint64_t> &starts_ns, const std::vector<std::uint64_t> &parts,
                             std::uint64_t end_ns, double bytes_per_ns) {
-    auto latest_ns = static_cast<double>(end_ns);
+    double bytes_to_come = 0;
     for (std::size_t i = starts_ns.size(); i-- > 0;) {
-      latest_ns = std::min(latest_ns - static_cast<double>(parts[i]) / bytes_per_ns, static_cast<double>(starts_ns[i]));
-      starts_ns[i] = static_cast<std::uint64_t>(latest_ns);
+      bytes_to_come += static_cast<double>(parts[i]);
+      starts_ns[i] = std::min(starts_ns[i], end_ns - static_cast<std::uint64_t>(bytes_to_come / bytes_per_ns));
     }
   }
 
