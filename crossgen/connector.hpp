@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crossgen/connection.hpp"
+#include "crossgen/worker.hpp"
+
+#include <list>
+#include <memory>
+#include <poll.h>
+#include <set>
+
+namespace crossgen {
+
+// Sets up connections for the pools that want more, in the background of whoever waits for its sockets.
+class Connector {
+public:
+  Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
+            const std::string &token, Results &results);
+
+  // Begins what is wanted, unless a sink was out of reach a moment ago.
+  void begin_wanted();
+
+  void add_interests(std::vector<pollfd> &fds) const;
+
+  // `ready` are the sockets of add_interests, polled.
+  void handle(std::span<const pollfd> ready);
+
+  // Why the last attempt failed.
+  const std::string &trouble() const { return trouble_; }
+
+  const std::list<Connection> &connections() const { return connections_; }
+  void give_up_flows();
+
+private:
+  // A connection that is not welcome yet.
+  struct Attempt {
+    native::Fd fd;
+    Pool *pool;
+    native::Nanos deadline_ns;
+    bool asked = false; // the hello is sent
+    Incoming<Welcome> welcome = {};
+  };
+
+  void begin(Pool &pool);
+  void failed(const std::string &trouble);
+  bool goes_on(Attempt &attempt, short events);
+  void ask(Attempt &attempt) const;
+  bool answered(Attempt &attempt);
+
+  std::vector<std::unique_ptr<Pool>> &pools_;
+  std::vector<std::unique_ptr<Worker>> &workers_;
+  Hello hello_;
+  Results &results_;
+  std::list<Attempt> attempts_;
+  std::list<Connection> connections_;
+  std::size_t next_worker_ = 0;
+  native::Nanos next_try_ns_ = 0;
+  std::string trouble_ = "no answer";
+};
+
+} // namespace crossgen

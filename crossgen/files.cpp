@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/files.hpp"
+
+#include "crossgen/plan.hpp"
+#include "crossgen/summary.hpp"
+#include "native/errors.hpp"
+
+#include <fstream>
+#include <iostream>
+
+namespace crossgen {
+namespace {
+
+template <typename Stream> Stream open(const std::string &path) {
+  Stream stream(path, std::ios::binary);
+  if (!stream)
+    throw native::system_failure("cannot open " + path);
+  return stream;
+}
+
+Sizes sizes_of(const PlanOptions &options) {
+  if (options.sizes_path.empty())
+    return Sizes::web_search().scaled(options.scale_sizes);
+  auto in = open<std::ifstream>(options.sizes_path);
+  return Sizes::parse(in, options.sizes_path).scaled(options.scale_sizes);
+}
+
+void say(std::ostream &out, const Summary &summary, bool json) {
+  if (json)
+    out << summary.json().dump() << '\n';
+  else
+    out << summary.text();
+}
+
+} // namespace
+
+void run_plan(const PlanOptions &options) {
+  const Sizes sizes = sizes_of(options);
+  const LoadHeader header = plan_header(options.spec, sizes);
+  const bool to_stdout = options.output == "-";
+  std::ofstream file;
+  if (!to_stdout)
+    file = open<std::ofstream>(options.output);
+  LoadWriter writer(to_stdout ? std::cout : file, header);
+  Summary summary(header);
+  plan(options.spec, sizes, [&](const Flow &flow) {
+    writer.add(flow);
+    summary.add(flow);
+  });
+  writer.finish();
+  say(to_stdout ? std::cerr : std::cout, summary, options.json);
+}
+
+void run_show(const ShowOptions &options) {
+  std::ios::sync_with_stdio(false);
+  auto file = open<std::ifstream>(options.path);
+  LoadReader reader(file, options.path);
+  const LoadHeader &header = reader.header();
+  Summary summary(header);
+  if (!options.json)
+    std::cout << "start_ns,bytes,destination,class\n";
+  for (Flow flow; reader.next(flow);) {
+    summary.add(flow);
+    if (!options.json)
+      std::cout << flow.start_ns << ',' << flow.bytes << ',' << header.destinations[flow.destination] << ','
+                << header.classes[flow.flow_class] << '\n';
+  }
+  say(options.json ? std::cout : std::cerr, summary, options.json);
+}
+
+} // namespace crossgen

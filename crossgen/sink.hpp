@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crossgen/options.hpp"
+
+namespace crossgen {
+
+// Takes flows from senders that know the token, and discards them, until it is told to end.
+void run_sink(const SinkOptions &options);
+
+} // namespace crossgen

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crossgen/load_file.hpp"
+
+#include <string>
+
+namespace crossgen {
+
+// What a load holds.
+class Summary {
+public:
+  explicit Summary(const LoadHeader &header) : header_(header), classes_(header.classes.size()) {}
+
+  void add(const Flow &flow);
+
+  nlohmann::ordered_json json() const;
+  std::string text() const; // for people
+
+private:
+  struct Class {
+    std::uint64_t flows = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  double offered_gbps() const;
+  double standard_error_gbps() const;
+  double mean_bytes() const;
+
+  const LoadHeader &header_;
+  std::vector<Class> classes_;
+  std::uint64_t flows_ = 0;
+  std::uint64_t bytes_ = 0;
+  double squared_deviations_ = 0;
+  double running_mean_ = 0;
+};
+
+} // namespace crossgen

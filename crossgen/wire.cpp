@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/wire.hpp"
+
+#include "crossgen/little_endian.hpp"
+#include "native/errors.hpp"
+
+#include <algorithm>
+
+namespace crossgen {
+namespace {
+
+constexpr std::string_view kMagic = "rbcross1";
+
+} // namespace
+
+Hello make_hello(const std::string &token) {
+  Hello hello{};
+  std::copy(kMagic.begin(), kMagic.end(), hello.begin());
+  std::copy_n(token.begin(), std::min(token.size(), kMostTokenBytes), hello.begin() + kMagic.size());
+  return hello;
+}
+
+bool same_hello(const Hello &one, const Hello &other) {
+  volatile unsigned char difference = 0; // so that the compiler cannot leave the loop early
+  for (std::size_t i = 0; i < one.size(); i++)
+    difference = static_cast<unsigned char>(difference | (one[i] ^ other[i]));
+  return difference == 0;
+}
+
+FlowHeader make_flow_header(std::uint64_t number, std::uint64_t bytes) {
+  FlowHeader header{};
+  put(header.data(), number);
+  put(header.data() + 8, bytes);
+  return header;
+}
+
+void FlowReceiver::took_header(std::size_t bytes) {
+  header_.took(bytes);
+  if (!header_.whole())
+    return;
+  const auto size = get<std::uint64_t>(header_.message().data() + 8);
+  if (size == 0 || size > kMostFlowBytes)
+    throw native::Failure("expected a flow of 1 to 2^48 bytes, found " + std::to_string(size));
+  body_left_ = size;
+}
+
+bool FlowReceiver::took_body(std::uint64_t bytes) {
+  body_left_ -= bytes;
+  if (body_left_ > 0)
+    return false;
+  header_.restart();
+  return true;
+}
+
+Acknowledgement FlowReceiver::acknowledgement() const {
+  Acknowledgement number{};
+  std::copy_n(header_.message().begin(), number.size(), number.begin());
+  return number;
+}
+
+} // namespace crossgen

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/wire.hpp"
+
+#include "crossgen/metrics.hpp"
+#include "native/errors.hpp"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+namespace crossgen {
+namespace {
+
+void give_header(FlowReceiver &receiver, const FlowHeader &header, std::size_t step) {
+  for (std::size_t i = 0; i < header.size(); i += step) {
+    const auto room = receiver.header_room();
+    ASSERT_EQ(room.size(), header.size() - i);
+    std::copy_n(header.begin() + static_cast<std::ptrdiff_t>(i), step, room.begin());
+    receiver.took_header(step);
+  }
+}
+
+TEST(Wire, FlowsFollowEachOtherInAnyPieces) {
+  FlowReceiver receiver;
+  for (const std::size_t step : {16u, 1u, 4u}) {
+    EXPECT_TRUE(receiver.between_flows());
+    give_header(receiver, make_flow_header(step, 100), step);
+    EXPECT_TRUE(receiver.header_room().empty());
+    EXPECT_FALSE(receiver.took_body(99));
+    EXPECT_EQ(receiver.body_left(), 1u);
+    EXPECT_FALSE(receiver.between_flows());
+    EXPECT_TRUE(receiver.took_body(1));
+    EXPECT_EQ(static_cast<std::size_t>(receiver.acknowledgement()[0]), step);
+  }
+}
+
+TEST(Wire, SizesThatCannotBeAreRefused) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, kMostFlowBytes + 1, ~std::uint64_t{0}}) {
+    FlowReceiver receiver;
+    const FlowHeader header = make_flow_header(1, bytes);
+    std::copy(header.begin(), header.end(), receiver.header_room().begin());
+    EXPECT_THROW(receiver.took_header(header.size()), native::Failure);
+  }
+}
+
+TEST(Wire, OnlyTheSameTokenIsTheSameHello) {
+  EXPECT_TRUE(same_hello(make_hello("open sesame"), make_hello("open sesame")));
+  EXPECT_FALSE(same_hello(make_hello("open sesame"), make_hello("open sesamE")));
+  EXPECT_FALSE(same_hello(make_hello("open sesame"), make_hello("open sesame ")));
+  EXPECT_FALSE(same_hello(make_hello("open sesame"), Hello{}));
+}
+
+TEST(Metrics, OnlyWholeRequestsForThemAreAnswered) {
+  const auto text = [] { return std::string("x 1\n"); };
+  EXPECT_EQ(answer_http("GET /metrics HTTP/1.1\r\nHost: x\r\n", text), "");
+  EXPECT_TRUE(answer_http("GET /metrics HTTP/1.1\r\n\r\n", text).ends_with("\r\n\r\nx 1\n"));
+  EXPECT_TRUE(answer_http("GET / HTTP/1.1\r\n\r\n", text).starts_with("HTTP/1.0 404"));
+  EXPECT_TRUE(answer_http(std::string(10'000, 'x'), text).starts_with("HTTP/1.0 431"));
+}
+
+} // namespace
+} // namespace crossgen
