@@ -156,9 +156,7 @@ def _taken(spec: TrialSpec) -> Mapping[Hop, float]:
     return taken
 
 
-def _iteration_s(
-    spec: TrialSpec, job: ResolvedJob, load: Mapping[Hop, float], taken: Mapping[Hop, float]
-) -> float:
+def _iteration_s(spec: TrialSpec, job: ResolvedJob, load: Mapping[Hop, float], taken: Mapping[Hop, float]) -> float:
     slowdown = max([1.0, *(load[hop] / _left_gbps(hop, taken) for hop in _hops(spec, job))])
     return (job.profile.compute_ms + slowdown * job.profile.comm_ms) / 1e3
 

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = (
     "build/bin/replay",
     "build/bin/sampler",
+    "build/bin/crossgen",
     "build/bin/transport",
     "build/bin/switchport",
     "roundabout/settings/settings.py",

@@ -288,9 +288,14 @@ class Program:
             self._thread.join(patience_s)
 
     @property
+    def ended(self) -> bool:
+        """Whether it ended, however."""
+        return not self._thread.is_alive()
+
+    @property
     def lost(self) -> bool:
         """Whether it ended because its connection broke."""
-        return not self._thread.is_alive() and self.status is None
+        return self.ended and self.status is None
 
     def why_ended(self) -> str:
         """One line on how it ended."""

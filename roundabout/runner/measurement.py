@@ -13,6 +13,7 @@ import pyarrow as pa
 from roundabout.plan import PlannedTrial
 from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
+from roundabout.runner.loads import Load
 from roundabout.runner.records import Columns, integers, parse_samples
 from roundabout.store import Identity, build_table
 from roundabout.store.schemas import columns
@@ -33,6 +34,7 @@ class Measurement:
     host_samples: dict[str, list[str]] = field(default_factory=dict)  # host -> its sampler's lines
     switch_samples: list[list[str]] = field(default_factory=list)
     controller_samples: list[str] = field(default_factory=list)
+    loads: dict[str, Load] = field(default_factory=dict)  # cross traffic -> its load
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
     faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
@@ -61,6 +63,8 @@ def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, 
         "clock": _clock(measured.ledger),
         "cpu": _cpu(measured),
         "reactions": _reactions(measured),
+        "cross_traffic": _cross_traffic(measured),
+        "cross_flows": _cross_flows(measured),
     }
     return {name: build_table(name, who, values, testbed.scale) for name, values in raw.items()}
 
@@ -226,6 +230,37 @@ def _reactions(measured: Measurement) -> Columns:
                 }
             )
     return _joined("reactions", parts)
+
+
+def _cross_traffic(measured: Measurement) -> Columns:
+    parts = []
+    for name, load in measured.loads.items():
+        if summary := load.summary():
+            at_ns = measured.ledger.on_host(load.spec.sender, measured.end_ns or 0)
+            when = _when(measured.ledger, load.spec.sender, np.array([at_ns], dtype=np.int64))
+            parts.append({**_constants(1, traffic=name), **when, **summary})
+    return _joined("cross_traffic", parts)
+
+
+def _cross_flows(measured: Measurement) -> Columns:
+    parts = []
+    for name, load in measured.loads.items():
+        if flows := load.flows():
+            sender, intended_ns = load.spec.sender, flows.pop("intended_ns")
+            on_run = {each: _on_run(measured.ledger, sender, flows[each]) for each in ("start_ns", "end_ns")}
+            when = _when(measured.ledger, sender, intended_ns)
+            parts.append({**_constants(len(intended_ns), traffic=name), **when, **flows, **on_run})
+    return _joined("cross_flows", parts)
+
+
+def _on_run(ledger: Ledger, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The run's nanoseconds; None where it is None."""
+    if host_ns.dtype != object:
+        return ledger.on_run(host, host_ns)
+    known = np.array([value is not None for value in host_ns])
+    result = np.full(len(host_ns), None, dtype=object)
+    result[known] = ledger.on_run(host, host_ns[known].astype(np.int64))
+    return result
 
 
 def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Worker, list[dict[str, Any]]]]:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from roundabout.plan import PlannedTrial
-from roundabout.runner import settings
+from roundabout.plan import PlannedTrial, expected_iterations_s
+from roundabout.runner import cross_traffic, settings
 from roundabout.runner.bench import Bench
 from roundabout.runner.clock import CONTROLLER, Phase, RunClock, repeated
+from roundabout.runner.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.jobs import Worker, workers
 from roundabout.runner.links import Link, LostHostError, Program
+from roundabout.runner.loads import Load
 from roundabout.runner.measurement import Measurement
 from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
@@ -24,7 +26,8 @@ READY_S = 15  # trainers connect to each other within this
 START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
-STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations of a job alone, is no progress
+STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
+PATIENCE_S = 5.0  # a program that was told to end has ended within this
 COUNTERS_MS, CPU_MS = 10, 1000
 
 Log = Callable[..., None]
@@ -54,7 +57,7 @@ def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observ
     attempting = Attempting(bench, trial, clock, observer, log, Measurement())
     try:
         _measure(attempting)
-    except (TrialFailedError, RecordError, LostHostError) as error:
+    except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
         log("failed", clock.now_ns(), reason=str(error))
@@ -72,10 +75,11 @@ def _measure(now: Attempting) -> None:
         samplers = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
+        generators = _start_cross_traffic(now, stack)
         try:
             _await_ready(now, programs, arrived)
-            _start_together(now, programs)
-            _watch(now, programs, arrived, _meter(now, samplers))
+            _start_together(now, programs, generators)
+            _watch(now, programs, arrived, generators, _meter(now, samplers))
         finally:
             now.measured.end_ns = now.clock.now_ns()
     _read_clocks(now, "after")
@@ -155,11 +159,20 @@ def _start_worker(link: Link, worker: Worker, arrived: Arrived) -> Program:
     return Program(f"{worker.job} rank {worker.rank}", link, worker.argv, lambda _, line: arrived.put((worker, line)))
 
 
-def _stop(now: Attempting, programs: Sequence[Program]) -> None:
+def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:
+    def stop(programs: Sequence[Program]) -> None:
+        _stop(now, programs, cross_traffic.FLUSH_S)
+
+    generators = cross_traffic.begin(now.bench, now.trial, stack, stop)
+    now.measured.loads = {each.name: Load(each.spec, each.sender.lines) for each in generators}
+    return generators
+
+
+def _stop(now: Attempting, programs: Sequence[Program], patience_s: float = PATIENCE_S) -> None:
     for program in programs:
         program.close_stdin()
     for program in programs:
-        program.finish()
+        program.finish(patience_s)
         if program.status not in (0, None):
             now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.why_ended())
 
@@ -177,20 +190,28 @@ def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
             waiting.discard(worker)
 
 
-def _start_together(now: Attempting, programs: Programs) -> None:
-    start_ns = now.clock.now_ns() + START_AHEAD_NS
-    for worker, program in programs.items():
-        program.send(f"start {now.measured.ledger.on_host(worker.host, start_ns)}")
-    if now.clock.now_ns() >= start_ns:
-        raise TrialFailedError(f"telling the trainers when to start took longer than {START_AHEAD_NS / 1e6:.0f} ms")
+def _start_together(now: Attempting, programs: Programs, generators: Sequence[Generator]) -> None:
+    begin_ns = now.clock.now_ns() + START_AHEAD_NS
+    start_ns = begin_ns + (round(cross_traffic.LEAD_S * 1e9) if generators else 0)
+    starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
+    for program, at_ns in starts:
+        program.send(f"start {now.measured.ledger.on_host(program.host, at_ns)}")
+    if now.clock.now_ns() >= begin_ns:
+        raise TrialFailedError(f"telling all programs when to start took longer than {START_AHEAD_NS / 1e6:.0f} ms")
     now.measured.start_ns = start_ns
     now.log("start", start_ns)
 
 
-def _watch(now: Attempting, programs: Programs, arrived: Arrived, meter: LinkMeter | None) -> None:
+def _watch(
+    now: Attempting,
+    programs: Programs,
+    arrived: Arrived,
+    generators: Sequence[Generator],
+    meter: LinkMeter | None,
+) -> None:
     """Follow the trainers until all are done. Raises TrialFailedError where one fails or nothing happens any more."""
     running = set(programs)
-    patience_s = STALL_S + STALL_ITERATIONS * max(job.profile.alone_ms for job in now.trial.spec.jobs.values()) / 1e3
+    patience_s = STALL_S + STALL_ITERATIONS * expected_iterations_s(now.trial.spec) / now.trial.spec.iterations
     heard = refreshed = time.monotonic()
     while running:
         try:
@@ -205,9 +226,10 @@ def _watch(now: Attempting, programs: Programs, arrived: Arrived, meter: LinkMet
             _show(now, worker, event := _event(now, programs, arrived, worker, line))
             if event["event"] == "done":
                 running.discard(worker)
-        if meter and time.monotonic() - refreshed >= REFRESH_S:
+        if time.monotonic() - refreshed >= REFRESH_S:
             refreshed = time.monotonic()
-            if reading := meter.read():
+            cross_traffic.check(generators)
+            if meter and (reading := meter.read()):
                 now.observer.link(meter.link, *reading)
 
 

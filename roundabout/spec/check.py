@@ -58,7 +58,7 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
     """Raise SpecError unless cross traffic goes from one host to others, and their links could carry it."""
     for name, traffic in treatment.cross_traffic.items():
         here = ("cross_traffic", name)
-        ends = [((*here, "from"), traffic.sender)]
+        ends: list[tuple[tuple[str | int, ...], str]] = [((*here, "from"), traffic.sender)]
         ends += [((*here, "to", index), receiver) for index, receiver in enumerate(traffic.receivers)]
         for where, host in ends:
             if host not in topology.hosts:

@@ -95,15 +95,15 @@ class TrialSpec(Strict):
 
     topology: Topology
     jobs: dict[Name, ResolvedJob]
-    cross_traffic: dict[Name, CrossTraffic] = {}
+    cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     one_job_at_a_time: bool = False
 
     @property
     def transports(self) -> frozenset[str]:
         """The names of all transports in use."""
-        users = (*self.jobs.values(), *self.cross_traffic.values())
-        return frozenset(user.transport.name for user in users)
+        jobs, traffics = self.jobs.values(), self.cross_traffic.values()
+        return frozenset([job.transport.name for job in jobs] + [traffic.transport.name for traffic in traffics])
 
     def only(self, job: str) -> "TrialSpec":
         """The same trial with the other jobs left out."""

@@ -73,7 +73,8 @@ def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
 def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS, length: str | None = None) -> Experiment:
     """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
-    `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and resolved here: what this returns can be run. Raises SpecError.
+    `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and
+    resolved here: what this returns can be run. Raises SpecError.
     """
     library = Library(root)
     text = str(name_or_path)
@@ -100,7 +101,7 @@ def _summary(name: str, root: Path) -> Summary:
 
 def _of_length(document: Document, length: str | None) -> Document:
     """The document with the overlay of that length merged over it, and without the others."""
-    lengths = document.root.get("lengths")
+    lengths: Any = document.root.get("lengths")
     root = Block(document.root)
     root.pop("lengths", None)
     if lengths is not None and not isinstance(lengths, Block):
@@ -116,9 +117,10 @@ def _of_length(document: Document, length: str | None) -> Document:
                 raise document.error(("lengths", name, field), f"the field '{field}'", expected, hint=hint)
     if length is None:
         return Document(document.file, root)
-    if length not in (lengths or {}):
+    overlay: Block | None = lengths.get(length) if lengths else None
+    if overlay is None:
         raise document.error(("lengths",), f"no length '{length}'", f"one of {choices(lengths or ())}")
-    return Document(document.file, merge(root, (lengths or {})[length]))
+    return Document(document.file, merge(root, overlay))
 
 
 def _assemble(document: Document, library: Library) -> Experiment:

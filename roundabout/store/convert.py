@@ -10,10 +10,10 @@ BYTES = pa.array(["bytes", "bytes/s"])
 
 
 def to_paper_units(table: pa.Table, scale: float) -> pa.Table:
-    """Multiply whatever counts bytes by `scale`; counts of packets and times stay as they are."""
+    """Multiply whatever counts bytes, or is a rate, by `scale`; counts of packets and times stay as they are."""
     for index, field in enumerate(table.schema):
         unit, column = field.metadata[b"unit"].decode(), table.column(index)
-        if unit == "bytes":
+        if unit in ("bytes", "Gbit/s"):
             table = table.set_column(index, field, _scaled(column, scale))
         elif unit == OF_ROW:
             counts_bytes = pc.is_in(table["unit"], value_set=BYTES)
@@ -22,6 +22,8 @@ def to_paper_units(table: pa.Table, scale: float) -> pa.Table:
 
 
 def _scaled(column: pa.ChunkedArray, scale: float) -> pa.ChunkedArray:
+    if pa.types.is_floating(column.type):
+        return pc.multiply(column, float(scale))
     # Integers where that is possible: floats count exactly only to 2^53.
     if float(scale).is_integer():
         return pc.multiply_checked(column, int(scale))

@@ -178,6 +178,33 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("not_ip", INTEGER, "packets", "of them, neither IPv4 nor IPv6"),
         Column("utc_moved_ns", INTEGER, "ns", "how much the host's UTC gained on its monotonic clock meanwhile"),
     ),
+    # One row a cross traffic of a trial; host is its sender, host_ns and controller_ns are the end of the trial.
+    "cross_traffic": (
+        Column("traffic", TEXT, "", "the cross traffic"),
+        Column("kind", TEXT, "", "consistent, burst or iperf"),
+        Column("asked_gbps", REAL, "Gbit/s", "load asked for, payload"),
+        Column("planned_gbps", REAL, "Gbit/s", "load of the flows drawn"),
+        Column("planned_gbps_standard_error", REAL, "Gbit/s", "of that, since sizes are drawn"),
+        Column("offered_gbps", REAL, "Gbit/s", "load of the flows that were due while the jobs ran"),
+        Column("achieved_gbps", REAL, "Gbit/s", "payload that receivers took while the jobs ran"),
+        Column("schedule_held", TRUTH, "", "whether flows began when they were due, and were carried"),
+        Column("lagging_share", REAL, "share", "of flows that began too late"),
+        Column("lateness_p99_us", REAL, "us", "99th percentile of actual less intended start"),
+        Column("due_flows", INTEGER, "flows", "whose time came"),
+        Column("finished_flows", INTEGER, "flows", "whose receiver had all"),
+        Column("unfinished_flows", INTEGER, "flows", "under way, or waiting, at the end"),
+    ),
+    # One row a flow of cross traffic that was due; host_ns and controller_ns are its intended start.
+    "cross_flows": (
+        Column("traffic", TEXT, "", "the cross traffic"),
+        Column("flow", INTEGER, "", "its place in the load, from 0"),
+        Column("class", TEXT, "", "of the load: consistent; burst or quiet"),
+        Column("destination", TEXT, "", "host that received it"),
+        Column("bytes", INTEGER, "bytes", "payload"),
+        Column("measured", TRUTH, "", "whether it was due after the warm-up"),
+        Column("start_ns", INTEGER, "ns", "actual start, on the run's clock; null: never"),
+        Column("end_ns", INTEGER, "ns", "when the receiver had all, on the run's clock; null: never"),
+    ),
     # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
     "trials": (
         Column("job", TEXT, "", "the only job that ran; null where all of them did"),

@@ -106,6 +106,10 @@ class Testbed(Protocol):
         """Gbit/s at the papers' scale -> bit/s that hosts really send."""
         ...
 
+    def congestion_control(self, transport: str) -> str:
+        """What hosts' kernels call a transport."""
+        ...
+
     def switch_samplers(self) -> list[list[str]]:
         """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
         ...

@@ -222,6 +222,10 @@ class Lab:
         """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
         return host_settings.document(trial, host, self.record.calibration, self.scale)
 
+    def congestion_control(self, transport: str) -> str:
+        """What lab hosts' kernel calls a transport."""
+        return host_settings.kernel_name(transport)
+
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""
         pids = self.pids()

@@ -47,7 +47,7 @@ def queues(layout: Layout, calibration: Calibration, scale: float) -> dict[Port,
 
 
 def nic_queues(layout: Layout, calibration: Calibration, scale: float) -> dict[str, Queue]:
-    """The queues of hosts that are held to their link's rate by their own NIC, by host; what waits there is not lost."""
+    """The queues of hosts whose own NIC holds them to their link's rate, by host; what waits there is not lost."""
     limit = calibration.queue_bytes.lossless
     return {
         cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale), limit)
