@@ -129,7 +129,7 @@ class Link:
         """Shapes what leaves the first host."""
         self.run(0, "tc qdisc replace dev eth0 root handle 1: htb default 1")
         self.run(0, f"tc class add dev eth0 parent 1: classid 1:1 htb rate {mbps}mbit burst 5k cburst 5k")
-        self.run(0, "tc qdisc add dev eth0 parent 1:1 pfifo limit 2000")
+        self.run(0, "tc qdisc add dev eth0 parent 1:1 pfifo limit 500")
 
 
 @pytest.fixture
@@ -172,9 +172,9 @@ def send(start: Callable[..., Running]) -> Callable[..., Running]:
     """Starts a sender on loopback, or on the link's first host."""
 
     def start_sender(
-        load: Path, *options: str, to: str, link: Link | None = None, program: str = CROSSGEN
+        load: Path, *options: str, to: str, token: str = TOKEN, link: Link | None = None, program: str = CROSSGEN
     ) -> Running:
-        argv = [program, "send", "--load", str(load), "--token", TOKEN, "--to", to, *options]
+        argv = [program, "send", "--load", str(load), "--token", token, "--to", to, *options]
         return start(link.inside(0, *argv) if link else argv)
 
     return start_sender
