@@ -106,12 +106,13 @@ private:
       weight = draw_bytes();
     const std::vector<std::uint64_t> parts = split(bytes, weights);
 
-    const Burst &burst = *spec_.burst;
-    Arrivals arrivals(gap_random_, spec_.gaps, flows, period_ns + burst.width_ns, burst.period_ns - burst.width_ns);
+    const std::uint64_t from_ns = period_ns + spec_.burst->width_ns;
+    const std::uint64_t end_ns = period_ns + spec_.burst->period_ns;
+    Arrivals arrivals(gap_random_, spec_.gaps, flows, from_ns, end_ns - from_ns);
     std::vector<std::uint64_t> starts_ns(flows);
     for (std::uint64_t &start_ns : starts_ns)
       start_ns = arrivals.next_ns();
-    leave_in_time(starts_ns, parts, period_ns + burst.period_ns, bytes_per_ns);
+    leave_in_time(starts_ns, parts, from_ns, end_ns, bytes_per_ns);
     for (std::uint64_t i = 0; i < flows; i++)
       emit_({starts_ns[i], parts[i], destination(), kQuietClass});
   }
@@ -119,11 +120,12 @@ private:
   // Moves the last flows of a period forward as far as they would else, at the burst's rate, reach into the next burst:
   // its volume would be right in the file and wrong on the wire.
   static void leave_in_time(std::vector<std::uint64_t> &starts_ns, const std::vector<std::uint64_t> &parts,
-                            std::uint64_t end_ns, double bytes_per_ns) {
+                            std::uint64_t from_ns, std::uint64_t end_ns, double bytes_per_ns) {
     double bytes_to_come = 0;
     for (std::size_t i = starts_ns.size(); i-- > 0;) {
       bytes_to_come += static_cast<double>(parts[i]);
-      starts_ns[i] = std::min(starts_ns[i], end_ns - static_cast<std::uint64_t>(bytes_to_come / bytes_per_ns));
+      const auto time_ns = static_cast<std::uint64_t>(std::ceil(bytes_to_come / bytes_per_ns));
+      starts_ns[i] = std::min(starts_ns[i], end_ns - std::min(time_ns, end_ns - from_ns));
     }
   }
 

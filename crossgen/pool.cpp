@@ -3,6 +3,7 @@
 
 #include "crossgen/connection.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 namespace crossgen {
@@ -11,7 +12,7 @@ namespace {
 using Guard = std::lock_guard<PiMutex>;
 
 // Connections are set up in time for the next few flows.
-constexpr std::size_t kSpare = 4;
+constexpr unsigned kSpare = 4;
 
 } // namespace
 
@@ -87,7 +88,7 @@ bool Pool::wants_more() const {
 }
 
 bool Pool::short_of_idle() const {
-  return idle_.size() + connecting_ < kSpare && open_ + connecting_ < options_.most_connections;
+  return idle_.size() + connecting_ < std::min(kSpare, options_.connections) && open_ + connecting_ < options_.most_connections;
 }
 
 void Pool::change_connecting(int by) {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/sender.hpp"
 
+#include "crossgen/clock_watch.hpp"
 #include "crossgen/connector.hpp"
 #include "crossgen/launcher.hpp"
 #include "crossgen/metrics.hpp"
 #include "crossgen/report.hpp"
-#include "crossgen/summary.hpp"
 #include "native/control.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <iostream>
 
 namespace crossgen {
 namespace {
@@ -22,9 +20,6 @@ constexpr Nanos kConnectPatienceNs = 20'000'000'000;
 constexpr Nanos kTickNs = 1'000'000'000;
 constexpr Nanos kConnectLookNs = 50'000'000;
 constexpr Nanos kDrainLookNs = 2'000'000;
-
-// Between two looks a second apart. NTP slews by no more than a tenth of that.
-constexpr Nanos kClockStepNs = 5'000'000;
 
 // What a load file says of itself, once all of it was read and found right.
 struct Load {
@@ -41,20 +36,6 @@ Load check_load(const std::string &path) {
     ;
   return {reader.header(), reader.flows()};
 }
-
-// Compares UTC with the monotonic clock, by which everything is timed.
-class ClockWatch {
-public:
-  // How far UTC has stepped since the last look, if it has.
-  std::optional<Nanos> look() {
-    const Nanos offset_ns = native::utc_ns() - native::monotonic_ns();
-    const Nanos step_ns = offset_ns - std::exchange(offset_ns_, offset_ns);
-    return std::abs(step_ns) > kClockStepNs ? std::optional(step_ns) : std::nullopt;
-  }
-
-private:
-  Nanos offset_ns_ = native::utc_ns() - native::monotonic_ns();
-};
 
 class Sender {
 public:
@@ -189,7 +170,7 @@ private:
 
   void watch(Nanos deadline_ns) {
     look(deadline_ns);
-    if (const auto step_ns = clock_.look())
+    if (const auto step_ns = clock_.look(ClockWatch::offset_now_ns()))
       outcome_.notices.push_back("the UTC clock stepped by " + std::to_string(*step_ns / 1000) +
                                  " us; all times are monotonic and hold");
   }
@@ -252,7 +233,7 @@ private:
   std::optional<Connector> connector_;
   std::optional<Launcher> launcher_;
   std::optional<Metrics> metrics_;
-  ClockWatch clock_;
+  ClockWatch clock_{ClockWatch::offset_now_ns()};
   Outcome outcome_;
 };
 

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Loads a path with iperf: as many parallel connections as the load takes, from 1 to 10.
+
+    iperf.py server [--tool iperf3] --bind A --port P
+    iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
+
+The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
+best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
+for; the -P used and what each try achieved; the load of each second. Ends its iperf, and itself, when standard input
+closes or on SIGTERM or SIGINT. Exit status: 0 done; 1 failed (said on standard error); 2 bad usage.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Dict, Iterator, List, Tuple
+
+REACHED = 0.98  # of the load asked for
+PATIENCE_S = 10  # beyond its duration
+
+
+class IperfError(Exception):
+    """iperf did not do what it was asked."""
+
+
+@contextlib.contextmanager
+def started(argv: List[str], stdout: int = subprocess.PIPE) -> Iterator["subprocess.Popen[str]"]:
+    """Runs iperf; it ends with this block."""
+    try:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise IperfError(f"cannot start {argv[0]}: {error.strerror}") from error
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def output(argv: List[str], limit_s: float) -> str:
+    """What iperf prints, until it ends by itself."""
+    with started(argv) as process:
+        try:
+            out, errors = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise IperfError(f"{argv[0]} was expected to end within {limit_s:.0f} s, and did not") from error
+        if process.returncode != 0 and not out.strip():
+            raise IperfError(f"{argv[0]} failed: {errors.strip()}")
+        return out
+
+
+class Iperf3:
+    """iperf3: the receiver's own count comes back over its control connection."""
+
+    server = ("iperf3", "-s")
+
+    @staticmethod
+    def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
+        bits = str(int(gbps * 1e9 / parallel))  # -b is for each connection
+        argv = ["iperf3", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-J"]
+        told = json.loads(output(argv, duration_s + PATIENCE_S))
+        if "error" in told:
+            raise IperfError("iperf3: " + told["error"])
+        return {
+            "achieved_gbps": told["end"]["sum_received"]["bits_per_second"] / 1e9,
+            "seconds": [
+                {"start_s": each["sum"]["start"], "end_s": each["sum"]["end"], "gbps": each["sum"]["bits_per_second"] / 1e9}
+                for each in told["intervals"]
+            ],
+        }
+
+
+class Iperf2:
+    """iperf 2, as the thesis used it: prints CSV, and the sender's count."""
+
+    server = ("iperf", "-s")
+
+    @staticmethod
+    def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
+        bits = str(int(gbps * 1e9 / parallel))
+        argv = ["iperf", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-i", "1", "-y", "C"]
+        out = output(argv, duration_s + PATIENCE_S)
+        return Iperf2.summarise(out)
+
+    @staticmethod
+    def summarise(out: str) -> Dict[str, Any]:
+        """Adds up each connection's lines `..., id, start-end, bytes, bits_per_second`: each second, then all."""
+        connections: Dict[str, List[Dict[str, float]]] = {}
+        for line in out.splitlines():
+            fields = line.split(",")
+            if len(fields) >= 9 and fields[5] != "-1":  # some versions add a sum
+                start, end = map(float, fields[6].split("-"))
+                told = {"start_s": start, "end_s": end, "gbps": 8e-9 * int(fields[7]) / (end - start)}
+                connections.setdefault(fields[5], []).append(told)
+        if not connections:
+            raise IperfError("iperf: expected reports of what was sent, found none: is its server there?")
+        together = [{**rows[0], "gbps": sum(row["gbps"] for row in rows)} for rows in zip(*connections.values())]
+        return {"achieved_gbps": together[-1]["gbps"], "seconds": together[:-1]}
+
+
+TOOLS = {"iperf3": Iperf3, "iperf": Iperf2}
+
+
+def raise_parallel(options: argparse.Namespace) -> Tuple[int, List[Dict[str, Any]]]:
+    """The least -P that reaches the load, or the best one; and what each did."""
+    tool = TOOLS[options.tool]
+    tries: List[Dict[str, Any]] = []
+    for parallel in range(1, options.most_parallel + 1):
+        told = tool.measure(options.to, options.port, options.load_gbps, parallel, options.probe_s)
+        tries.append({"parallel": parallel, "achieved_gbps": told["achieved_gbps"]})
+        if told["achieved_gbps"] >= REACHED * options.load_gbps:
+            return parallel, tries
+    return max(tries, key=lambda each: float(each["achieved_gbps"]))["parallel"], tries
+
+
+def client(options: argparse.Namespace) -> None:
+    parallel, tries = raise_parallel(options)
+    start_ns = time.monotonic_ns()
+    told = TOOLS[options.tool].measure(options.to, options.port, options.load_gbps, parallel, options.duration_s)
+    reached = told["achieved_gbps"] >= REACHED * options.load_gbps
+    asked = {"tool": options.tool, "asked_gbps": options.load_gbps, "duration_s": options.duration_s}
+    print(json.dumps({**asked, "parallel": parallel, "reached": reached, "start_ns": start_ns, "tries": tries, **told}))
+
+
+def server(options: argparse.Namespace) -> None:
+    argv = [*TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
+    with started(argv, stdout=subprocess.DEVNULL) as process:
+        _, errors = process.communicate()
+        raise IperfError(f"{argv[0]} ended: {errors.strip()}")
+
+
+def end_with_input() -> None:
+    """Ends the program as SIGTERM would, once standard input closes."""
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    roles = parser.add_subparsers(dest="role", required=True)
+    for role in ("server", "client"):
+        each = roles.add_parser(role)
+        each.add_argument("--tool", choices=TOOLS, default="iperf3")
+        each.add_argument("--port", type=int, default=5201)
+        if role == "server":
+            each.add_argument("--bind", required=True, help="address to listen at")
+            continue
+        each.add_argument("--to", required=True, help="the server's address")
+        each.add_argument("--load-gbps", type=float, required=True)
+        each.add_argument("--duration-s", type=int, required=True)
+        each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")
+        each.add_argument("--most-parallel", type=int, default=10, help="the last -P that is tried")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    end_with_input()
+    try:
+        {"server": server, "client": client}[options.role](options)
+    except KeyboardInterrupt:
+        return 0
+    except IperfError as error:
+        print(f"iperf.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

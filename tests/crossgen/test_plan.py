@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: whatever is asked for, volume, order and load are right."""
+
+import json
+import math
+import struct
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import CROSSGEN, show
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+MEAN_BYTES = 1_711_250
+DEVIATION_BYTES = 3_658_000  # of web-search sizes
+
+properties = settings(
+    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([CROSSGEN, *map(str, words)], capture_output=True, text=True)
+
+
+def refusal(*words: object) -> str:
+    done = run("plan", "--output", "/dev/null", *words)
+    assert done.returncode == 1
+    return done.stderr.strip()
+
+
+@properties
+@given(
+    load_gbps=st.floats(0.5, 25),
+    duration_s=st.integers(1, 20),
+    seed=st.integers(0, 2**63 - 1),
+    gaps=st.sampled_from(["poisson-process", "poisson-distributed"]),
+)
+def test_a_consistent_load_is_in_order_and_as_asked(
+    tmp_path: Path, load_gbps: float, duration_s: int, seed: int, gaps: str
+) -> None:
+    path = tmp_path / "x.load"
+    asked = ["--load-gbps", load_gbps, "--duration-s", duration_s, "--seed", seed, "--gaps", gaps]
+    told = json.loads(run("plan", *asked, "--output", path, "--json").stdout)
+    rows = show(path)
+    starts = [int(row["start_ns"]) for row in rows]
+    total = sum(int(row["bytes"]) for row in rows)
+    assert starts == sorted(starts)
+    assert 0 <= starts[0] and starts[-1] <= duration_s * 10**9
+    assert len(rows) == told["flows"] == math.floor(load_gbps / 8 * duration_s * 1e9 / MEAN_BYTES)
+    assert total == told["bytes"]
+    assert told["offered_gbps"] == pytest.approx(8 * total / duration_s / 1e9)
+    error_gbps = 8 * DEVIATION_BYTES * math.sqrt(len(rows)) / duration_s / 1e9
+    one_flow_gbps = 8 * MEAN_BYTES / duration_s / 1e9  # a part of a flow is none
+    assert abs(told["offered_gbps"] - load_gbps) < 3 * error_gbps + one_flow_gbps
+
+
+@properties
+@given(
+    load_gbps=st.floats(0.01, 25),
+    periods=st.integers(1, 10),
+    width_us=st.integers(1, 3300),
+    height=st.floats(1, 3),
+    scale=st.floats(0.1, 1),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_bursts_are_exact(
+    tmp_path: Path, load_gbps: float, periods: int, width_us: int, height: float, scale: float, seed: int
+) -> None:
+    path = tmp_path / "x.load"
+    asked = ["--load-gbps", load_gbps, "--duration-s", periods / 100, "--scale-sizes", scale, "--seed", seed]
+    burst = ["--burst-width-us", width_us, "--burst-height", height]
+    done = run("plan", *asked, *burst, "--output", path)
+    if "expected a load of at least" in done.stderr:
+        return  # so little that a burst would be some bytes
+    assert done.returncode == 0, done.stderr
+    rows = show(path)
+    starts = [int(row["start_ns"]) for row in rows]
+    assert starts == sorted(starts)
+    volume = load_gbps / 8 * 1e7
+    for period in range(periods):
+        flows = [row for row, start_ns in zip(rows, starts, strict=True) if start_ns // 10**7 == period]
+        bursts = [row for row in flows if row["class"] == "burst"]
+        assert sum(int(row["bytes"]) for row in flows) == pytest.approx(volume, abs=1)
+        assert sum(int(row["bytes"]) for row in bursts) == pytest.approx(volume * height * width_us / 1e4, abs=1)
+        assert len(bursts) == 2 and len(flows) >= 10
+        assert int(bursts[0]["start_ns"]) == period * 10**7
+        assert int(bursts[1]["start_ns"]) < period * 10**7 + width_us * 1000
+
+
+def test_destinations_share_the_flows(plan: Callable[..., Path]) -> None:
+    rows = show(plan(1, 5, "--destinations", "a,b,c"))
+    for name in "abc":
+        assert sum(row["destination"] == name for row in rows) == pytest.approx(len(rows) / 3, rel=0.1)
+
+
+def test_the_file_is_as_documented(plan: Callable[..., Path]) -> None:
+    """docs/load-file.md, read without crossgen."""
+    path = plan(0.1, 1, "--destinations", "s0,s2", "--burst-width-us", "1000")
+    data = path.read_bytes()
+    header_end = data.index(b"\n") + 1
+    header = json.loads(data[:header_end])
+    assert (header["format"], header["version"], header["duration_ns"]) == ("roundabout-load", 1, 10**9)
+    records = list(struct.iter_unpack("<QQHH", data[header_end:-20]))
+    mark, flows, checksum = struct.unpack("<QQI", data[-20:])
+    assert (mark, flows, checksum) == (2**64 - 1, len(records), zlib.crc32(data[:-4]))
+    assert [list(map(str, record)) for record in records] == [
+        [row["start_ns"], row["bytes"], str(header["destinations"].index(row["destination"])),
+         str(header["classes"].index(row["class"]))]
+        for row in show(path)
+    ]  # fmt: skip
+
+
+def test_a_plan_goes_to_standard_output_too(plan: Callable[..., Path]) -> None:
+    path = plan(0.1, 1)
+    words = ["plan", "--load-gbps", "0.1", "--duration-s", "1", "--scale-sizes", "0.01", "--output", "-"]
+    assert subprocess.run([CROSSGEN, *words], capture_output=True).stdout == path.read_bytes()
+
+
+def test_any_distribution_is_taken_and_none_other(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.txt"
+    asked = ("--load-gbps", 1, "--duration-s", 1, "--sizes", sizes)
+    sizes.write_text("1000 0\n1000 1\n")
+    told = json.loads(run("plan", *asked, "--output", "/dev/null", "--json").stdout)
+    assert (told["flows"], told["bytes"]) == (125_000, 125_000_000)
+    sizes.write_text("0 0\n5 .6\n9 .5\n10 1\n")
+    assert refusal(*asked).endswith(
+        "sizes.txt, line 3: expected a cumulative probability above 0.6, the line before's, found .5"
+    )
+    sizes.unlink()
+    assert "cannot open" in refusal(*asked)
+
+
+def test_what_holds_no_flow_is_refused() -> None:
+    assert "at least one flow of the mean size" in refusal("--load-gbps", 0.001, "--duration-s", 1)
+
+
+def test_bad_usage_is_told_apart() -> None:
+    for words in (["plan"], ["plan", "--load-gbps", "nan"], ["sink", "--bind", "x", "--token", "12345678"], []):
+        assert run(*words).returncode == 2
+    done = run("sink", "--bind", "127.0.0.1:0", "--token", "short")
+    assert (done.returncode, done.stderr) == (2, "crossgen: --token: expected 8 to 64 characters, found 5\n")
+
+
+@pytest.mark.parametrize("cut", [1, 19, 20, 21, 1000])
+def test_a_file_that_was_cut_is_noticed(plan: Callable[..., Path], cut: int) -> None:
+    path = plan(0.1, 1)
+    path.write_bytes(path.read_bytes()[:-cut])
+    done = run("show", path)
+    assert done.returncode == 1
+    assert "cut short after" in done.stderr

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same program under the address, undefined-behaviour and thread sanitizers, and its parsers given anything."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, Link, Running, outcome
+
+Start = Callable[..., Running]
+Sink = Callable[..., tuple[Running, str]]
+Plan = Callable[..., Path]
+
+FUZZ_S = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """Not part of an ordinary build: the first time takes some minutes."""
+    subprocess.run(["cmake", "--build", str(BUILD), "--target", "crossgen_sanitized"], check=True, capture_output=True)
+
+
+@pytest.fixture(params=["crossgen_asan", "crossgen_tsan"])
+def program(request: pytest.FixtureRequest) -> str:
+    return str(BUILD / "bin" / request.param)
+
+
+THREADS = ["--threads", "3"]
+
+
+def test_a_busy_run_that_grows_its_pool_is_clean(
+    plan: Plan, sink: Sink, send: Start, link: Link, program: str
+) -> None:
+    link.shape(200)
+    receiver, address = sink(*THREADS, link=link, program=program)
+    limits = ["--connections", "2", "--most-connections", "20", "--drain-s", "0.3", "--metrics", "127.0.0.1:0"]
+    load = plan(0.3, 1, "--burst-width-us", "1000")
+    sender = send(load, *THREADS, *limits, to=f"sink={address}", link=link, program=program)
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert (told.status, told.complete) == (0, True), sender.errors()
+    assert told.flows and told.summary["connections"] == 40
+    receiver.close_input()
+    assert receiver.status() == 0, receiver.errors()
+
+
+def test_a_sink_that_dies_amid_flows_is_clean(plan: Plan, sink: Sink, send: Start, link: Link, program: str) -> None:
+    link.shape(50)
+    receiver, address = sink(*THREADS, link=link, program=program)
+    sender = send(plan(0.1, 20), *THREADS, to=f"sink={address}", link=link, program=program)
+    sender.event()
+    sender.begin()
+    time.sleep(0.5)
+    receiver.process.kill()
+    told = outcome(sender)
+    errors = sender.errors()
+    assert (told.status, told.complete) == (1, True), errors
+    assert errors.count("\n") == 1, errors
+
+
+def test_parsers_take_anything() -> None:
+    fuzz = str(BUILD / "bin" / "crossgen_fuzz")
+    is_libfuzzer = b"-max_total_time" in Path(fuzz).read_bytes()
+    words = [f"-max_total_time={FUZZ_S}"] if is_libfuzzer else [str(FUZZ_S)]
+    done = subprocess.run([fuzz, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Senders and sinks: what is sent, how it is timed, and what is told when something breaks."""
+
+import json
+import re
+import socket
+import struct
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from conftest import CROSSGEN, TOKEN, Link, Running, outcome, show
+
+Start = Callable[..., Running]
+Sink = Callable[..., tuple[Running, str]]
+Plan = Callable[..., Path]
+Raw = Callable[[str], socket.socket]
+
+
+def test_all_flows_arrive_and_are_told(plan: Plan, sink: Sink, send: Start) -> None:
+    load = plan(0.1, 1)
+    receiver, address = sink()
+    sender = send(load, "--line-rate-gbps", "10", "--base-rtt-us", "20", to=f"sink={address}")
+    planned = show(load)
+    assert sender.event() == {"event": "ready", "flows": len(planned)}
+    start_ns = sender.begin()
+    told = outcome(sender)
+    assert told.status == 0
+    assert told.last == {"event": "done", "not_listed": 0, "dropped_lines": 0}
+    assert [(row["bytes"], start_ns + int(row["start_ns"])) for row in planned] == [
+        (str(flow["bytes"]), flow["intended_ns"]) for flow in told.flows
+    ]
+    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in told.flows)
+    summary = told.summary
+    assert summary["ended"] == "done" and summary["schedule_held"] and not told.unfinished
+    assert summary["finished_flows"] == len(planned)
+    assert summary["achieved_gbps"] == pytest.approx(summary["offered_gbps"], rel=0.02)
+    for name in ("lateness_us", "completion_us", "slowdown"):
+        histogram = summary[name]
+        assert histogram["count"] == len(planned)
+        assert 0 < histogram["p50"] <= histogram["p99"] <= histogram["max"]
+    receiver.close_input()
+    (end,) = receiver.events()
+    assert (end["flows"], end["bytes"]) == (len(planned), sum(int(row["bytes"]) for row in planned))
+    assert (end["dropped_connections"], end["refused_connections"]) == (0, 0)
+    assert receiver.status() == 0
+
+
+def test_each_destination_gets_its_flows(plan: Plan, sink: Sink, send: Start) -> None:
+    load = plan(0.1, 0.5, "--destinations", "a,b")
+    sinks = {name: sink() for name in "ab"}
+    sender = send(load, to=",".join(f"{name}={address}" for name, (_, address) in sinks.items()))
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    for name, (receiver, _) in sinks.items():
+        receiver.close_input()
+        assert receiver.events()[0]["flows"] == sum(flow["destination"] == name for flow in told.flows) > 0
+
+
+def test_what_is_due_in_the_warm_up_is_not_measured(plan: Plan, sink: Sink, send: Start) -> None:
+    load = plan(0.1, 1)
+    sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink()[1]}")
+    sender.event()
+    start_ns = sender.begin()
+    told = outcome(sender)
+    measured = [flow for flow in told.flows if flow["measured"]]
+    assert all((flow["intended_ns"] - start_ns >= 5e8) == flow["measured"] for flow in told.flows)
+    assert told.summary["measured_flows"] == told.summary["completion_us"]["count"] == len(measured)
+
+
+def test_the_load_is_what_a_shaped_link_carries(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
+    link.shape(250)
+    load = plan(0.125, 3, "--seed", "3")
+    sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink(link=link)[1]}", link=link)
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.summary["schedule_held"]
+    assert told.summary["achieved_gbps"] == pytest.approx(told.summary["offered_gbps"], rel=0.03)
+
+
+def test_a_load_above_the_link_is_said_and_goes_on(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
+    link.shape(100)
+    load = plan(0.3, 1.5)
+    sender = send(load, "--drain-s", "0.2", "--most-connections", "32", to=f"sink={sink(link=link)[1]}", link=link)
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete
+    assert told.summary["schedule_held"] is False
+    assert told.summary["achieved_gbps"] == pytest.approx(0.095, rel=0.1)
+    assert "the load was more than the network or this host took" in told.summary["notices"][-1]
+    assert {flow["why"] for flow in told.unfinished} == {"under way", "no connection was free"}
+
+
+def test_flows_that_may_not_wait_are_given_up_and_named(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
+    link.shape(10)
+    limits = ["--most-waiting", "5", "--connections", "2", "--most-connections", "2", "--drain-s", "0"]
+    sender = send(plan(0.1, 0.5), *limits, to=f"sink={sink(link=link)[1]}", link=link)
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.complete
+    assert "5 flows were waiting for a connection already" in {flow["why"] for flow in told.unfinished}
+
+
+def test_results_beyond_the_limit_are_counted(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 0.5), "--most-results", "10", to=f"sink={sink()[1]}")
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert len(told.flows) == 10
+    assert told.last["not_listed"] == told.summary["finished_flows"] - 10 > 0
+    assert told.summary["completion_us"]["count"] == told.summary["finished_flows"]
+
+
+@pytest.mark.parametrize("how", ["standard input closed", "SIGTERM"])
+def test_an_early_end_reports_all_so_far(plan: Plan, sink: Sink, send: Start, how: str) -> None:
+    sender = send(plan(0.1, 30), to=f"sink={sink()[1]}")
+    sender.event()
+    sender.begin()
+    time.sleep(0.5)
+    sender.terminate() if how == "SIGTERM" else sender.close_input()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete
+    assert told.summary["ended"] == how
+    assert 0 < told.summary["due_flows"] < told.summary["planned_flows"]
+
+
+def test_a_sink_that_dies_is_named_and_nothing_is_lost(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
+    link.shape(50)
+    receiver, address = sink(link=link)
+    sender = send(plan(0.06, 30), to=f"sink={address}", link=link)
+    sender.event()
+    sender.begin()
+    time.sleep(0.6)
+    receiver.process.kill()
+    told = outcome(sender)
+    assert told.status == 1 and told.complete
+    assert told.last["event"] == "error"
+    assert told.last["message"].startswith(f"sink sink ({address}) closed the connection; ")
+    assert told.last["message"] in sender.errors()
+    assert told.flows and told.unfinished
+
+
+def test_the_other_sinks_go_on(plan: Plan, sink: Sink, send: Start) -> None:
+    load = plan(0.1, 1.5, "--destinations", "a,b")
+    (dying, one), (_, other) = sink(), sink()
+    sender = send(load, to=f"a={one},b={other}")
+    sender.event()
+    sender.begin()
+    time.sleep(0.5)
+    dying.process.kill()
+    told = outcome(sender)
+    assert told.status == 1 and told.complete
+    assert {flow["destination"] for flow in told.unfinished} == {"a"}
+    assert max(flow["end_ns"] for flow in told.flows) - told.summary["start_ns"] > 1.3e9
+
+
+def test_a_damaged_load_file_is_refused(plan: Plan, send: Start) -> None:
+    load = plan(0.1, 0.5)
+    data = bytearray(load.read_bytes())
+    data[-100] ^= 1
+    load.write_bytes(data)
+    sender = send(load, to="sink=127.0.0.1:9")
+    assert sender.status() == 1
+    assert str(load) in sender.errors()
+
+
+@pytest.mark.parametrize(
+    ("options", "to", "complaint"),
+    [
+        ([], "other=127.0.0.1:9", "--to: expected sink=IPV4_ADDRESS:PORT, a destination of"),
+        (["--warm-up-s", "9"], "sink=127.0.0.1:9", "--warm-up-s: expected less than the load's duration, 0.5"),
+        (["--class", "consistent:cc=nosuch"], "sink=127.0.0.1:9", "cannot use congestion control nosuch"),
+    ],
+)
+def test_what_does_not_fit_the_load_is_said(
+    plan: Plan, send: Start, options: list[str], to: str, complaint: str
+) -> None:
+    sender = send(plan(0.1, 0.5), *options, to=to)
+    assert sender.status() == 1
+    assert complaint in sender.errors()
+
+
+def test_another_token_is_refused(plan: Plan, sink: Sink, send: Start) -> None:
+    receiver, address = sink()
+    sender = send(plan(0.1, 0.5), token="open-sesamE", to=f"sink={address}")
+    time.sleep(0.3)
+    sender.close_input()
+    assert sender.status() == 0
+    receiver.close_input()
+    (end,) = receiver.events()
+    assert end["refused_connections"] > 0 and end["flows"] == 0
+
+
+def test_a_port_in_use_is_named(sink: Sink, start: Start) -> None:
+    _, address = sink()
+    second = start([CROSSGEN, "sink", "--bind", address, "--token", TOKEN])
+    assert second.status() == 1
+    assert second.errors() == f"crossgen: cannot listen at {address}: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [("go", "expected `start MONOTONIC_NS` on standard input, found `go`"), ("start 5", "agree on a later one")],
+)
+def test_what_is_no_start_is_refused(plan: Plan, sink: Sink, send: Start, line: str, complaint: str) -> None:
+    sender = send(plan(0.1, 0.5), to=f"sink={sink()[1]}")
+    sender.event()
+    sender.say(line)
+    assert sender.status() == 1
+    assert complaint in sender.errors()
+
+
+def test_classes_have_their_own_dscp_and_congestion_control(
+    plan: Plan, sink: Sink, send: Start, link: Link
+) -> None:
+    load = plan(0.1, 0.5, "--burst-width-us", "1000")
+    classes = ["--class", "burst:dscp=10:cc=cubic", "--class", "quiet:dscp=8"]
+    sender = send(load, *classes, "--connections", "3", to=f"sink={sink(link=link)[1]}", link=link)
+    sender.event()
+    sockets = link.run(0, "ss -Htni --tos dst 10.98.0.2")
+    found = re.findall(r"tos:(\w+).*\n\s+(\w+)", sockets)
+    assert sorted(found) == [("0x20", "reno")] * 3 + [("0x28", "cubic")] * 3
+    sender.begin()
+    told = outcome(sender)
+    assert told.summary["classes"] == [
+        {"class": "burst", "dscp": 10, "congestion_control": "cubic"},
+        {"class": "quiet", "dscp": 8, "congestion_control": None},
+    ]
+    assert told.summary["unfinished_flows"] == 0
+
+
+def test_prometheus_is_served_while_it_runs(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 30), "--metrics", "127.0.0.1:0", to=f"sink={sink()[1]}")
+    url = f"http://{sender.event()['metrics']}/metrics"
+    assert "\ncrossgen_due_flows_total 0\n" in urllib.request.urlopen(url).read().decode()
+    sender.begin()
+    time.sleep(0.3)
+    text = urllib.request.urlopen(url).read().decode()
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert 0 < int(values["crossgen_finished_flows_total"]) <= int(values["crossgen_due_flows_total"])
+    assert int(values['crossgen_completion_seconds_bucket{le="+Inf"}']) > 0
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(url + "x")
+
+
+@pytest.fixture
+def raw(stack: ExitStack) -> Callable[[str], socket.socket]:
+    def connect(address: str) -> socket.socket:
+        host, port = address.split(":")
+        return stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+
+    return connect
+
+
+HELLO = b"rbcross1" + TOKEN.encode().ljust(64, b"\0")
+
+
+def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: Raw) -> None:
+    """More of them than it has room for: silent ones, noisy ones, and some that know the token and then talk rubbish."""
+    receiver, address = sink()
+    strangers = [raw(address) for _ in range(100)]
+    for number, stranger in enumerate(strangers):
+        if number % 2:
+            stranger.sendall(b"GET / HTTP/1.1\r\n".ljust(72, b"x"))
+    rude = [raw(address) for _ in range(3)]
+    for guest in rude:
+        guest.sendall(HELLO)
+        assert guest.recv(8) == b"welcome\n"
+    rude[0].sendall(struct.pack("<QQ", 1, 0))  # a flow of no bytes
+    assert rude[0].recv(8) == b""
+    rude[1].sendall(struct.pack("<QQ", 1, 2**63))
+    assert rude[1].recv(8) == b""
+    rude[2].sendall(struct.pack("<QQ", 1, 100) + b"x" * 50)
+    rude[2].close()  # half a flow
+    sender = send(plan(0.1, 0.5), to=f"sink={address}")
+    sender.event()
+    sender.begin()
+    assert outcome(sender).summary["unfinished_flows"] == 0
+    receiver.close_input()
+    (end,) = receiver.events()
+    assert end["dropped_connections"] == 3
+    assert end["refused_connections"] >= 50  # those that were noisy
+
+
+def test_a_guest_that_stays_silent_is_shown_out(sink: Sink, raw: Raw) -> None:
+    _, address = sink()
+    guest = raw(address)
+    guest.sendall(HELLO[:71])
+    before = time.monotonic()
+    assert guest.recv(8) == b""
+    assert 4 < time.monotonic() - before < 8
+
+
+def test_a_sink_has_room_for_so_many_and_no_more(sink: Sink, raw: Raw) -> None:
+    receiver, address = sink("--most-connections", "4")
+    for answer in [b"welcome\n"] * 4 + [b""]:
+        guest = raw(address)
+        guest.sendall(HELLO)
+        assert guest.recv(8) == answer
+    receiver.close_input()
+    assert receiver.status() == 0
+    assert "4 are open; allow more with --most-connections" in receiver.errors()
+
+
+@pytest.mark.parametrize("program", ["sink", "send"])
+def test_what_waits_ends_with_its_input(plan: Plan, sink: Sink, send: Start, program: str) -> None:
+    receiver, address = sink()
+    running = receiver
+    if program == "send":
+        running = send(plan(0.1, 0.5), to=f"sink={address}")
+        running.event()
+    running.close_input()
+    assert running.status() == 0
+
+
+def test_lines_are_json_whatever_the_names(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 0.1, "--destinations", 'a"\\é'), to=f'a"\\é={sink()[1]}')
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert {flow["destination"] for flow in told.flows} == {'a"\\é'}
+    assert json.dumps(told.summary)
