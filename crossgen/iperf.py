@@ -71,7 +71,11 @@ class Iperf3:
         return {
             "achieved_gbps": told["end"]["sum_received"]["bits_per_second"] / 1e9,
             "seconds": [
-                {"start_s": each["sum"]["start"], "end_s": each["sum"]["end"], "gbps": each["sum"]["bits_per_second"] / 1e9}
+                {
+                    "start_s": each["sum"]["start"],
+                    "end_s": each["sum"]["end"],
+                    "gbps": each["sum"]["bits_per_second"] / 1e9,
+                }
                 for each in told["intervals"]
             ],
         }
@@ -85,7 +89,23 @@ class Iperf2:
     @staticmethod
     def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
         bits = str(int(gbps * 1e9 / parallel))
-        argv = ["iperf", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-i", "1", "-y", "C"]
+        argv = [
+            "iperf",
+            "-c",
+            to,
+            "-p",
+            str(port),
+            "-b",
+            bits,
+            "-P",
+            str(parallel),
+            "-t",
+            str(duration_s),
+            "-i",
+            "1",
+            "-y",
+            "C",
+        ]
         out = output(argv, duration_s + PATIENCE_S)
         return Iperf2.summarise(out)
 

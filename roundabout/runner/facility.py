@@ -11,7 +11,7 @@ from roundabout.runner.links import Link, LocalLink, LostHostError, SshLink, cal
 from roundabout.runner.settings import program
 from roundabout.spec.topology import Topology
 from roundabout.testbeds import Testbed
-from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
 
 
@@ -33,7 +33,7 @@ class LabFacility:
         provision(testbed)
 
     def load_transport(self, name: str, owner: str) -> None:
-        """Load a transport of ours, machine-wide and counted by use; the kernel's own need nothing."""
+        """Load a transport of ours, or allow one of the kernel's: machine-wide, and counted by use."""
         self._transport("load", name, owner)
 
     def connect(self, testbed: Testbed, host: str) -> Link:
@@ -54,7 +54,8 @@ class LabFacility:
 
     def _transport(self, action: str, name: str, owner: str) -> None:
         if not list((ROOT / "build/bpf").glob(f"{name}.*bpf.o")):
-            return  # the kernel's own
+            (allowed.allow if action == "load" else allowed.disallow)(name, owner)  # the kernel's own
+            return
         done = call(LocalLink(), [str(ROOT / "build/bin/transport"), action, name, "--owner", owner])
         if done.status != 0:
             raise RoundaboutError(f"cannot {action} transport {name}: {done.stderr.removeprefix('transport: ')}")

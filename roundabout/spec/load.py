@@ -117,10 +117,10 @@ def _of_length(document: Document, length: str | None) -> Document:
                 raise document.error(("lengths", name, field), f"the field '{field}'", expected, hint=hint)
     if length is None:
         return Document(document.file, root)
-    overlay: Block | None = lengths.get(length) if lengths else None
-    if overlay is None:
+    chosen: Block | None = lengths.get(length) if lengths else None
+    if chosen is None:
         raise document.error(("lengths",), f"no length '{length}'", f"one of {choices(lengths or ())}")
-    return Document(document.file, merge(root, overlay))
+    return Document(document.file, merge(root, chosen))
 
 
 def _assemble(document: Document, library: Library) -> Experiment:
