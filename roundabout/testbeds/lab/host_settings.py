@@ -11,8 +11,8 @@ from roundabout.testbeds.lab.layout import HOST_INTERFACE
 # The congestion control's name in the kernel, by the transport's name; others are called what they are.
 KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
 SYSCTLS = {
-    # TCP's answer to marks is a guess for the thesis' servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
-    # traffic takes 1.44 and 3.4 s with it (the thesis' fit: 1.40 and 3.1), 2.4 and 6.0 s beside TCP that fills queues instead.
+    # That TCP answers to marks is a guess for the thesis' servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
+    # traffic takes 1.44 and 3.4 s (the thesis' fit: 1.40 and 3.1); beside TCP that fills queues, 2.4 and 6.0 s.
     "net.ipv4.tcp_ecn": 1,
     "net.ipv4.tcp_early_retrans": 0,  # where nothing is lost, a probe for lost tails only sends twice
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
