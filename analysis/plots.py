@@ -253,9 +253,8 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 
 def _key(panel: Axes, cells: Sequence[Measured]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
-    for name, colour in variant_colours([cell.name for cell in cells]).items():
-        panel.plot([], [], color=colour, linewidth=3, label=name)
+    words(panel, variant_colours([cell.name for cell in cells]))
     jobs = dict.fromkeys(job for cell in cells for job in cell.spec.jobs)
     for place, job in enumerate(jobs):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
-    panel.legend(loc="center right", ncols=2)
+    panel.legend()
