@@ -18,6 +18,7 @@ from roundabout.runner.measurement import Measurement
 from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
 from roundabout.runner.records import RecordError, parse_event
+from roundabout.runner.sampling import controller_sampler, host_sampler
 from roundabout.testbeds import Host
 
 READY_S = 15  # trainers connect to each other within this
@@ -25,7 +26,6 @@ START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations of a job alone, is no progress
-COUNTERS_MS, CPU_MS = 10, 1000
 
 Log = Callable[..., None]
 Arrived = SimpleQueue[tuple[Worker, str | None]]
@@ -124,12 +124,9 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     measured, bench = now.measured, now.bench
 
     def on_host(host: Host) -> Program:
-        binary = str(host.prefix / "bin" / "sampler")
-        argv = [binary, "--period-ms", str(COUNTERS_MS), "--interfaces", host.interface]
-        return Program("sampler", bench.links[host.name], argv)
+        return Program("sampler", bench.links[host.name], host_sampler(host, bench.testbed.capabilities()))
 
-    cpu_argv = [str(bench.facility.sampler), "--period-ms", str(CPU_MS), "--cpu", "--cpu-period-ms", str(CPU_MS)]
-    of_controller = Program("sampler", bench.controller, cpu_argv)
+    of_controller = Program("sampler", bench.controller, controller_sampler(bench.facility.sampler))
     of_switches = [Program("sampler", bench.controller, argv) for argv in bench.testbed.switch_samplers()]
     of_hosts = bench.each(on_host)
     measured.controller_samples = of_controller.lines
