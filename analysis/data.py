@@ -136,7 +136,8 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
 def counted(row: dict[str, Any]) -> Counted:
     """The counter whose samples a row holds as lists: at_ns and counts, with width_bits and bound_ns."""
     at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], np.int64)
-    return Counted.of(at_ns, counts[1:] - counts[:-1], row["bound_ns"])
+    increments = counts[1:] - counts[:-1]
+    return Counted.of(at_ns, np.where(increments < 0, np.nan, increments), row["bound_ns"])
 
 
 def link_use(run: Run, bin_ms: int = 100) -> pa.Table:

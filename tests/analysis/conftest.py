@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -245,3 +246,14 @@ def make_run(tmp_path):
         return synthetic_run(tmp_path / name, **kwargs)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def _short_run(tmp_path_factory):
+    return synthetic_run(tmp_path_factory.mktemp("runs"), repetitions=1)
+
+
+@pytest.fixture
+def short_run(_short_run, tmp_path):
+    """A run of one repetition, to be changed at will."""
+    return Run(shutil.copytree(_short_run.path, tmp_path / "runs" / _short_run.path.parent.name / _short_run.id))

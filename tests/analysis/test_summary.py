@@ -159,10 +159,9 @@ def test_marks_per_iteration_are_the_jobs_own(run, summary):
     assert cell(summary, "alone", "j2")["marks_per_iteration"]["unattributed_share"] is None
 
 
-def test_without_sources_marks_of_a_shared_link_are_nobodys(make_run):
-    old = make_run(repetitions=1)
-    for path in old.path.glob("trials/*/marks.parquet"):
+def test_without_sources_marks_of_a_shared_link_are_nobodys(short_run):
+    for path in short_run.path.glob("trials/*/marks.parquet"):
         path.unlink()
-    summary = summarise(old)
+    summary = summarise(short_run)
     validate(summary)
     assert [each["marks_per_iteration"] is None for each in summary["cells"]] == [False, False, True, True, True, True]
