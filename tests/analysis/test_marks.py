@@ -181,5 +181,5 @@ def test_a_counter_that_was_reset_spoils_the_iterations_that_it_touches(short_ru
         "iteration"
     )
     known = pc.is_valid(rows["count"]).to_pylist()
-    assert known[:-1].count(False) == 1
+    assert known[1:-1].count(False) == 1  # samples of this toy begin and end with the trial
     assert not known[500 * 10 // 364]
