@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ECN marks, drops and pauses of a run, per iteration: which counters are joined (see joins.py), and whose they are."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -151,12 +152,14 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
     if place.sources is None:
         alone = len(crossing) == 1
         return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
-    hosts = [host for job in of_jobs for host in spec.jobs[job].workers]
-    owner = {host: job for job in of_jobs for host in spec.jobs[job].workers if hosts.count(host) == 1}
-    owned: dict[str, list[Counted]] = {job: [] for job in crossing}
-    others: list[Counted] = []
-    for host, part in place.sources.items():
-        (owned.setdefault(owner[host], []) if host in owner else others).append(part)
+    users = Counter(host for job in of_jobs for host in spec.jobs[job].workers)
+    shared = {host for host in place.sources if users[host] > 1}
+    owned: dict[str, list[Counted] | None] = {}
+    for job in crossing:
+        hosts = spec.jobs[job].workers
+        owned[job] = None if shared & {*hosts} else [place.sources[host] for host in hosts if host in place.sources]
+    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].workers}
+    others = [part for host, part in place.sources.items() if host not in mine]
     return join(place.counted, owned, others, of_jobs)
 
 

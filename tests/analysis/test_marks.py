@@ -82,8 +82,10 @@ def test_a_host_that_two_jobs_use_has_marks_of_no_job(short_run):
         if record["job"] is None:
             record["spec"]["jobs"]["j2"]["workers"] = ["s0", "s3"]
             path.write_text(json.dumps(record))
-    port = rows_of(per_iteration(short_run).ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
+    joined = per_iteration(short_run)
+    port = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
     assert port["no_job"] == port["gained"] > 0  # s0 is shared, s1 is nobody's
+    assert rows_of(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
 
 
 def test_a_source_that_no_host_is_is_unattributed(short_run):
@@ -97,8 +99,10 @@ def test_a_source_that_no_host_is_is_unattributed(short_run):
 
 def test_marks_under_no_source_are_unattributed(short_run):
     rewrite(short_run, "marks", lambda rows: [row for row in rows if row["source"] == "s0"])
-    port = rows_of(per_iteration(short_run).ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
+    joined = per_iteration(short_run)
+    (port,) = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
     assert port["no_source"] == pytest.approx(port["gained"] / 2, abs=1)
+    assert pc.min(rows_of(joined.iterations, trial=port["trial"])["bound"]).as_py() >= port["no_source"]
 
 
 def test_an_older_run_tells_marks_only_where_one_job_sends(short_run):
