@@ -19,6 +19,9 @@ namespace {
 using sampler::Span;
 using Groups = std::vector<std::unique_ptr<sampler::Group>>;
 
+// Listening costs as much as a sample, and sleeping does not: for so long nothing is heard.
+constexpr native::Nanos kDeafNs = 50'000'000;
+
 void enter_network_namespace(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
   const native::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -68,16 +71,14 @@ public:
 
   // Until we are told to end: throws native::Stopped then.
   void run(native::Control &control) {
-    std::vector<pollfd> fds{{ports_.changes_fd(), POLLIN, 0}};
     while (true) {
-      control.wait(fds, std::min(sample_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
-      if (fds[0].revents != 0)
-        ports_.look_again();
-      if (sample_schedule_.due(native::monotonic_ns()))
+      wait(control, std::min(sample_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
+      const native::Nanos now_ns = native::monotonic_ns();
+      if (sample_schedule_.due(now_ns))
         sample();
-      if (machine_schedule_.due(native::monotonic_ns()))
+      if (machine_schedule_.due(now_ns))
         sample_machine();
-      record_.flush(native::monotonic_ns());
+      record_.flush(now_ns);
     }
   }
 
@@ -89,6 +90,15 @@ public:
   }
 
 private:
+  void wait(native::Control &control, native::Nanos deadline_ns) {
+    if (deadline_ns - heard_ns_ < kDeafNs)
+      return native::sleep_until(deadline_ns);
+    control.wait(fds_, deadline_ns);
+    heard_ns_ = deadline_ns;
+    if (fds_[0].revents != 0)
+      ports_.look_again();
+  }
+
   // Everything is read in one burst, and then written.
   void sample() {
     const Span span = read_ports();
@@ -158,6 +168,8 @@ private:
   sampler::ProcFile stat_;
   sampler::ProcFile softnet_;
   bool cpu_;
+  std::vector<pollfd> fds_{{ports_.changes_fd(), POLLIN, 0}};
+  native::Nanos heard_ns_ = 0;
   sampler::Schedule sample_schedule_;
   sampler::Schedule machine_schedule_;
   std::uint64_t samples_ = 0;
