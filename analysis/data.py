@@ -31,6 +31,15 @@ class HostPlace(NamedTuple):
     host: str
 
 
+class DevicePlace(NamedTuple):
+    """One counter of a host's device in one trial."""
+
+    trial: str
+    host: str
+    device: str
+    counter: str
+
+
 class PortPlace(NamedTuple):
     """A switch port in one trial: the link that it feeds, and the host or switch at the link's other end."""
 
@@ -115,6 +124,21 @@ def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
         counter=counter,
     )
     return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in rows.to_pylist()}
+
+
+def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
+    """Counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
+    rows = query(
+        run,
+        """
+        select trial, host, device, counter, max(offset_bound_ns) as bound_ns, any_value(width_bits) as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
+        from device_counters where regexp_full_match(counter, $counter)
+        group by trial, host, device, counter order by all
+        """,
+        counter=counter,
+    )
+    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in rows.to_pylist()}
 
 
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from analysis.bootstrap import Array
 from analysis.counted import Counted
-from analysis.data import PortPlace, counted, iterations, ports, query
+from analysis.data import PortPlace, counted, device_counters, iterations, ports, query
 from analysis.joins import Iterations, Joined, join
 from analysis.measures import Measured
 from roundabout.spec import TrialSpec
@@ -198,16 +198,6 @@ def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace,
 
 
 def _at_nics(run: Run, what: str, specs: Mapping[str, TrialSpec]) -> Iterator[_Place]:
-    rows = query(
-        run,
-        """
-        select trial, host, device, counter, width_bits, max(offset_bound_ns) as bound_ns,
-               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
-        from device_counters where regexp_full_match(counter, $counter) group by all order by trial, host, counter
-        """,
-        counter=NIC_COUNTERS[what],
-    )
-    for row in rows.to_pylist():
-        host, part = row["host"], counted(row)
-        (link,) = (link.name for link in specs[row["trial"]].topology.links if host in link.ends)
-        yield _Place(PortPlace(row["trial"], link, host), row["counter"], part, {host: part})
+    for (trial, host, _, counter), part in device_counters(run, NIC_COUNTERS[what]).items():
+        (link,) = (link.name for link in specs[trial].topology.links if host in link.ends)
+        yield _Place(PortPlace(trial, link, host), counter, part, {host: part})
