@@ -8,12 +8,14 @@ from roundabout.errors import RoundaboutError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = (
+    "build/bin/decode",
     "build/bin/replay",
     "build/bin/sampler",
     "build/bin/transport",
     "build/bin/switchport",
     "roundabout/settings/settings.py",
     "collectors/clock.py",
+    "collectors/capture.py",
 )
 
 

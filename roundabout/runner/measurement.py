@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.plan import PlannedTrial
+from roundabout.runner.captures import Captured
 from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
 from roundabout.runner.records import Columns, integers, parse_samples
@@ -35,6 +36,7 @@ class Measurement:
     controller_samples: list[str] = field(default_factory=list)
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
+    captured: dict[str, Captured] = field(default_factory=dict)  # host -> what its capture left
     faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
     lost_host: bool = False  # its connections are of no more use
 

@@ -2,14 +2,14 @@
 """One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from roundabout.plan import PlannedTrial
-from roundabout.runner import settings
+from roundabout.runner import captures, settings
 from roundabout.runner.bench import Bench
 from roundabout.runner.clock import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.jobs import Worker, workers
@@ -19,6 +19,7 @@ from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
 from roundabout.runner.records import RecordError, parse_event
 from roundabout.runner.sampling import controller_sampler, host_sampler
+from roundabout.store import Attempt
 from roundabout.testbeds import Host
 
 READY_S = 15  # trainers connect to each other within this
@@ -27,7 +28,6 @@ REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations of a job alone, is no progress
 
-Log = Callable[..., None]
 Arrived = SimpleQueue[tuple[Worker, str | None]]
 Programs = dict[Worker, Program]
 Documents = Mapping[str, dict[str, Any]]
@@ -45,19 +45,23 @@ class Attempting:
     trial: PlannedTrial
     clock: RunClock
     observer: Observer
-    log: Log
+    attempt: Attempt
     measured: Measurement
 
+    def log(self, event: str, at_ns: int, **details: Any) -> None:
+        """Add to the attempt's events."""
+        self.attempt.log(event, at_ns, **details)
 
-def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, log: Log) -> Measurement:
+
+def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt) -> Measurement:
     """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
-    attempting = Attempting(bench, trial, clock, observer, log, Measurement())
+    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement())
     try:
         _measure(attempting)
     except (TrialFailedError, RecordError, LostHostError) as error:
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
-        log("failed", clock.now_ns(), reason=str(error))
+        attempting.log("failed", clock.now_ns(), reason=str(error))
     _judge_clocks(attempting)
     return attempting.measured
 
@@ -69,6 +73,8 @@ def _measure(now: Attempting) -> None:
     _apply(now, documents)
     with ExitStack() as stack:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
+        asked, folder = now.trial.spec.capture, now.attempt.path / captures.FOLDER
+        stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
         samplers = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)

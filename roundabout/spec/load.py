@@ -8,7 +8,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.check import Merged, Scope, check_demand, check_expectation, check_needs, check_workers
+from roundabout.spec.check import (
+    Merged,
+    Scope,
+    check_capture,
+    check_demand,
+    check_expectation,
+    check_needs,
+    check_workers,
+)
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
@@ -168,11 +176,13 @@ def _cell(merged: Merged, library: Library) -> Cell:
     treatment = _validate(Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     check_workers(merged, treatment, topology)
+    check_capture(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,
         jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
         iterations=treatment.iterations,
         one_job_at_a_time=treatment.one_job_at_a_time,
+        capture=treatment.capture,
     )
     check_demand(merged, spec)
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)

@@ -11,7 +11,7 @@ from roundabout.spec.topology import Topology
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
-_MERGED = ("Job", "Transport")
+_MERGED = ("Capture", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:
