@@ -124,6 +124,8 @@ def _counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Colu
 def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     parts = []
     for host, kinds in samples.items():
+        if (port := kinds.get("port")) is not None:
+            parts.append(_link_state(ledger, host, port))
         about = kinds.get("counter", {})
         for row in zip(*about.values(), strict=True):
             each = dict(zip(about, row, strict=True))
@@ -132,6 +134,12 @@ def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) 
                 at = _when(ledger, host, _midpoint(read))
                 parts.append({**at, **_constants(len(at["host_ns"]), **each), "value": read[field_name]})
     return _joined("device_counters", parts)
+
+
+def _link_state(ledger: Ledger, host: str, port: Columns) -> Columns:
+    at = _when(ledger, host, _midpoint(port))
+    state = _constants(len(at["host_ns"]), source="link", counter="up", unit="", width_bits=1)
+    return {**at, **state, "device": port["interface"], "value": port["up"]}
 
 
 def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:

@@ -78,7 +78,7 @@ if "--cpu" in words:
     busy = fault("busy") or 0.3
     dropped = fault("softnet_dropped") or 0
 else:
-    print("#port,before_ns,after_ns,interface,ifindex,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
+    print("#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
           "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets")
     print("#marks,before_ns,after_ns,ifindex,source,marks")
     print("#counter,set,field,device,source,counter,unit,width_bits")
@@ -95,7 +95,7 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else ""
         sent = [100 * step, step, 100 * step, step]
-        row = ["port", now, now, "eth0", ifindex, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
+        row = ["port", now, now, "eth0", ifindex, 1, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
     print(*row, sep=",", flush=True)
     if "--ifindex" in words:
         print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)
