@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from analysis.counted import Counted, Integers
 from roundabout.store import Run, StoreError
+from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, schema
 
 LINK_USE = pa.schema(
@@ -29,6 +30,15 @@ class HostPlace(NamedTuple):
 
     trial: str
     host: str
+
+
+class DevicePlace(NamedTuple):
+    """One counter of a host's device in one trial."""
+
+    trial: str
+    host: str
+    device: str
+    counter: str
 
 
 class PortPlace(NamedTuple):
@@ -117,6 +127,21 @@ def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
     return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in rows.to_pylist()}
 
 
+def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
+    """Counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
+    rows = query(
+        run,
+        """
+        select trial, host, device, counter, max(offset_bound_ns) as bound_ns, any_value(width_bits) as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
+        from device_counters where regexp_full_match(counter, $counter)
+        group by trial, host, device, counter order by all
+        """,
+        counter=counter,
+    )
+    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in rows.to_pylist()}
+
+
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
     """What waited in each switch port's queue: instants in ns, and bytes."""
     rows = query(
@@ -135,8 +160,8 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
 
 def counted(row: dict[str, Any]) -> Counted:
     """The counter whose samples a row holds as lists: at_ns and counts, with width_bits and bound_ns."""
-    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], np.int64)
-    return Counted.of(at_ns, counts[1:] - counts[:-1], row["bound_ns"])
+    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], object)
+    return Counted.of(at_ns, increments(at_ns, counts, row["width_bits"]).gained, row["bound_ns"])
 
 
 def link_use(run: Run, bin_ms: int = 100) -> pa.Table:

@@ -60,26 +60,27 @@ def join(
     A job with an empty list was never counted there: it gained nothing while the port was sampled. A job with None may
     have been, and nobody knows: none of its iterations is known.
     """
+    of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
+    of_others = sum(each.gained for each in others)
+    no_source = port.gained - of_jobs - of_others
     silent = replace(port, totals=np.zeros_like(port.totals))
     untold = replace(silent, known=np.zeros_like(port.known))
     per_job = {
-        job: _together([untold] if parts is None else parts or [silent], iterations[job])
+        job: _together([untold] if parts is None else parts or [silent], iterations[job], max(no_source, 0))
         for job, parts in sources.items()
     }
-    of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
-    of_others = sum(each.gained for each in others)
     return Joined(
         port.gained,
         per_job,
         outside=of_jobs - sum(int(gains.counts.sum()) for gains in per_job.values()),
         no_job=of_others,
-        no_source=port.gained - of_jobs - of_others,
+        no_source=no_source,
     )
 
 
-def _together(parts: Sequence[Counted], iterations: Iterations) -> Gains:
-    """What several counters gained in each iteration; known where each of them is."""
+def _together(parts: Sequence[Counted], iterations: Iterations, spare: int) -> Gains:
+    """What several counters gained in each iteration, and `spare` that may be any iteration's; known where all are."""
     each = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
     known = np.logical_and.reduce([gains.known for gains in each])
     counts = np.add.reduce([gains.counts for gains in each])
-    return Gains(np.where(known, counts, 0), np.add.reduce([gains.bounds for gains in each]), known)
+    return Gains(np.where(known, counts, 0), np.add.reduce([gains.bounds for gains in each]) + spare, known)

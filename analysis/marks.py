@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ECN marks, drops and pauses of a run, per iteration: which counters are joined (see joins.py), and whose they are."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from analysis.bootstrap import Array
 from analysis.counted import Counted
-from analysis.data import PortPlace, counted, iterations, ports, query
+from analysis.data import PortPlace, counted, device_counters, iterations, ports, query
 from analysis.joins import Iterations, Joined, join
 from analysis.measures import Measured
 from roundabout.spec import TrialSpec
@@ -151,12 +152,14 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
     if place.sources is None:
         alone = len(crossing) == 1
         return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
-    hosts = [host for job in of_jobs for host in spec.jobs[job].workers]
-    owner = {host: job for job in of_jobs for host in spec.jobs[job].workers if hosts.count(host) == 1}
-    owned: dict[str, list[Counted]] = {job: [] for job in crossing}
-    others: list[Counted] = []
-    for host, part in place.sources.items():
-        (owned.setdefault(owner[host], []) if host in owner else others).append(part)
+    users = Counter(host for job in of_jobs for host in spec.jobs[job].workers)
+    shared = {host for host in place.sources if users[host] > 1}
+    owned: dict[str, list[Counted] | None] = {}
+    for job in crossing:
+        hosts = spec.jobs[job].workers
+        owned[job] = None if shared & {*hosts} else [place.sources[host] for host in hosts if host in place.sources]
+    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].workers}
+    others = [part for host, part in place.sources.items() if host not in mine]
     return join(place.counted, owned, others, of_jobs)
 
 
@@ -195,16 +198,6 @@ def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace,
 
 
 def _at_nics(run: Run, what: str, specs: Mapping[str, TrialSpec]) -> Iterator[_Place]:
-    rows = query(
-        run,
-        """
-        select trial, host, device, counter, width_bits, max(offset_bound_ns) as bound_ns,
-               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
-        from device_counters where regexp_full_match(counter, $counter) group by all order by trial, host, counter
-        """,
-        counter=NIC_COUNTERS[what],
-    )
-    for row in rows.to_pylist():
-        host, part = row["host"], counted(row)
-        (link,) = (link.name for link in specs[row["trial"]].topology.links if host in link.ends)
-        yield _Place(PortPlace(row["trial"], link, host), row["counter"], part, {host: part})
+    for (trial, host, _, counter), part in device_counters(run, NIC_COUNTERS[what]).items():
+        (link,) = (link.name for link in specs[trial].topology.links if host in link.ends)
+        yield _Place(PortPlace(trial, link, host), counter, part, {host: part})

@@ -239,8 +239,9 @@ def _times(cell: dict[str, Any]) -> str:
 
 def _marks(cell: dict[str, Any]) -> str:
     own = cell["marks_per_iteration"]
+    share = own["unattributed_share"]
     figures = "".join(_figure(own[each], own[f"{each}_ci95"], 0) for each in ("median", "mean", "p99"))
-    return f"{figures}<td>{own['bound']}</td><td>{_share(own['unattributed_share'])}</td>"
+    return f"{figures}<td>{own['bound']}</td><td>{'' if share is None else f'{share:.1%}'}</td>"
 
 
 def _figure(value: float | None, interval: Sequence[float] | None, digits: int) -> str:

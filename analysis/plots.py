@@ -140,17 +140,17 @@ def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> 
     if not jobs:
         return None
     result, axes = figure(1, len(jobs), 3.3, sharey=True)
-    colours = variant_colours([cell.name for cell in cells])
+    colours = variant_colours([cell.name for cell, each in zip(cells, marks, strict=True) if each])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
         for cell, own in shown:
             _in_order(panel, own.repetitions, colours[cell.name])
         panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
-        panel.set_ylim(bottom=0)
         panel.set_title(job)
         panel.set_xlabel("iteration")
         if place == 0:
             panel.set_ylabel("ECN marks per iteration")
+    axes[0].set_ylim(bottom=0)
     words(axes[-1], colours)
     return result
 
@@ -253,9 +253,8 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 
 def _key(panel: Axes, cells: Sequence[Measured]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
-    for name, colour in variant_colours([cell.name for cell in cells]).items():
-        panel.plot([], [], color=colour, linewidth=3, label=name)
+    words(panel, variant_colours([cell.name for cell in cells]))
     jobs = dict.fromkeys(job for cell in cells for job in cell.spec.jobs)
     for place, job in enumerate(jobs):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
-    panel.legend(loc="center right", ncols=2)
+    panel.legend()

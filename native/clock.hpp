@@ -2,6 +2,7 @@
 // The two clocks of every record: monotonic for measuring, UTC for joining with other hosts.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <ctime>
 
@@ -13,6 +14,13 @@ inline Nanos read_clock(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
   return Nanos{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// Sleeps, deaf to everything, until the monotonic clock shows `deadline_ns`.
+inline void sleep_until(Nanos deadline_ns) {
+  const timespec deadline{deadline_ns / 1'000'000'000, deadline_ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr) == EINTR) {
+  }
 }
 
 inline Nanos monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }

@@ -122,7 +122,7 @@ page.show(
 # %% [markdown]
 # ## ECN marks and the queue
 #
-# Where jobs meet, a queue builds up and the switch marks packets. Jobs that send in turns leave it little to mark.
+# Where jobs meet, a queue builds up and the switch marks packets. Jobs that send in turns should leave it less to mark.
 # A mark belongs to the job whose worker sent the packet, and to the iteration in which it was made, from that
 # iteration's start to the next one's. Counters are read every 10 ms: *off by at most* is what may have come on the
 # other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.

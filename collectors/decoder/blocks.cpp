@@ -80,9 +80,11 @@ void Blocks::add(const Frame &frame) {
     parse_ethernet(frame.bytes, frame.frame_bytes, packet);
   else
     record.undecoded = Undecoded::link_type;
-  if (record.has(kSource | kDestination)) {
+  if (record.has(kSource))
     record.source = index_of(packet.source);
+  if (record.has(kDestination))
     record.destination = index_of(packet.destination);
+  if (record.has(kSource | kDestination)) {
     set_direction(packet);
     set_flow(packet);
   }

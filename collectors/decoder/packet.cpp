@@ -8,7 +8,7 @@ namespace decoder {
 namespace {
 
 constexpr std::uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd;
-constexpr std::uint8_t kTcp = 6, kUdp = 17;
+constexpr std::uint8_t kHopByHop = 0, kTcp = 6, kUdp = 17;
 constexpr std::uint16_t kRoceV2Port = 4791;
 constexpr std::size_t kBthBytes = 12, kIcrcBytes = 4;
 
@@ -64,22 +64,17 @@ std::int32_t extended_header_bytes(std::uint8_t opcode) {
 }
 
 void parse_roce(const Bytes &rest, Record &record) {
-  if (rest.holds(1)) {
-    record.opcode = rest.u8(0);
-    know(record, kOpcode);
-  }
-  if (rest.holds(8)) {
-    record.destination_qp = rest.u24(5);
-    know(record, kQueuePair);
-  }
   record.present &= ~std::uint32_t{kPayload}; // that of UDP is not the data
   if (!rest.holds(kBthBytes)) {
     record.undecoded = cut(rest, kBthBytes);
     return;
   }
+  record.opcode = rest.u8(0);
+  record.destination_qp = rest.u24(5);
   record.psn = rest.u24(9);
-  know(record, kPsn);
+  know(record, kOpcode | kQueuePair | kPsn);
   if (record.opcode == 0x81) { // a CNP is padded, and carries no data
+    record.payload_bytes = 0;
     know(record, kPayload);
     return;
   }
@@ -110,7 +105,8 @@ void parse_udp(const Bytes &rest, Record &record) {
     record.undecoded = cut(rest, 8);
     return;
   }
-  const std::size_t length = rest.u16(4);
+  const bool jumbo = rest.u16(4) == 0 && record.ip_version == 6;
+  const std::size_t length = jumbo ? rest.length() : rest.u16(4);
   if (length < 8) {
     record.undecoded = Undecoded::malformed;
     return;
@@ -125,22 +121,21 @@ void parse_udp(const Bytes &rest, Record &record) {
 void parse_tcp(const Bytes &rest, Record &record) {
   if (!parse_ports(rest, record))
     return;
-  if (rest.holds(8)) {
-    record.tcp_seq = rest.u32(4);
-    know(record, kTcpSeq);
-  }
-  if (rest.holds(12)) {
-    record.tcp_ack = rest.u32(8);
-    know(record, kTcpAck);
-  }
-  if (!rest.holds(14)) {
-    record.undecoded = cut(rest, 14);
+  if (!rest.holds(16)) {
+    record.undecoded = cut(rest, 16);
     return;
   }
-  record.tcp_flags = rest.u16(12) & 0x0fff;
-  know(record, kTcpFlags);
+  record.tcp_seq = rest.u32(4);
+  know(record, kTcpSeq);
   const std::size_t header = static_cast<std::size_t>(rest.u8(12) >> 4) * 4;
-  if (header < 20 || header > rest.length()) {
+  if (header < 20) {
+    record.undecoded = Undecoded::malformed;
+    return;
+  }
+  record.tcp_ack = rest.u32(8);
+  record.tcp_flags = rest.u16(12) & 0x0fff;
+  know(record, kTcpAck | kTcpFlags);
+  if (header > rest.length()) {
     record.undecoded = Undecoded::malformed;
     return;
   }
@@ -163,35 +158,59 @@ void set_traffic_class(Record &record, std::uint8_t value) {
   know(record, kTrafficClass);
 }
 
-void set_address(const Bytes &rest, std::size_t at, std::size_t size, std::uint32_t version, Address &address) {
-  address.version = version;
+// Takes the address of `size` bytes at `at` as the packet's `which`, kSource or kDestination, if it is there.
+void set_address(const Bytes &rest, std::size_t at, std::size_t size, Present which, Packet &packet) {
+  if (!rest.holds(at + size))
+    return;
+  Address &address = which == kSource ? packet.source : packet.destination;
+  address.version = packet.record.ip_version;
   std::memcpy(address.bytes.data(), rest.at(at), size);
+  know(packet.record, which);
+}
+
+bool parse_version(const Bytes &rest, std::uint8_t expected, Record &record) {
+  if (!rest.holds(1)) {
+    record.undecoded = cut(rest, 1);
+    return false;
+  }
+  if (rest.u8(0) >> 4 != expected) {
+    record.undecoded = Undecoded::malformed;
+    return false;
+  }
+  record.ip_version = expected;
+  know(record, kVersion);
+  return true;
 }
 
 void parse_ipv4(const Bytes &rest, Packet &packet) {
   Record &record = packet.record;
-  if (!rest.holds(20)) {
-    record.undecoded = cut(rest, 20);
+  if (!parse_version(rest, 4, record))
     return;
-  }
   const std::size_t header = static_cast<std::size_t>(rest.u8(0) & 15) * 4;
-  if (rest.u8(0) >> 4 != 4 || header < 20) {
+  if (header < 20) {
     record.undecoded = Undecoded::malformed;
     return;
   }
-  record.ip_version = 4;
-  set_traffic_class(record, rest.u8(1));
-  record.protocol = rest.u8(9);
-  set_address(rest, 12, 4, 4, packet.source);
-  set_address(rest, 16, 4, 4, packet.destination);
-  know(record, kVersion | kProtocol | kSource | kDestination);
-  if (const std::uint16_t fragment = rest.u16(6) & 0x3fff; fragment != 0) {
+  if (rest.holds(2))
+    set_traffic_class(record, rest.u8(1));
+  const std::uint16_t fragment = rest.holds(8) ? rest.u16(6) & 0x3fff : 0;
+  if (fragment != 0) {
     record.fragment_offset = static_cast<std::uint16_t>((fragment & 0x1fff) * 8);
     know(record, kFragment);
   }
-  const std::size_t total = rest.u16(2); // 0: a segment that the NIC has still to cut
+  if (rest.holds(10)) {
+    record.protocol = rest.u8(9);
+    know(record, kProtocol);
+  }
+  set_address(rest, 12, 4, kSource, packet);
+  set_address(rest, 16, 4, kDestination, packet);
+  const std::size_t total = rest.holds(4) ? rest.u16(2) : 0; // 0: a segment that the NIC has still to cut, too
   if ((total != 0 && total < header) || header > rest.length()) {
     record.undecoded = Undecoded::malformed;
+    return;
+  }
+  if (!rest.holds(header)) {
+    record.undecoded = Undecoded::truncated;
     return;
   }
   parse_transport((total != 0 ? rest.first(total) : rest).after(header), record);
@@ -233,24 +252,27 @@ Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
   return rest;
 }
 
+// Whether the packet's length is in an option that follows its header: segments that the NIC has still to cut, too.
+bool is_jumbo(const Bytes &packet) {
+  constexpr std::uint8_t kJumboOption = 0xc2;
+  return packet.u8(6) == kHopByHop && packet.holds(43) && packet.u8(42) == kJumboOption;
+}
+
 void parse_ipv6(const Bytes &rest, Packet &packet) {
   constexpr std::size_t kHeader = 40;
   Record &record = packet.record;
+  if (!parse_version(rest, 6, record))
+    return;
+  if (rest.holds(4))
+    set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
+  set_address(rest, 8, 16, kSource, packet);
+  set_address(rest, 24, 16, kDestination, packet);
   if (!rest.holds(kHeader)) {
     record.undecoded = cut(rest, kHeader);
     return;
   }
-  if (rest.u8(0) >> 4 != 6) {
-    record.undecoded = Undecoded::malformed;
-    return;
-  }
-  record.ip_version = 6;
-  set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
-  set_address(rest, 8, 16, 6, packet.source);
-  set_address(rest, 24, 16, 6, packet.destination);
-  know(record, kVersion | kSource | kDestination);
-  const std::size_t payload = rest.u16(4); // 0: a jumbogram, or a segment that the NIC has still to cut
-  const Bytes inside = (payload != 0 ? rest.first(kHeader + payload) : rest).after(kHeader);
+  const std::size_t payload = rest.u16(4);
+  const Bytes inside = (payload == 0 && is_jumbo(rest) ? rest : rest.first(kHeader + payload)).after(kHeader);
   const Bytes transport = skip_extensions(inside, rest.u8(6), record);
   if (record.undecoded == Undecoded::no)
     parse_transport(transport, record);
@@ -258,20 +280,24 @@ void parse_ipv6(const Bytes &rest, Packet &packet) {
 
 bool is_vlan(std::uint16_t type) { return type == 0x8100 || type == 0x88a8 || type == 0x9100; }
 
+void set_vlan(Record &record, std::uint16_t id) {
+  if (!record.has(kVlan)) {
+    record.vlan_id = id;
+    know(record, kVlan);
+  } else if (!record.has(kInnerVlan)) {
+    record.inner_vlan_id = id;
+    know(record, kInnerVlan);
+  }
+}
+
 // Skips VLAN tags, whose first two are kept, and tells the type of what follows. Says in `record` where it must stop.
 std::uint16_t skip_tags(Bytes &rest, std::uint16_t type, Record &record) {
   while (is_vlan(type)) {
+    if (rest.holds(2))
+      set_vlan(record, rest.u16(0) & 0x0fff);
     if (!rest.holds(4)) {
       record.undecoded = cut(rest, 4);
       return 0;
-    }
-    const std::uint16_t id = rest.u16(0) & 0x0fff;
-    if (!record.has(kVlan)) {
-      record.vlan_id = id;
-      know(record, kVlan);
-    } else if (!record.has(kInnerVlan)) {
-      record.inner_vlan_id = id;
-      know(record, kInnerVlan);
     }
     type = rest.u16(2);
     rest = rest.after(4);

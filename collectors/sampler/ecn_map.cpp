@@ -17,7 +17,7 @@ std::optional<EcnCounts> EcnMaps::port(std::uint32_t ifindex) const {
   return EcnCounts{port.marks, port.ect_packets};
 }
 
-const std::vector<SourceMarks> &EcnMaps::sources() {
+void EcnMaps::read_sources() {
   std::uint32_t position = 0;
   bpf_attr batch{};
   batch.batch.map_fd = static_cast<std::uint32_t>(sources_.get());
@@ -31,7 +31,6 @@ const std::vector<SourceMarks> &EcnMaps::sources() {
   read_.clear();
   for (std::uint32_t i = 0; i < batch.batch.count; i++)
     read_.push_back({keys_[i], values_[i]});
-  return read_;
 }
 
 } // namespace sampler

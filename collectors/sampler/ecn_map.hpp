@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace sampler {
@@ -33,7 +32,8 @@ public:
   std::optional<EcnCounts> port(std::uint32_t ifindex) const;
 
   // Of all ports, those of other switches included.
-  const std::vector<SourceMarks> &sources();
+  void read_sources();
+  const std::vector<SourceMarks> &sources() const { return read_; }
 
 private:
   native::Fd ports_;

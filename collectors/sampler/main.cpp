@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampler: counters of ports, TCP and CPU at fixed times.
+// sampler: counters of ports, devices, TCP and CPU at fixed times.
+#include "collectors/sampler/ethtool.hpp"
 #include "collectors/sampler/options.hpp"
+#include "collectors/sampler/rdma.hpp"
 #include "collectors/sampler/record.hpp"
 #include "collectors/sampler/schedule.hpp"
+#include "collectors/sampler/transports.hpp"
 #include "native/control.hpp"
 #include "native/errors.hpp"
 
@@ -14,6 +17,10 @@
 namespace {
 
 using sampler::Span;
+using Groups = std::vector<std::unique_ptr<sampler::Group>>;
+
+// Listening costs as much as a sample, and sleeping does not: for so long nothing is heard.
+constexpr native::Nanos kDeafNs = 50'000'000;
 
 void enter_network_namespace(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
@@ -31,58 +38,97 @@ template <typename Read> Span timed(const Read &read) {
   return span;
 }
 
+sampler::Ports find_ports(const sampler::Options &options) {
+  return options.sys_root.empty() ? sampler::Ports(options.interfaces, options.queues) : sampler::Ports();
+}
+
+Groups find_groups(const sampler::Options &options, const sampler::Ports &ports) {
+  Groups groups;
+  if (!options.rdma_devices.empty())
+    groups = sampler::find_rdma(options.sys_root + "/sys", options.rdma_devices);
+  if (!options.transports.empty())
+    for (auto &transport : sampler::find_transports(options.transports))
+      groups.push_back(std::move(transport));
+  for (const sampler::Port &port : ports.all())
+    if (auto statistics = sampler::find_ethtool(port.name, options.ethtool_patterns))
+      groups.push_back(std::move(statistics));
+  return groups;
+}
+
 class Sampler {
 public:
   Sampler(const sampler::Options &options, sampler::Record &record)
-      : record_(record), ports_(options.interfaces, options.queues), cpu_(options.cpu),
-        port_schedule_(native::monotonic_ns(), options.port_period_ns),
-        machine_schedule_(port_schedule_.deadline_ns(), options.machine_period_ns) {
+      : record_(record), ports_(find_ports(options)), groups_(find_groups(options, ports_)), spans_(groups_.size()),
+        snmp_(options.sys_root + "/proc/net/snmp"), netstat_(options.sys_root + "/proc/net/netstat"),
+        stat_(options.sys_root + "/proc/stat"), softnet_(options.sys_root + "/proc/net/softnet_stat"),
+        cpu_(options.cpu), sample_schedule_(native::monotonic_ns(), options.port_period_ns),
+        machine_schedule_(sample_schedule_.deadline_ns(), options.machine_period_ns) {
     if (!options.ecn_maps.empty())
       ecn_maps_.emplace(options.ecn_maps);
+    for (std::size_t i = 0; i < groups_.size(); i++)
+      record_.describe(i, *groups_[i]);
   }
 
   // Until we are told to end: throws native::Stopped then.
   void run(native::Control &control) {
-    std::vector<pollfd> fds{{ports_.changes_fd(), POLLIN, 0}};
     while (true) {
-      control.wait(fds, std::min(port_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
-      if (fds[0].revents != 0)
-        ports_.look_again();
-      if (port_schedule_.due(native::monotonic_ns()))
-        sample_ports();
-      if (machine_schedule_.due(native::monotonic_ns()))
+      wait(control, std::min(sample_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
+      const native::Nanos now_ns = native::monotonic_ns();
+      if (sample_schedule_.due(now_ns))
+        sample();
+      if (machine_schedule_.due(now_ns))
         sample_machine();
-      record_.flush(native::monotonic_ns());
+      record_.flush(now_ns);
     }
   }
 
   // The last sample, so that what is recorded ends with all that was counted.
   void finish() {
-    sample_ports();
+    sample();
     sample_machine();
     record_.finish();
   }
 
 private:
-  void sample_ports() {
-    const std::vector<sampler::Port> *ports = nullptr;
-    const std::vector<sampler::SourceMarks> *marks = nullptr;
+  void wait(native::Control &control, native::Nanos deadline_ns) {
+    if (deadline_ns - heard_ns_ < kDeafNs)
+      return native::sleep_until(deadline_ns);
+    control.wait(fds_, deadline_ns);
+    heard_ns_ = deadline_ns;
+    if (fds_[0].revents != 0)
+      ports_.look_again();
+  }
+
+  // Everything is read in one burst, and then written.
+  void sample() {
+    const Span span = read_ports();
+    for (std::size_t i = 0; i < groups_.size(); i++)
+      spans_[i] = timed([&] { groups_[i]->read(); });
+    record_ports(span);
+    for (std::size_t i = 0; i < groups_.size(); i++)
+      record_.values(i, spans_[i], *groups_[i]);
+    samples_++;
+  }
+
+  Span read_ports() {
     ecn_.clear();
-    const Span span = timed([&] {
+    return timed([&] {
       // By source first: then a port's marks never are less than those of its sources.
-      marks = ecn_maps_ ? &ecn_maps_->sources() : nullptr;
-      ports = &ports_.read();
-      for (const sampler::Port &port : *ports)
+      if (ecn_maps_)
+        ecn_maps_->read_sources();
+      for (const sampler::Port &port : ports_.read())
         ecn_.push_back(ecn_maps_ ? ecn_maps_->port(port.ifindex) : std::nullopt);
     });
-    for (std::size_t i = 0; i < ports->size(); i++)
-      record_.port(span, (*ports)[i], ecn_[i]);
-    if (marks)
-      for (const sampler::SourceMarks &each : *marks)
-        if (std::any_of(ports->begin(), ports->end(),
-                        [&](const sampler::Port &port) { return port.ifindex == each.source.ifindex; }))
-          record_.marks(span, each);
-    samples_++;
+  }
+
+  void record_ports(const Span &span) {
+    for (std::size_t i = 0; i < ecn_.size(); i++)
+      record_.port(span, ports_.all()[i], ecn_[i]);
+    if (!ecn_maps_)
+      return;
+    for (const sampler::SourceMarks &marks : ecn_maps_->sources())
+      if (ports_.has(marks.source.ifindex))
+        record_.marks(span, marks);
   }
 
   void sample_machine() {
@@ -97,7 +143,7 @@ private:
       });
       record_.cpu(cpu_span, sampler::parse_stat(stat), sampler::parse_softnet(softnet));
     }
-    record_.sampler(tcp_span, samples_, port_schedule_.missed());
+    record_.sampler(tcp_span, samples_, sample_schedule_.missed());
   }
 
   sampler::TcpCounts read_tcp() const {
@@ -115,12 +161,16 @@ private:
   sampler::Ports ports_;
   std::optional<sampler::EcnMaps> ecn_maps_;
   std::vector<std::optional<sampler::EcnCounts>> ecn_;
-  sampler::ProcFile snmp_{"/proc/net/snmp"};
-  sampler::ProcFile netstat_{"/proc/net/netstat"};
-  sampler::ProcFile stat_{"/proc/stat"};
-  sampler::ProcFile softnet_{"/proc/net/softnet_stat"};
+  Groups groups_;
+  std::vector<Span> spans_;
+  sampler::ProcFile snmp_;
+  sampler::ProcFile netstat_;
+  sampler::ProcFile stat_;
+  sampler::ProcFile softnet_;
   bool cpu_;
-  sampler::Schedule port_schedule_;
+  std::vector<pollfd> fds_{{ports_.changes_fd(), POLLIN, 0}};
+  native::Nanos heard_ns_ = 0;
+  sampler::Schedule sample_schedule_;
   sampler::Schedule machine_schedule_;
   std::uint64_t samples_ = 0;
 };

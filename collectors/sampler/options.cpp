@@ -39,6 +39,12 @@ std::variant<Options, int> parse_options(int argc, char **argv) {
         ->check(CLI::PositiveNumber);
     app.add_flag("--queues", options.queues, "sample the ports' root queueing disciplines too");
     app.add_option("--ecn-maps", options.ecn_maps, "folder of the pinned eBPF maps that count ECN marks");
+    app.add_option("--transports", options.transports, "folder of the pinned eBPF transports whose counters to sample");
+    app.add_option("--rdma-devices", options.rdma_devices, "RDMA devices to sample: A,B,..., or all")->delimiter(',');
+    app.add_option("--ethtool", options.ethtool_patterns, "drivers' statistics to sample: names with *, ? and [...]")
+        ->delimiter(',')
+        ->capture_default_str();
+    app.add_option("--sys-root", options.sys_root, "read sys and proc in this folder: a recorded tree of counters");
     app.add_option("--name", options.name, "what messages call this sampler, such as its switch")
         ->capture_default_str();
     app.parse(argc, argv);

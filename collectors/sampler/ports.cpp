@@ -72,6 +72,10 @@ std::vector<Port> Ports::list() {
   return found;
 }
 
+bool Ports::has(std::uint32_t ifindex) const {
+  return std::any_of(ports_.begin(), ports_.end(), [&](const Port &port) { return port.ifindex == ifindex; });
+}
+
 void Ports::look_again() {
   changes_.drain();
   const std::vector<Port> found = list();

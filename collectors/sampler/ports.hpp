@@ -32,8 +32,13 @@ public:
   // not there.
   Ports(const std::vector<std::string> &names, bool queues);
 
+  // None.
+  Ports() = default;
+
   // Reads all counters anew. An interface that has gone is not `present` until one of its name has come.
   const std::vector<Port> &read();
+  const std::vector<Port> &all() const { return ports_; }
+  bool has(std::uint32_t ifindex) const;
 
   // Readable when some link has changed; then look_again().
   int changes_fd() const { return changes_.fd(); }
@@ -46,7 +51,7 @@ private:
 
   Netlink changes_{RTMGRP_LINK};
   Netlink netlink_;
-  bool queues_;
+  bool queues_ = false;
   std::vector<Port> ports_;
 };
 

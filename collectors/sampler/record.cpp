@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <charconv>
+#include <limits>
 #include <unistd.h>
 
 namespace sampler {
@@ -12,6 +13,9 @@ constexpr std::size_t kMostPendingBytes = 8 << 20;
 constexpr std::size_t kBatchBytes = 16 << 10;
 constexpr native::Nanos kBatchNs = 500'000'000;
 constexpr int kReaderPatienceMs = 2'000;
+constexpr std::uint64_t kMostPrinted = std::numeric_limits<std::int64_t>::max(); // readers have signed numbers
+
+std::string set_name(std::size_t number) { return "set" + std::to_string(number); }
 
 } // namespace
 
@@ -24,6 +28,7 @@ Record::Record(const Kinds &kinds) : kinds_(kinds), lines_(STDOUT_FILENO, kMostP
     port += ",marks,ecn_packets";
   lines_.add(port);
   lines_.add("#tcp,before_ns,after_ns,in_segs,out_segs,retrans_segs,loss_probes,timeouts,ce_received");
+  lines_.add("#counter,set,field,device,source,counter,unit,width_bits");
   lines_.add("#sampler,before_ns,after_ns,samples,missed,dropped_lines");
   if (kinds.marks)
     lines_.add("#marks,before_ns,after_ns,ifindex,source,marks");
@@ -85,6 +90,33 @@ void Record::marks(const Span &span, const SourceMarks &marks) {
   add(marks.source.ifindex);
   add(std::string_view(address));
   add(marks.marks);
+  end();
+}
+
+void Record::describe(std::size_t number, const Group &group) {
+  const std::string set = set_name(number);
+  std::string header = "#" + set + ",before_ns,after_ns";
+  for (std::size_t i = 0; i < group.counters.size(); i++) {
+    const Counter &counter = group.counters[i];
+    line_.assign("counter");
+    add(std::string_view(set));
+    add(i);
+    for (const std::string_view text : {group.device, group.source, counter.name, counter.meaning.unit})
+      add(text);
+    add(static_cast<std::uint64_t>(counter.meaning.width_bits));
+    end();
+    header += "," + std::to_string(i);
+  }
+  lines_.add(header);
+}
+
+void Record::values(std::size_t number, const Span &span, const Group &group) {
+  begin(set_name(number), span);
+  for (const std::optional<std::uint64_t> &value : group.values)
+    if (value && *value <= kMostPrinted)
+      add(*value);
+    else
+      add_unknown();
   end();
 }
 

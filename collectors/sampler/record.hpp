@@ -3,6 +3,7 @@
 #pragma once
 
 #include "collectors/sampler/ecn_map.hpp"
+#include "collectors/sampler/group.hpp"
 #include "collectors/sampler/ports.hpp"
 #include "collectors/sampler/proc.hpp"
 #include "native/clock.hpp"
@@ -44,6 +45,9 @@ public:
 
   void port(const Span &span, const Port &port, const std::optional<EcnCounts> &ecn);
   void marks(const Span &span, const SourceMarks &marks);
+  // A group's catalogue, to be written once, before its first values.
+  void describe(std::size_t number, const Group &group);
+  void values(std::size_t number, const Span &span, const Group &group);
   void cpu(const Span &span, const CpuTicks &ticks, const Softnet &softnet);
   void tcp(const Span &span, const TcpCounts &counts);
   void sampler(const Span &span, std::uint64_t samples, std::uint64_t missed);

@@ -8,6 +8,7 @@ from roundabout.errors import RoundaboutError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = (
+    "build/bin/decode",
     "build/bin/replay",
     "build/bin/sampler",
     "build/bin/crossgen",
@@ -15,6 +16,7 @@ PROGRAMS = (
     "build/bin/switchport",
     "roundabout/settings/settings.py",
     "collectors/clock.py",
+    "collectors/capture.py",
 )
 
 

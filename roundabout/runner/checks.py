@@ -2,14 +2,13 @@
 """What makes a trial invalid: a spoilt measurement must never look like a result."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from roundabout.plan import PlannedTrial
+from roundabout.store.rates import increments
 
 BUSY_MAX = 0.95  # of all cores over a window of 1 s: beyond it, what was measured was the CPU
 STEAL_MAX = 0.03  # other virtual machines took the CPU away
@@ -71,15 +70,14 @@ def _losses(tables: Mapping[str, pa.Table]) -> list[str]:
     found = []
     queue = tables["queue"]
     for link, switch, towards in sorted(set(zip(*(queue[name].to_pylist() for name in PORT), strict=True))):
-        here = pc.and_(pc.equal(queue["link"], link), pc.equal(queue["host"], switch))
-        dropped = _gained(queue.filter(here)["drops"].to_numpy())
-        if dropped:
-            found.append(f"lossless link {link} dropped {dropped} packets towards {towards}")
+        here = queue.filter(pc.and_(pc.equal(queue["link"], link), pc.equal(queue["host"], switch)))
+        drops = increments(here["host_ns"].to_numpy(), np.array(here["drops"].to_pylist()))
+        if drops.total:
+            found.append(f"lossless link {link} dropped {drops.total} packets towards {towards}")
+        if not drops.known.all():
+            lost = drops.kind[~drops.known][0]
+            found.append(f"the drops of lossless link {link} towards {towards} are not known: the counter was {lost}")
     again = pc.sum(tables["flows"]["retransmitted"]).as_py() or 0
     if again:
         found.append(f"{again} segments were sent again on a lossless fabric")
     return found
-
-
-def _gained(cumulative: npt.NDArray[Any]) -> int:
-    return int(cumulative[-1] - cumulative[0]) if len(cumulative) else 0

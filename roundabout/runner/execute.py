@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from roundabout.errors import RoundaboutError
 from roundabout.plan import Plan, PlannedTrial, make_plan
-from roundabout.runner import checks, facts, journal, lease
+from roundabout.runner import captures, checks, facts, journal, lease
 from roundabout.runner.artefacts import ROOT
 from roundabout.runner.bench import Bench, Facility, prepared, raised
 from roundabout.runner.clock import CONTROLLER, RunClock
@@ -112,10 +112,12 @@ class Runner:
             attempt = run.begin(trial.key)
             self.observer.trial_started(trial, attempt.number)
             started_ns = clock.now_ns()
-            measured = measure(bench, trial, clock, self.observer, attempt.log)
-            found = tables(measured, bench.testbed, identity(run.id, trial, attempt.number))
+            measured = measure(bench, trial, clock, self.observer, attempt)
+            who = identity(run.id, trial, attempt.number)
+            found = tables(measured, bench.testbed, who)
             for name, table in found.items():
                 attempt.write(name, table)
+            captures.store(measured.captured, measured.ledger, bench.testbed, attempt, who)
             measures = checks.measures(found, measured.start_ns, measured.end_ns)
             reasons = measured.faults or checks.faults(trial, found, measures, len(workers(trial, bench.testbed)))
             again = bool(reasons) and run.rejected(trial.key) < REPEATS
@@ -126,7 +128,12 @@ class Runner:
                 "reason": "; ".join(reasons),
                 **measures,
             }
-            (attempt.reject if again else attempt.commit)(record)
+            if again:
+                captures.drop(attempt)
+                attempt.reject(record)
+            else:
+                attempt.commit(record)
+                captures.prune(run.path, trial.spec.capture)
             self.observer.trial_ended(trial, reasons, again)
             if measured.lost_host:
                 benches.close()
@@ -194,6 +201,7 @@ def _record(trial: PlannedTrial, run: Run, attempt: int, measured: Measurement) 
         "settings": measured.settings,
         "clock": measured.ledger.as_json(),
         "clock_steps": [asdict(step) for step in measured.ledger.steps()],
+        "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
         "start_ns": measured.start_ns,
     }
 

@@ -11,10 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.plan import PlannedTrial
+from roundabout.runner.captures import Captured
 from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
 from roundabout.runner.loads import Load
 from roundabout.runner.records import Columns, integers, parse_samples
+from roundabout.runner.sampling import Achieved, achieved
 from roundabout.store import Identity, build_table
 from roundabout.store.schemas import columns
 from roundabout.testbeds import Port, Testbed
@@ -37,12 +39,18 @@ class Measurement:
     loads: dict[str, Load] = field(default_factory=dict)  # cross traffic -> its load
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
+    captured: dict[str, Captured] = field(default_factory=dict)  # host -> what its capture left
     faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
     lost_host: bool = False  # its connections are of no more use
 
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
         """The workers' events of one kind."""
         return [(worker, event) for worker, event in self.events if event["event"] == kind]
+
+    def sampling(self) -> dict[str, Achieved]:
+        """How the hosts' samplers kept to their period; without those that took no samples."""
+        found = {host: achieved(lines, f"the sampler on {host}") for host, lines in self.host_samples.items()}
+        return {host: kept for host, kept in found.items() if kept}
 
 
 def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
@@ -126,6 +134,8 @@ def _counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Colu
 def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     parts = []
     for host, kinds in samples.items():
+        if (port := kinds.get("port")) is not None:
+            parts.append(_link_state(ledger, host, port))
         about = kinds.get("counter", {})
         for row in zip(*about.values(), strict=True):
             each = dict(zip(about, row, strict=True))
@@ -134,6 +144,12 @@ def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) 
                 at = _when(ledger, host, _midpoint(read))
                 parts.append({**at, **_constants(len(at["host_ns"]), **each), "value": read[field_name]})
     return _joined("device_counters", parts)
+
+
+def _link_state(ledger: Ledger, host: str, port: Columns) -> Columns:
+    at = _when(ledger, host, _midpoint(port))
+    state = _constants(len(at["host_ns"]), source="link", counter="up", unit="", width_bits=1)
+    return {**at, **state, "device": port["interface"], "value": port["up"]}
 
 
 def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:

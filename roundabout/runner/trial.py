@@ -2,14 +2,14 @@
 """One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from roundabout.plan import PlannedTrial, expected_iterations_s
-from roundabout.runner import cross_traffic, settings
+from roundabout.runner import captures, cross_traffic, settings
 from roundabout.runner.bench import Bench
 from roundabout.runner.clock import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.cross_traffic import CrossTrafficError, Generator
@@ -20,6 +20,8 @@ from roundabout.runner.measurement import Measurement
 from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
 from roundabout.runner.records import RecordError, parse_event
+from roundabout.runner.sampling import achieved, controller_sampler, host_sampler
+from roundabout.store import Attempt
 from roundabout.testbeds import Host
 
 READY_S = 15  # trainers connect to each other within this
@@ -28,9 +30,7 @@ REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
 PATIENCE_S = 5.0  # a program that was told to end has ended within this
-COUNTERS_MS, CPU_MS = 10, 1000
 
-Log = Callable[..., None]
 Arrived = SimpleQueue[tuple[Worker, str | None]]
 Programs = dict[Worker, Program]
 Documents = Mapping[str, dict[str, Any]]
@@ -48,19 +48,23 @@ class Attempting:
     trial: PlannedTrial
     clock: RunClock
     observer: Observer
-    log: Log
+    attempt: Attempt
     measured: Measurement
 
+    def log(self, event: str, at_ns: int, **details: Any) -> None:
+        """Add to the attempt's events."""
+        self.attempt.log(event, at_ns, **details)
 
-def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, log: Log) -> Measurement:
+
+def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt) -> Measurement:
     """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
-    attempting = Attempting(bench, trial, clock, observer, log, Measurement())
+    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement())
     try:
         _measure(attempting)
     except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
-        log("failed", clock.now_ns(), reason=str(error))
+        attempting.log("failed", clock.now_ns(), reason=str(error))
     _judge_clocks(attempting)
     return attempting.measured
 
@@ -72,6 +76,8 @@ def _measure(now: Attempting) -> None:
     _apply(now, documents)
     with ExitStack() as stack:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
+        asked, folder = now.trial.spec.capture, now.attempt.path / captures.FOLDER
+        stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
         samplers = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
@@ -128,19 +134,28 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     measured, bench = now.measured, now.bench
 
     def on_host(host: Host) -> Program:
-        binary = str(host.prefix / "bin" / "sampler")
-        argv = [binary, "--period-ms", str(COUNTERS_MS), "--interfaces", host.interface]
-        return Program("sampler", bench.links[host.name], argv)
+        return Program("sampler", bench.links[host.name], host_sampler(host, bench.testbed.capabilities()))
 
-    cpu_argv = [str(bench.facility.sampler), "--period-ms", str(CPU_MS), "--cpu", "--cpu-period-ms", str(CPU_MS)]
-    of_controller = Program("sampler", bench.controller, cpu_argv)
+    of_controller = Program("sampler", bench.controller, controller_sampler(bench.facility.sampler))
     of_switches = [Program("sampler", bench.controller, argv) for argv in bench.testbed.switch_samplers()]
     of_hosts = bench.each(on_host)
     measured.controller_samples = of_controller.lines
     measured.switch_samples = [program.lines for program in of_switches]
     measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
-    stack.callback(_stop, now, [of_controller, *of_switches, *of_hosts.values()])
+    samplers = [of_controller, *of_switches, *of_hosts.values()]
+    stack.callback(_judge_samplers, now, samplers)
+    stack.callback(_stop, now, samplers)
     return of_switches
+
+
+def _judge_samplers(now: Attempting, samplers: Sequence[Program]) -> None:
+    """What was not sampled must not look like what did not happen."""
+    for sampler in samplers:
+        name = f"the sampler on {sampler.host}"
+        if sampler.status not in (0, None):
+            now.measured.faults.append(f"{name} ended: {sampler.why_ended()}")
+        elif (kept := achieved(sampler.lines, name)) and kept.lost_lines:
+            now.measured.faults.append(f"{name} lost {kept.lost_lines} lines of its record: its reader was too slow")
 
 
 def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:

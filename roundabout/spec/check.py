@@ -73,6 +73,15 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
             raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")
 
 
+def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless every host to capture is one of the topology."""
+    for index, host in enumerate(treatment.capture.hosts if treatment.capture else ()):
+        if host not in topology.hosts:
+            expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+            hint = did_you_mean(host, topology.hosts)
+            raise merged.error(("capture", "hosts", index), show(host), expected, hint)
+
+
 def check_demand(merged: Merged, spec: TrialSpec) -> None:
     """Raise SpecError when a job could not keep to its profile even alone, because a link on its way is too narrow."""
     for name, job in spec.jobs.items():

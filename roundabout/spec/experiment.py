@@ -58,6 +58,19 @@ class CrossTraffic(Strict):
     )
 
 
+class Capture(Strict):
+    """tcpdump on some hosts while a trial runs: the beginnings of their packets, within budgets."""
+
+    hosts: Annotated[Tuple[NodeName], Field(min_length=1)]
+    snap_bytes: Annotated[int, Field(ge=64, le=65_535)] = Field(default=128, description="kept of each packet")
+    budget_mb: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=200, description="raw files of a host and trial; the oldest packets make room"
+    )
+    keep_mb: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        default=2000, description="raw files of the whole run; the oldest trials' make room, their tables stay"
+    )
+
+
 class Treatment(Strict):
     """What overlays may change: everything that one trial is made of, before profiles and topology are looked up."""
 
@@ -72,6 +85,7 @@ class Treatment(Strict):
     transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
     one_job_at_a_time: bool = False
     needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
+    capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
 
 
 class ResolvedJob(Strict):
@@ -98,6 +112,7 @@ class TrialSpec(Strict):
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     one_job_at_a_time: bool = False
+    capture: Capture | None = None
 
     @property
     def transports(self) -> frozenset[str]:

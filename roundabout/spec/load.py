@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from roundabout.spec.check import (
     Merged,
     Scope,
+    check_capture,
     check_cross_traffic,
     check_demand,
     check_expectation,
@@ -208,12 +209,14 @@ def _cell(merged: Merged, library: Library) -> Cell:
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     check_workers(merged, treatment, topology)
     check_cross_traffic(merged, treatment, topology)
+    check_capture(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,
         jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         one_job_at_a_time=treatment.one_job_at_a_time,
+        capture=treatment.capture,
     )
     check_demand(merged, spec)
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)

@@ -12,7 +12,7 @@ from roundabout.spec.topology import Topology
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
-_MERGED = ("Job", "CrossTraffic", "Transport")
+_MERGED = ("Capture", "CrossTraffic", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:

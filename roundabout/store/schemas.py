@@ -88,11 +88,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a counter and sample (10 ms); cumulative but for what the counter's name says is a state.
     "device_counters": (
         Column("device", TEXT, "", "RDMA device and port (`mlx5_0/1`), network interface, or transport"),
-        Column("source", TEXT, "", "`rdma hw`, `rdma port`, `ethtool` or `transport`"),
+        Column("source", TEXT, "", "`rdma hw`, `rdma port`, `ethtool`, `transport`, or `link`, whose `up` is 1 or 0"),
         Column("counter", TEXT, "", "the source's own name of the counter"),
         Column("value", INTEGER, OF_ROW, "as the counter stood; null where it had vanished"),
         Column("unit", TEXT, "", "unit of `value`"),
-        Column("width_bits", INTEGER, "", "the counter wraps at 2 to the power of this: 32 or 64"),
+        Column("width_bits", INTEGER, "", "of the counter: one of 32 bits wraps, a narrower one stops at its most"),
     ),
     # One row a host and measurement of its clock.
     "clock": (

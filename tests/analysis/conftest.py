@@ -3,12 +3,15 @@
 
 import hashlib
 import json
+import shutil
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
 
@@ -237,6 +240,17 @@ def run(tmp_path_factory):
     return synthetic_run(tmp_path_factory.mktemp("runs"))
 
 
+@pytest.fixture(scope="session")
+def _summary(run):
+    return summarise(run)
+
+
+@pytest.fixture
+def summary(_summary):
+    """That run's summary."""
+    return deepcopy(_summary)
+
+
 @pytest.fixture
 def make_run(tmp_path):
     """Makes a run of its own: `make_run(repetitions=3, spoilt={("fair", 2)})`."""
@@ -245,3 +259,14 @@ def make_run(tmp_path):
         return synthetic_run(tmp_path / name, **kwargs)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def _short_run(tmp_path_factory):
+    return synthetic_run(tmp_path_factory.mktemp("runs"), repetitions=1)
+
+
+@pytest.fixture
+def short_run(_short_run, tmp_path):
+    """A run of one repetition, to be changed at will."""
+    return Run(shutil.copytree(_short_run.path, tmp_path / "runs" / _short_run.path.parent.name / _short_run.id))

@@ -63,20 +63,18 @@ def test_link_use_is_what_the_jobs_sent(run):
         assert 0 <= pc.min(rows["gbps"]).as_py() <= pc.max(rows["gbps"]).as_py() < 45
 
 
-def test_a_table_of_an_older_run_lacks_columns_and_is_read_all_the_same(make_run):
-    run = make_run(repetitions=1)
-    for path in run.path.glob("trials/*/iterations.parquet"):
+def test_a_table_of_an_older_run_lacks_columns_and_is_read_all_the_same(short_run):
+    for path in short_run.path.glob("trials/*/iterations.parquet"):
         pq.write_table(pq.read_table(path).drop_columns(["late_ms", "received_bytes"]), path)
-    assert data.iterations(run).num_rows == 220
-    assert data.query(run, "select count(late_ms) as n from iterations")["n"].to_pylist() == [0]
+    assert data.iterations(short_run).num_rows == 220
+    assert data.query(short_run, "select count(late_ms) as n from iterations")["n"].to_pylist() == [0]
 
 
-def test_a_broken_file_is_named(make_run):
-    run = make_run(repetitions=1)
-    path = next(run.path.glob("trials/*/queue.parquet"))
+def test_a_broken_file_is_named(short_run):
+    path = next(short_run.path.glob("trials/*/queue.parquet"))
     path.write_bytes(b"not a table")
     with pytest.raises(StoreError, match=str(path)) as caught:
-        data.ports(run, "marks")
+        data.ports(short_run, "marks")
     assert "run the experiment again" in caught.value.hint
 
 

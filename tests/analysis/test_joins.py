@@ -142,8 +142,15 @@ def test_what_comes_before_and_after_is_outside():
 
 def test_a_job_that_was_never_counted_gained_nothing_while_the_port_was_sampled():
     joined = join(counter([0, 100, 200], [0, 50, 50]), {"j1": []}, [], {"j1": edges([0, 100, 300])})
-    assert joined.jobs["j1"].counts.tolist() == joined.jobs["j1"].bounds.tolist() == [0, 0]
+    assert joined.jobs["j1"].counts.tolist() == [0, 0]
+    assert joined.jobs["j1"].bounds.tolist() == [50, 50]  # there are marks without a source
     assert joined.jobs["j1"].known.tolist() == [True, False]
+    assert joined.unattributed == joined.no_source == 50
+
+
+def test_of_a_job_whose_marks_nobody_told_no_iteration_is_known():
+    joined = join(counter([0, 100], [0, 50]), {"j1": None}, [], {"j1": edges([0, 50, 100])})
+    assert not joined.jobs["j1"].known.any()
     assert joined.unattributed == joined.no_source == 50
 
 

@@ -17,11 +17,6 @@ from roundabout.spec import Expectation
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def summary(run):
-    return summarise(run)
-
-
 def stored(summary):
     """A summary as a script reads it."""
     return json.loads(json.dumps(summary, allow_nan=False))
@@ -159,10 +154,9 @@ def test_marks_per_iteration_are_the_jobs_own(run, summary):
     assert cell(summary, "alone", "j2")["marks_per_iteration"]["unattributed_share"] is None
 
 
-def test_without_sources_marks_of_a_shared_link_are_nobodys(make_run):
-    old = make_run(repetitions=1)
-    for path in old.path.glob("trials/*/marks.parquet"):
+def test_without_sources_marks_of_a_shared_link_are_nobodys(short_run):
+    for path in short_run.path.glob("trials/*/marks.parquet"):
         path.unlink()
-    summary = summarise(old)
+    summary = summarise(short_run)
     validate(summary)
     assert [each["marks_per_iteration"] is None for each in summary["cells"]] == [False, False, True, True, True, True]

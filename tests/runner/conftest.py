@@ -78,8 +78,10 @@ if "--cpu" in words:
     busy = fault("busy") or 0.3
     dropped = fault("softnet_dropped") or 0
 else:
-    print("#port,before_ns,after_ns,interface,ifindex,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
+    print("#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
           "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets")
+    print("#sampler,before_ns,after_ns,samples,missed,dropped_lines")
+    lost, dies = fault("lost lines") or 0, fault("sampler dies")
     print("#marks,before_ns,after_ns,ifindex,source,marks")
     print("#counter,set,field,device,source,counter,unit,width_bits")
     print("counter,set0,0,mlx5_0/1,rdma port,port_xmit_data,bytes,64")
@@ -95,13 +97,17 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else ""
         sent = [100 * step, step, 100 * step, step]
-        row = ["port", now, now, "eth0", ifindex, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
+        row = ["port", now, now, "eth0", ifindex, 1, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
     print(*row, sep=",", flush=True)
     if "--ifindex" in words:
         print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)
     elif "--cpu" not in words:
         print("set0", now, now, 100 * step if step % 2 else "", sep=",", flush=True)
+    if "--cpu" not in words:
+        print("sampler", now, now, step, 0, lost, sep=",", flush=True)
     step += 1
+    if "--cpu" not in words and dies and step > 3:
+        sys.exit("sampler: the kernel refused to give counters")
 """
 
 SETTINGS = r"""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.data import rows_of
+from analysis.marks import per_iteration
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
 
@@ -119,6 +121,24 @@ def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouch
     unfair = next(trial for trial in trials if trial["variant"] == "unfair")
     timers = {host: each["after"]["transport"]["dcqcn"]["T_us"] for host, each in unfair["settings"].items()}
     assert timers["s0"] == timers["s2"] == pytest.approx(0.8 * timers["s1"], rel=1e-3)
+    assert_marks_add_up(run)
+
+
+def assert_marks_add_up(run):
+    """Each mark of each port is in an iteration of the job that sent the packet, or unattributed."""
+    for path in run.path.glob("trials/*/trial.json"):  # also where a loaded machine spoilt the figures
+        path.write_text(json.dumps({**json.loads(path.read_text()), "valid": True}))
+    marks = per_iteration(run)
+    for port in marks.ports.to_pylist():
+        place = {name: port[name] for name in ("trial", "link", "towards")}
+        seen = rows_of(run.table("queue"), **place)["marks"].to_pylist()
+        counts = rows_of(marks.iterations, **place)["count"].to_pylist()
+        assert None not in counts
+        assert sum(counts) + port["outside"] + port["no_job"] + port["no_source"] == max(seen) - min(seen)
+        assert port["no_job"] == 0
+        assert abs(port["no_source"]) <= 0.01 * port["gained"]
+    shared = [row for row in marks.ports.to_pylist() if row["link"] == "L1"]
+    assert sum(row["gained"] for row in shared) > 0
 
 
 def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, tiny, untouched):

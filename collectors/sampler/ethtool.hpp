@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "collectors/sampler/group.hpp"
+#include "native/fd.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sampler {
+
+// The statistics that the driver of `interface` keeps, as far as their names match one of `patterns` (of a shell); null
+// if there are none.
+std::unique_ptr<Group> find_ethtool(const std::string &interface, const std::vector<std::string> &patterns);
+
+} // namespace sampler

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout profile`: run a job alone, and find its period and phases in the byte counters."""
+
+import json
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from roundabout.cli.options import Runs
+from roundabout.cli.running import end
+from roundabout.errors import UsageError
+from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
+from roundabout.spec.base import Name
+from roundabout.spec.library import PROFILES, shown
+from roundabout.store import Run
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+
+if TYPE_CHECKING:
+    from analysis.phases import Estimate, Found
+    from analysis.profiling import Difference
+
+ITERATIONS = 40
+TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
+"""Where a profile is played that is no job of an experiment."""
+
+
+def command(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB).")],
+    measured: Annotated[
+        str | None, typer.Option("--from", metavar="RUN", help="Run nothing: take this run, where job JOB ran alone.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Also store it as experiments/profiles/NAME.yaml.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and all else on stderr.")] = False,
+) -> None:
+    """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
+
+    What was found is stored as a profile with the run, and shown beside the profile that was played.
+    """
+    target = _free(save) if save else None
+    console = Console(stderr=as_json)
+    if measured:
+        run, name = Run.open(measured, runs), job
+    else:
+        run, name = _run(_experiment(job), runs, console)
+    _report(run, name, target, console, as_json)
+
+
+def _free(name: str) -> Path:
+    """Where a profile of that name may be stored."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        expected = "at most 64 letters, digits, '.', '_' and '-'"
+        raise UsageError(f"--save: found '{name}', expected a name of {expected}") from None
+    path = EXPERIMENTS / PROFILES / f"{name}.yaml"
+    if path.exists():
+        raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
+    return path
+
+
+def _experiment(which: str) -> dict[str, Any]:
+    """An experiment file in which the job runs alone, once."""
+    experiment, _, job = which.rpartition(":")
+    if experiment:
+        source = load_experiment(experiment)
+        name = f"{source.name}-{job}"
+        topology, treatment = _declared(source, job)
+    else:
+        name, job, topology = load_profile(which).name, "j1", TOPOLOGY
+        treatment = {"profile": name, "workers": WORKERS, "transport": TRANSPORT}
+    return {
+        "schema": 1,
+        "name": f"profile-{name}"[:64],
+        "about": f"What `roundabout profile` runs to find the phases of {name}",
+        "topology": topology,
+        "jobs": {job: treatment},
+        "iterations": ITERATIONS,
+    }
+
+
+def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
+    """The topology and the job as the experiment's first combination with that job has it."""
+    for cell in experiment.cells:
+        if job in cell.spec.jobs:
+            declared = cell.spec.jobs[job].model_dump(mode="json", exclude={"start_offset_ms"}, exclude_none=True)
+            return cell.spec.topology.name, declared | {"profile": cell.spec.jobs[job].profile.name}
+    known = sorted({name for cell in experiment.cells for name in cell.spec.jobs})
+    raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
+
+
+def _run(document: dict[str, Any], runs: Path, console: Console) -> tuple[Run, str]:
+    """Run an experiment with one job; `resume` finds its file beside the run."""
+    from roundabout.cli.live import watching  # noqa: PLC0415 - `--help` need not wait for it
+    from roundabout.runner.artefacts import artefacts  # noqa: PLC0415
+    from roundabout.runner.execute import Runner  # noqa: PLC0415
+    from roundabout.runner.facility import LabFacility  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, end)
+    folder = make_directory(runs / document["name"])
+    file = folder.resolve() / "experiment.yaml"
+    write_text(file, yaml.safe_dump(document, sort_keys=False))
+    with watching(console) as observer:
+        run = Runner(LabFacility(), observer, artefacts()).start(load_experiment(file), str(file), runs)
+    return run, next(iter(document["jobs"]))
+
+
+def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
+    from analysis.phases import find  # noqa: PLC0415
+    from analysis.profiling import alone, difference, profile_of  # noqa: PLC0415
+
+    measured = alone(run, job)
+    played = measured.job.profile
+    found = find(measured.workers())
+    differs = difference(found, played)
+    name = target.stem if target else f"{played.name[:55]}-measured"
+    profile = profile_of(measured, found, name)
+    folder = make_directory(run.path / PROFILES)
+    paths = [folder / f"{name}.yaml", *([target] if target else [])]
+    for path in paths:
+        write_text(path, _yaml(profile))
+    timed_ms = measured.timed_ms()
+    result = {
+        "run": run.id,
+        "trial": measured.trial,
+        "job": job,
+        "found": asdict(found),
+        "played": played.name,
+        "timed_ms": timed_ms,
+        "difference": asdict(differs),
+        "profile": str(paths[-1]),
+    }
+    write_json(folder / f"{name}.json", result)
+    give_back_tree(folder)
+    console.print(_table(found, played), _verdict(differs, timed_ms), sep="\n", highlight=False)
+    console.print(*(f"profile  {shown(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
+    if as_json:
+        print(json.dumps(result, indent=2))
+
+
+def _yaml(profile: Profile) -> str:
+    text = yaml.safe_dump(profile.model_dump(mode="json", exclude_none=True), sort_keys=False, width=118)
+    return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
+
+
+def _table(found: "Found", played: Profile) -> Table:
+    """What was found, each figure above the one that was played."""
+    from analysis.profiling import course  # noqa: PLC0415
+
+    parts = course(played, found)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    table.title = "Found in the byte counters; below, as played"
+    table.add_column("")
+    for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
+        table.add_column(heading, justify="right")
+    for index, phase in enumerate(found.phases):
+        figures = [_figure(phase.begin_ms, 1), _figure(phase.duration_ms, 1)]
+        sends = [_figure(phase.bytes, 1, 1e6), _figure(phase.gbps, 2)] if phase.sends else []
+        table.add_row("send" if phase.sends else "compute", *figures, *sends)
+        if parts:
+            part = parts[index]
+            sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
+            table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *sends, style="dim")
+    table.add_row("iteration", "", _figure(found.period_ms, 1), style="bold")
+    table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
+    return table
+
+
+def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> str:
+    most = max(estimate.value - estimate.low, estimate.high - estimate.value)
+    return f"{estimate.value / unit:.{digits}f} [dim]±{most / unit:.{digits}f}[/]"
+
+
+def _verdict(differs: "Difference", timed_ms: float) -> str:
+    """How far apart found and played are."""
+    timed = f"the workers themselves timed iterations of {timed_ms:.1f} ms"
+    period = f"period {100 * differs.period_share:.2f} %"
+    if differs.edge_share is None or differs.demand_share is None:
+        return f"off by: {period}; other phases were found than were played\n{timed}"
+    edges, demand = 100 * differs.edge_share, 100 * differs.demand_share
+    return f"off by, at worst: {period}, edges {edges:.2f} % of it, demand {demand:.2f} %\n{timed}"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From samples of a cumulative counter to what it gained between them. Pure numpy.
+
+A counter that falls between two samples has wrapped, was set to zero, or went backwards (a cached or torn reading).
+Which of them is told by how much it can have counted at most in that time: nothing else distinguishes a 32-bit counter
+that wrapped from one that was reset.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["ok", "wrap", "reset", "backwards", "gone", "full"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+KNOWN: tuple[Kind, ...] = ("ok", "wrap")
+
+MOST_PER_S = 1e11  # an 800 Gbit/s port counts so many bytes a second
+MOST_PACKETS_PER_S = 2e9  # and so many of the smallest frames, in both directions together
+WRAPS_BITS = 32  # the only width that wraps within a run: narrower counters stop at their most
+
+
+@dataclass(frozen=True)
+class Increments:
+    """What a counter gained between consecutive samples: arrays of length n - 1 for n samples.
+
+    `gained` is never negative, and nan where it cannot be known. `kind` says why, in one of KINDS: of "ok" and "wrap"
+    (beyond 2^32 to 0 again) the gain is known; it is not where the counter was set to zero between the samples
+    ("reset"), fell otherwise ("backwards"), could not be read at either ("gone"), or stood at its most ("full").
+    """
+
+    gained: NDArray[np.float64]
+    kind: NDArray[np.str_]
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Where the gain is known."""
+        return np.isin(self.kind, KNOWN)
+
+    @property
+    def total(self) -> int:
+        """All that is known to have been counted, exactly."""
+        return sum(int(each) for each in self.gained[self.known])
+
+
+def increments(
+    at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MOST_PER_S
+) -> Increments:
+    """What the counter of `width_bits` bits with these `values` gained between the instants `at_ns`.
+
+    Both have length n. A null value (None, or nan) could not be read. More than `most_per_s` a second, in the values'
+    unit, the counter cannot gain.
+
+    Raises:
+        ValueError: the lengths differ, or the instants do not rise.
+    """
+    if len(at_ns) != len(values):
+        raise ValueError(f"found {len(at_ns)} instants for {len(values)} values, expected as many")
+    lasted_s = np.diff(at_ns) / 1e9
+    if (lasted_s <= 0).any():
+        raise ValueError(f"at_ns: found {int((lasted_s <= 0).sum())} instants that do not rise, expected none")
+    readable = _readable(values)
+    counts = np.where(readable, values, 0).astype(np.int64)
+    before, after = counts[:-1], counts[1:]
+    gained, most = after - before, most_per_s * lasted_s
+    wrapped = gained + (1 << WRAPS_BITS)
+    kind = np.select(
+        [
+            ~(readable[:-1] & readable[1:]),
+            (width_bits < WRAPS_BITS) & (after == (1 << min(width_bits, WRAPS_BITS)) - 1),
+            gained >= 0,
+            (width_bits == WRAPS_BITS) & (wrapped >= 0) & (wrapped <= most),
+            (after <= most) & (after <= before // 2),
+        ],
+        ["gone", "full", "ok", "wrap", "reset"],
+        "backwards",
+    )
+    amounts = np.select([kind == "ok", kind == "wrap"], [gained, wrapped])
+    return Increments(np.where(np.isin(kind, KNOWN), amounts, np.nan), kind)
+
+
+def _readable(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "f":
+        return np.asarray(~np.isnan(values))
+    if values.dtype.kind == "O":
+        return np.array([value is not None for value in values], dtype=np.bool_)
+    return np.ones(len(values), dtype=np.bool_)
+
+
+def per_second(at_ns: NDArray[np.int64], found: Increments) -> NDArray[np.float64]:
+    """The rate over each interval, in the values' unit a second; nan where the gain is not known."""
+    return found.gained / (np.diff(at_ns) / 1e9)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Period and phases from counters: what was played is found, under jitter, gaps and stragglers."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from analysis import phases
+from analysis.folding import NoPeriodError, Sent, fold
+from analysis.phases import find
+from analysis.profiling import course, difference
+from roundabout.spec import Phase, Profile
+
+MS = 1_000_000
+SEGMENT_BYTES = 4344 * 100
+
+
+def compute(ms):
+    return {"compute_ms": float(ms)}
+
+
+def send(gbps, ms):
+    return {"bytes": round(gbps * ms / 8 * 1e6), "alone_ms": float(ms)}
+
+
+def profile(*parts):
+    phases_ = [Phase(name=f"p{number}", source="test", **part) for number, part in enumerate(parts)]
+    return Profile(name="played", model="test", phases=tuple(phases_))
+
+
+VGG = profile(compute(150), send(32.15, 143))
+# Three peaks, then a heavy phase (the Cassini thesis' GPT jobs).
+GPT = profile(
+    compute(60), send(16, 20), compute(15), send(16, 20), compute(15), send(16, 20), compute(25), send(35.5, 90)
+)
+STEP = profile(compute(60), send(13.3, 60), send(32, 100))
+
+
+def curve(played, generator, *, iterations, jitter, stragglers, first):
+    """When how many bytes had been sent: corners of the exact course, as the replay trainer would play it."""
+    at, sent = [0.0, 60.0], [0.0, 0.0]
+    for number in range(iterations):
+        slow = 1.5 if number in stragglers else 1.0
+        factor = max(0.0, 1 + jitter * generator.normal()) * slow
+        share = first if number == 0 else 1.0
+        for phase in played.phases:
+            at.append(at[-1] + (phase.compute_ms * factor if phase.bytes is None else phase.alone_ms))
+            sent.append(sent[-1] + (phase.bytes or 0) * share)
+    return [*at, at[-1] + 60], [*sent, sent[-1]]
+
+
+def counters(played, *, iterations=40, jitter=0.005, step_ms=10.0, missing=0.0, stragglers=(), seed=0, first=1.0):
+    """The samples of two workers' counters, each at its own instants."""
+    generator = np.random.default_rng(seed)
+    at, sent = curve(played, generator, iterations=iterations, jitter=jitter, stragglers=stragglers, first=first)
+    workers = []
+    for _ in range(2):
+        steps = np.arange(int(at[-1] / step_ms))
+        when = steps * step_ms + generator.uniform(0, step_ms) + generator.uniform(0, 0.4, len(steps))
+        when = when[generator.random(len(when)) >= missing]
+        whole = np.interp(when, at, sent) // SEGMENT_BYTES * SEGMENT_BYTES
+        workers.append(Sent(1_763_700_000 * 10**9 + (when * MS).astype(np.int64), whole.astype(np.int64)))
+    return workers
+
+
+@pytest.fixture(autouse=True)
+def few_resamplings(monkeypatch):
+    """Intervals are looked at in one test; they take most of the time."""
+    monkeypatch.setattr(phases, "RESAMPLINGS", 2)
+
+
+def holds(played, found):
+    """What the project promises for 0.5 % of jitter."""
+    off = difference(found, played)
+    assert off.period_share < 0.005
+    assert off.edge_share is not None, [(phase.sends, phase.duration_ms.value) for phase in found.phases]
+    assert off.edge_share < 0.02
+    assert off.demand_share < 0.03
+
+
+@pytest.mark.parametrize("played", [VGG, GPT, STEP], ids=["one", "peaks", "steps"])
+@pytest.mark.parametrize("how", [{"step_ms": 5.0}, {"step_ms": 10.0, "missing": 0.2}, {"step_ms": 20.0}], ids=str)
+def test_what_was_played_is_found(played, how):
+    holds(played, find(counters(played, **how)))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"stragglers": (0, 7, 8, 23)},
+        {"first": 3.0},
+        {"first": 0.2},
+        {"iterations": 12},
+        {"jitter": 0.0},
+        {"seed": 3, "step_ms": 14.65},  # a twentieth of the period, so that no iteration is sampled differently
+    ],
+    ids=str,
+)
+def test_oddities_of_a_run_change_nothing(how):
+    holds(VGG, find(counters(VGG, **how)))
+
+
+@st.composite
+def profiles(draw):
+    parts = [compute(draw(st.floats(60, 180)))]
+    for _ in range(draw(st.integers(0, 2))):
+        parts += [send(draw(st.floats(10, 43)), draw(st.floats(30, 120))), compute(draw(st.floats(30, 55)))]
+    rate = draw(st.floats(10, 30))
+    parts.append(send(rate, draw(st.floats(30, 120))))
+    if draw(st.booleans()):
+        parts.append(send(rate * 1.4, draw(st.floats(40, 100))))
+    return profile(*parts)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(profiles(), st.floats(5, 15), st.sampled_from([0.0, 0.1]), st.integers(0, 2**31))
+def test_any_profile_is_found(played, step_ms, missing, seed):
+    holds(played, find(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
+
+
+def test_intervals_hold_what_was_played(monkeypatch):
+    monkeypatch.setattr(phases, "RESAMPLINGS", 60)
+    found = find(counters(VGG))
+    quiet, sending = found.phases
+    assert found.period_ms.low <= 293 <= found.period_ms.high
+    assert found.period_ms.high - found.period_ms.low < 0.01 * 293
+    assert sending.bytes.value == pytest.approx(VGG.comm_bytes, rel=0.003)
+    for estimate, played in ((quiet.duration_ms, 150), (sending.duration_ms, 143), (sending.gbps, 32.15)):
+        assert estimate.low <= estimate.value <= estimate.high
+        assert estimate.low == pytest.approx(played, rel=0.01)
+        assert estimate.high == pytest.approx(played, rel=0.01)
+
+
+def test_more_jitter_widens_the_intervals(monkeypatch):
+    monkeypatch.setattr(phases, "RESAMPLINGS", 60)
+    calm, restless = (find(counters(VGG, jitter=jitter)).period_ms for jitter in (0.002, 0.03))
+    assert restless.high - restless.low > 3 * (calm.high - calm.low)
+
+
+def test_the_period_is_no_multiple_of_itself_and_no_part():
+    alike = profile(compute(80), send(20, 60), compute(60), send(20, 75))
+    assert find(counters(alike)).period_ms.value == pytest.approx(275, rel=0.005)
+
+
+def test_a_job_that_never_rests_has_phases_too():
+    holds(STEP, find(counters(STEP)))
+    restless = profile(send(8, 120), send(30, 100))
+    found = find(counters(restless, jitter=0.0))
+    assert [phase.sends for phase in found.phases] == [True, True]
+    assert sorted(phase.gbps.value for phase in found.phases) == pytest.approx([8, 30], rel=0.03)
+
+
+def sampled(values, step_ms=10.0):
+    at = 10**18 + (np.arange(len(values)) * step_ms * MS).astype(np.int64)
+    return [Sent(at, np.asarray(values, dtype=np.int64))]
+
+
+GENERATOR = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        ([], "found no samples"),
+        (sampled([5]), "found no samples"),
+        (sampled([5] * 500), "nothing was sent"),
+        (sampled(np.arange(500) * 10**7), "sent evenly"),
+        (sampled(np.cumsum(GENERATOR.integers(0, 10**7, 1000))), "no period"),
+        (sampled(np.cumsum(GENERATOR.random(1000) < 0.05) * 10**8), "no period"),
+        (sampled([*np.arange(0, 500, 5), *np.arange(0, 500, 5)]), "counter that fell"),
+        (counters(VGG, iterations=4), "no period|expected 5 or more"),
+        (counters(VGG, iterations=1), "no period|expected 5 or more"),
+    ],
+    ids=["none", "one", "silence", "even", "noise", "bursts", "fell", "four", "once"],
+)
+def test_where_there_is_no_period_it_is_said(workers, said):
+    with pytest.raises(NoPeriodError, match=said):
+        find(workers)
+
+
+def test_iterations_are_told_apart_one_by_one():
+    folded = fold(counters(VGG, iterations=20, stragglers=(9,)))
+    assert folded.iterations == 19  # where the last one ended, no other followed
+    lengths = np.sort(folded.lengths_ms)
+    assert lengths[:-4] == pytest.approx(293, rel=0.015)
+    assert lengths[-2:] == pytest.approx(293 + 75, rel=0.02)
+
+
+def test_a_played_profile_is_turned_to_what_was_found():
+    found = find(counters(GPT))
+    turned = profile(*(({"compute_ms": 20.0}), *_parts(GPT)[1:], {"compute_ms": 40.0}))
+    assert [part.duration_ms for part in course(turned, found)] == [60, 20, 15, 20, 15, 20, 25, 90]
+    assert difference(found, turned) == difference(found, GPT)
+    assert difference(found, VGG).edge_share is None
+
+
+def _parts(played):
+    return [phase.model_dump(include={"compute_ms", "bytes", "alone_ms"}, exclude_none=True) for phase in played.phases]
