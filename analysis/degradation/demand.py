@@ -20,23 +20,23 @@ def data_per_iteration_mb(parameters: float, workers: int) -> float:
     return 2 * (workers - 1) / workers * parameters * BITS_PER_PARAMETER / 8 / 1e6
 
 
-def required_gbps(data_mb: float, time_s: Array) -> Array:
-    """The bandwidth that sustains iterations of `time_s`, whatever its shape (Table 3.1's last column, equation 3.4)."""
-    return data_mb * 8 / MEGABITS_PER_GBIT / time_s
+def required_gbps(data_mb: float, time_s: Array | float) -> Array:
+    """The bandwidth that sustains iterations of `time_s`; its shape (Table 3.1's last column, equation 3.4)."""
+    return np.asarray(data_mb * 8 / MEGABITS_PER_GBIT / time_s)
 
 
-def experimental_mb(available_gbps: float, time_s: float) -> float:
+def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Array:
     """What the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4 and 3.6).
 
     At the congestion point the thesis takes it for the data that an iteration sends; it counts all that cross traffic
     leaves as used, so it errs upwards.
     """
-    return available_gbps * time_s / 8 * MEGABITS_PER_GBIT
+    return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
 
 
 def theoretical_congestion_gbps(link_gbps: float, data_mb: float, alone_s: float) -> float:
     """The load from which the job no longer gets the bandwidth that it needs alone; below 0 where it never does."""
-    return float(link_gbps - required_gbps(data_mb, np.array(alone_s)))
+    return float(link_gbps - required_gbps(data_mb, alone_s))
 
 
 def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:

@@ -21,7 +21,7 @@ SPARE_LEVELS = 2
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient and its 95 % interval, None where it was given; an end is 0 or infinite where no level bounds it."""
+    """A coefficient and its 95 % interval: None where it was given; an end is 0 or infinite where nothing bounds it."""
 
     value: float
     ci95: Interval | None
@@ -114,8 +114,8 @@ def r_squared(means_s: Array, times_s: Array) -> RSquared:
 
 def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
     """Where the model's curve lies, with 95 % at each load: least and greatest times; shapes as `loads_gbps`."""
-    low, high = model.near.intervals_of_log_t(loads_gbps).T
-    return np.exp(low), np.exp(high)
+    low, high = np.exp(model.near.intervals_of_log_t(loads_gbps)).T
+    return low, high
 
 
 def predict(model: Fit, load_gbps: float) -> Prediction:

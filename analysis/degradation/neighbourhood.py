@@ -3,8 +3,8 @@
 
 An interval holds every value of a quantity that some curve has which fits nearly as well (profile likelihood). How
 nearly is the wider of two: what the scatter of levels about the curve allows, taken for even (an F test), and what the
-scatter of repetitions allows, level by level, since it grows with the load (Satterthwaite's degrees of freedom). A level
-that was not repeated shows its own residual instead, enlarged by its leverage (HC3: MacKinnon and White 1985).
+scatter of repetitions allows, level by level, since it grows with the load (with Satterthwaite's degrees of freedom). A
+level that was not repeated shows its own residual instead, enlarged by its leverage (HC3: MacKinnon and White 1985).
 How often these intervals hold the truth is in docs/degradation.md.
 """
 
@@ -45,7 +45,8 @@ class Neighbourhood:
         if self.ranges.reach_power_law(shapes):
             low = -math.inf if (shapes.b > 0).any() else low
             high = math.inf if (shapes.b < 0).any() else high
-        return float(np.exp(low)), float(np.exp(high))
+        with np.errstate(over="ignore"):
+            return float(np.exp(low)), float(np.exp(high))
 
     def interval_of_b(self) -> Interval:
         """Of B."""

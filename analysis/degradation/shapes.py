@@ -43,7 +43,7 @@ class Ranges:
     def reach_power_law(self, shapes: "Shapes") -> bool:
         """Whether some of these shapes lie where the search ends towards n = 0 or an infinite C.
 
-        Both limits are curves of their own (a power of C - BW, an exponential of BW), which take A to 0 and B to infinity.
+        Both limits are curves of their own (a power of C - BW, an exponential of BW); A goes to 0 there, B to infinity.
         """
         return (self.n_free and _touches(shapes.n.min(), self.n[0])) or (
             self.capacity_free and _touches(shapes.gap_gbps.max(), self.gap_gbps[1])
@@ -56,7 +56,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """The fits of A and B for many shapes. All arrays are indexed by C and n; one that is `chosen` from them is flat."""
+    """The fits of A and B for many shapes. All arrays are indexed by C and n; those `chosen` from them are flat."""
 
     n: Array
     gap_gbps: Array

@@ -54,7 +54,7 @@ class Sweep:
         for one, other in pairwise(self.levels):
             if one.load_gbps >= other.load_gbps:
                 raise DegradationError(
-                    f"found a level of {other.load_gbps:g} Gbit/s after one of {one.load_gbps:g}, expected rising loads",
+                    f"found {other.load_gbps:g} Gbit/s after {one.load_gbps:g}, expected levels of rising load",
                     "sort the levels, and join those of the same load",
                 )
 
