@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the thesis printed in chapter 3: models, congestion points, bandwidths and fits, to be shown beside ours.
 
-Differences and percentages follow from what is here (analysis/degradation/demand.py) and are not repeated. Where the text
-and a table disagree the table is taken; docs/degradation.md lists what is doubtful.
+Differences and percentages follow from what is here (analysis/degradation/demand.py) and are not repeated. Where text
+and table disagree, the table is taken; docs/degradation.md lists what is doubtful.
 """
 
 from dataclasses import dataclass
