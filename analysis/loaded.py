@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run over loads of cross traffic as the thesis' sweeps: iteration times of each model by the load on the wire."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from analysis.bootstrap import Array
+from analysis.data import HostPlace, counters, query
+from analysis.degradation.sweep import Level, Sweep
+from analysis.measures import Measured, measured
+from analysis.traces import bottleneck
+from roundabout.spec import ResolvedJob
+from roundabout.store import Run
+
+LOAD = "load_gbps"
+"""The factor that a sweep is over."""
+HEADER_BYTES = 66
+"""Ethernet, IPv4, and TCP with timestamps: what a packet is longer than its payload."""
+TRANSPORTS = {"dcqcn": "RDMA"}
+"""What the thesis calls a transport; others are TCP."""
+
+
+@dataclass
+class LoadedJob:
+    """One job under one kind of cross traffic, level by level.
+
+    `levels` maps the load asked for to each repetition's load as measured on the wire (payload, Gbit/s) and its
+    iteration times in s.
+    """
+
+    variant: str
+    job: ResolvedJob
+    traffic: str
+    link_gbps: float
+    levels: dict[float, list[tuple[float, Array]]] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.job.profile.model
+
+    @property
+    def transport(self) -> str:
+        """RDMA, or what stands for it, or TCP."""
+        return TRANSPORTS.get(self.job.transport.name, "TCP")
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{self.model}, {self.traffic}, {self.transport}"
+
+    @property
+    def data_mb(self) -> float:
+        """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
+        return self.job.profile.comm_bytes / 1e6
+
+    @property
+    def sweep(self) -> Sweep:
+        """By measured load; levels whose loads came out equal are one. Raises DegradationError."""
+        loads = sorted((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
+        together = groupby(loads, key=itemgetter(0))
+        levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
+        return Sweep(tuple(levels), self.link_gbps)
+
+
+def is_sweep(run: Run) -> bool:
+    """Whether the run's experiment is over loads."""
+    return LOAD in run.manifest["experiment"]["factors"]
+
+
+def loaded_jobs(run: Run) -> list[LoadedJob]:
+    """Every job of the run under each kind of cross traffic, in the experiment's order."""
+    loads = wire_loads(run)
+    found: dict[tuple[str, str, str], LoadedJob] = {}
+    for cell in measured(run):
+        for name, job in cell.spec.jobs.items():
+            if name not in cell.times:
+                continue
+            key = (cell.variant, name, job.profile.name)
+            loaded = found.setdefault(key, LoadedJob(cell.variant, job, _traffic(cell), _link_gbps(cell)))
+            level = loaded.levels.setdefault(float(cell.levels[LOAD]), [])
+            for trial, times_ms in zip(cell.trials, cell.repetitions(name), strict=True):
+                level.append((loads.get(trial, 0.0), times_ms / 1e3))
+    return list(found.values())
+
+
+def wire_loads(run: Run) -> dict[str, float]:
+    """Payload of cross traffic in Gbit/s while the jobs ran, per trial, by its senders' interface counters.
+
+    What a job's worker sent from the same host is taken off.
+    """
+    sent, packets = counters(run, "tx_bytes"), counters(run, "tx_packets")
+    scale = run.manifest["testbed"]["scale"]
+    totals: defaultdict[str, float] = defaultdict(float)
+    for row in _windows(run):
+        place = HostPlace(row["trial"], row["host"])
+        edges_ns = np.array([row["begin_ns"], row["end_ns"]])
+        wire = np.diff(sent[place].at(edges_ns))[0]
+        headers = HEADER_BYTES * scale * np.diff(packets[place].at(edges_ns))[0]
+        totals[row["trial"]] += (wire - headers - row["job_bytes"]) * 8 / (row["end_ns"] - row["begin_ns"])
+    return dict(totals)
+
+
+def outcomes(run: Run) -> list[dict[str, Any]]:
+    """What the generators said, a row a trial and cross traffic, with `load_gbps` as measured on the wire."""
+    loads = wire_loads(run)
+    rows = query(
+        run,
+        """
+        select trial, levels, repetition, traffic, kind, asked_gbps, planned_gbps, planned_gbps_standard_error,
+               offered_gbps, achieved_gbps, schedule_held, lagging_share, lateness_p99_us, unfinished_flows
+        from cross_traffic order by levels, repetition
+        """,
+    )
+    return [{**row, "levels": json.loads(row["levels"]), "wire_gbps": loads[row["trial"]]} for row in rows.to_pylist()]
+
+
+def _windows(run: Run) -> list[dict[str, Any]]:
+    """Per trial and sender of cross traffic: when its jobs ran, and what workers on that host sent meanwhile."""
+    rows: list[dict[str, Any]] = query(
+        run,
+        """
+        with ran as (select trial, min(start_ns) as begin_ns, max(comm_end_ns) as end_ns from iterations group by all),
+             own as (select trial, host, sum(sent_bytes) as bytes from iterations group by trial, host),
+             senders as (select distinct trial, host from cross_traffic)
+        select trial, host, begin_ns, end_ns, coalesce(bytes, 0)::bigint as job_bytes
+        from senders join ran using (trial) left join own using (trial, host) order by trial, host
+        """,
+    ).to_pylist()
+    return rows
+
+
+def _traffic(cell: Measured) -> str:
+    """The kind of a cell's cross traffic."""
+    return " and ".join(dict.fromkeys(each.kind for each in cell.spec.cross_traffic.values())) or "none"
+
+
+def _link_gbps(cell: Measured) -> float:
+    """What the bottleneck carries."""
+    link = bottleneck(cell)
+    rates = [each.payload_rate_gbps for each in cell.spec.topology.links]
+    return link.payload_rate_gbps if link else min(rates)
