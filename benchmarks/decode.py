@@ -12,66 +12,78 @@ Needs tshark.
 import argparse
 import json
 import random
-import resource
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-PACKETS_PER_PATTERN = 4096
+TEMPLATES = 4096
 FIELDS = """
 frame.time_epoch frame.len vlan.id ip.version ip.src ip.dst ip.proto ip.dsfield.dscp ip.dsfield.ecn ip.frag_offset
 ipv6.src ipv6.dst tcp.srcport tcp.dstport udp.srcport udp.dstport udp.length tcp.len tcp.flags tcp.seq_raw tcp.ack_raw
 tcp.stream infiniband.bth.opcode infiniband.bth.destqp infiniband.bth.psn
 """
 OURS = """
+import resource
 import sys
 from pathlib import Path
 from roundabout.runner.packets import to_parquet
-print(to_parquet([Path(sys.argv[1])], Path(sys.argv[2])).packets)
+packets = to_parquet([Path(sys.argv[1])], Path(sys.argv[2])).packets
+kib = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(packets, kib / 1024)
 """
 
 
-def packet(rng: random.Random, snap_bytes: int) -> tuple[bytes, int, int]:
-    """A frame's captured beginning, its length on the wire, and where its sequence number is."""
+class Template(NamedTuple):
+    """A packet but for its number: TCP's sequence number, RoCE's packet number."""
+
+    captured: bytes
+    frame_bytes: int
+    number_at: int
+    step: int  # by how much the flow's next number is higher
+    flow: tuple[int, int, int]
+
+
+def template(rng: random.Random, snap_bytes: int) -> Template:
     hosts = rng.sample(range(1, 9), 2)
     ethernet = b"\x02\0\0\0\0" + bytes([hosts[1]]) + b"\x02\0\0\0\0" + bytes([hosts[0]]) + b"\x08\x00"
     if rng.random() < 0.5:
-        size = rng.choice((0, 1448, 1448, 4344))
-        ports = (40000 + hosts[0], 5000)
-        inside = struct.pack("!HHIIHHHH", *ports, rng.getrandbits(32), rng.getrandbits(32), 0x8010, 512, 0, 0)
-        inside += bytes(12) + bytes(min(size, snap_bytes))
-        protocol, length, number_at = 6, 32 + size, 38
+        protocol, number_at, size = 6, 38, rng.choice((0, 1448, 1448, 4344))
+        inside = struct.pack("!HHIIHHHH", 40000 + hosts[0], 5000 + hosts[1], 0, 1, 0x8010, 512, 0, 0) + bytes(12)
     else:
-        size = rng.choice((4, 1024, 4096, 4096))
-        opcode = 17 if size == 4 else rng.choice((6, 7, 8, 0x81))
-        bth = struct.pack("!BBHII", opcode, 0, 0xFFFF, 100 + hosts[1], rng.getrandbits(24))
-        inside = struct.pack("!HHHH", 49152 + hosts[0], 4791, 24 + size, 0) + bth + bytes(min(size, snap_bytes))
-        protocol, length, number_at = 17, 24 + size, 50
-    address = [b"\x0a\0\0" + bytes([host]) for host in hosts]
-    ip = struct.pack("!BBHHHBBH", 0x45, rng.choice((0x68, 0x6A, 0x6B)), 20 + length, 0, 0, 64, protocol, 0)
-    return (ethernet + ip + b"".join(address) + inside)[:snap_bytes], 34 + length, number_at
+        protocol, number_at, size = 17, 50, rng.choice((1024, 4096, 4096))
+        bth = struct.pack("!BBHII", rng.choice((7, 7, 7, 0x81)), 0, 0xFFFF, 100 + hosts[1], 0)
+        inside = struct.pack("!HHHH", 49152 + hosts[0], 4791, 24 + size, 0) + bth + bytes(4)
+    length = 20 + len(inside) + size
+    ip = struct.pack("!BBHHHBBH", 0x45, rng.choice((0x68, 0x6A, 0x6B)), length, 0, 0, 64, protocol, 0)
+    addresses = b"".join(b"\x0a\0\0" + bytes([host]) for host in hosts)
+    captured = (ethernet + ip + addresses + inside + bytes(min(size, snap_bytes)))[:snap_bytes]
+    return Template(captured, 14 + length, number_at, size if protocol == 6 else 1, (*hosts, protocol))
 
 
 def make_capture(path: Path, megabytes: int, snap_bytes: int) -> int:
     """A pcap with nanosecond stamps; how many packets it holds."""
     rng = random.Random(7)
-    pattern = [packet(rng, snap_bytes) for _ in range(PACKETS_PER_PATTERN)]
+    templates = [template(rng, snap_bytes) for _ in range(TEMPLATES)]
+    numbers: Counter[tuple[int, int, int]] = Counter()
     packets, time_ns = 0, 1_700_000_000 * 10**9
     with path.open("wb") as file:
         file.write(struct.pack("=IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, snap_bytes, 1))
         while file.tell() < megabytes * 1_000_000:
-            for captured, length, number_at in pattern:
+            for captured, frame_bytes, number_at, step, flow in templates:
                 time_ns += rng.randrange(200, 4000)
-                rest = captured[:number_at] + struct.pack("!I", time_ns & 0xFFFFFF) + captured[number_at + 4 :]
-                file.write(struct.pack("=IIII", *divmod(time_ns, 10**9), len(rest), length) + rest)
-            packets += len(pattern)
+                number = struct.pack("!I", numbers[flow] & (0xFFFFFF if step == 1 else 0xFFFFFFFF))
+                numbers[flow] += step
+                kept = captured[:number_at] + number + captured[number_at + 4 :]
+                file.write(struct.pack("=IIII", *divmod(time_ns, 10**9), len(kept), frame_bytes) + kept)
+            packets += len(templates)
     return packets
 
 
@@ -87,14 +99,14 @@ def first_packets(path: Path, count: int) -> Path:
 
 
 def ours(path: Path) -> dict[str, Any]:
-    """Decode in a process of its own; the memory is the largest of Python's and the decoder's."""
+    """Decode in a process of its own; the memory is Python's and the decoder's together."""
     target = path.with_suffix(".parquet")
     begin = time.monotonic()
     done = subprocess.run([sys.executable, "-c", OURS, path, target], check=True, capture_output=True, text=True)
     spent_s = time.monotonic() - begin
-    peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    packets = int(done.stdout)
-    return {"packets": packets, "s": spent_s, "peak_mb": peak_mb, "parquet_mb": target.stat().st_size / 1e6}
+    packets, peak_mb = done.stdout.split()
+    figures = {"peak_mb": float(peak_mb), "parquet_mb": target.stat().st_size / 1e6}
+    return {"packets": int(packets), "s": spent_s, **figures}
 
 
 def tshark(path: Path) -> dict[str, Any]:

@@ -223,6 +223,7 @@ def _cpu(measured: Measurement) -> Columns:
                 "window_ms": np.diff(at) / 1e6,
                 "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
                 "steal_share": gained["steal_ticks"] / ticks,
+                "softirq_share": gained["softirq_ticks"] / ticks,
                 "softnet_dropped": gained["softnet_dropped"],
                 "softnet_squeezed": gained["softnet_squeezed"],
             }

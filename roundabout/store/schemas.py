@@ -107,6 +107,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("window_ms", REAL, "ms", "length of the window"),
         Column("busy_share", REAL, "share", "of all cores' time, steal included"),
         Column("steal_share", REAL, "share", "of all cores' time, taken by other virtual machines"),
+        Column("softirq_share", REAL, "share", "of all cores' time, in the kernel's soft interrupts; part of busy"),
         Column("softnet_dropped", INTEGER, "packets", "dropped by the network stack for want of CPU, in this window"),
         Column("softnet_squeezed", INTEGER, "", "times the network stack ran out of its budget, in this window"),
     ),

@@ -154,6 +154,7 @@ def cpu_of(length_ms, start_ns):
         "window_ms": np.full(len(at), 1000.0),
         "busy_share": np.full(len(at), 0.4),
         "steal_share": np.full(len(at), 0.01),
+        "softirq_share": np.full(len(at), 0.02),
         "softnet_dropped": np.zeros(len(at), dtype=np.int64),
         "softnet_squeezed": np.zeros(len(at), dtype=np.int64),
     }

@@ -74,7 +74,8 @@ say(event="done", iterations=iterations)
 SAMPLER = r"""
 import select
 if "--cpu" in words:
-    print("#cpu,before_ns,after_ns,busy_ticks,idle_ticks,steal_ticks,softnet_processed,softnet_dropped,softnet_squeezed")
+    print("#cpu,before_ns,after_ns,busy_ticks,idle_ticks,steal_ticks,softirq_ticks,"
+          "softnet_processed,softnet_dropped,softnet_squeezed")
     busy = fault("busy") or 0.3
     dropped = fault("softnet_dropped") or 0
 else:
@@ -92,7 +93,7 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
     now = time.monotonic_ns()
     if "--cpu" in words:
         ticks = [int(step * 100 * share) for share in (busy, 1 - busy)]
-        row = ["cpu", now, now, *ticks, 0, step, dropped if step else 0, 0]
+        row = ["cpu", now, now, *ticks, 0, 0, step, dropped if step else 0, 0]
     else:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else ""

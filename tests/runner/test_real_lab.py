@@ -116,12 +116,28 @@ def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouch
     assert all(abs(each - sent) < 1000 for each in iterations["sent_bytes"].to_pylist())
     assert set(run.table("queue", valid_only=False)["link"].to_pylist()) >= {"L1"}
     assert set(run.table("reactions", valid_only=False)["counter"].to_pylist()) >= {"cnps", "acks"}
+    assert_hosts_were_sampled(run)
     (session,) = run.manifest["sessions"]
     assert session["hosts"]["s0"]["kernel"]
     unfair = next(trial for trial in trials if trial["variant"] == "unfair")
     timers = {host: each["after"]["transport"]["dcqcn"]["T_us"] for host, each in unfair["settings"].items()}
     assert timers["s0"] == timers["s2"] == pytest.approx(0.8 * timers["s1"], rel=1e-3)
     assert_marks_add_up(run)
+
+
+def assert_hosts_were_sampled(run):
+    """The reaction point's counters came at every sample, and what they gained is what the transport itself says."""
+    for trial in run.trials():
+        place = {"trial": trial["trial"], "host": "s0"}
+        sampling = trial["sampling"]["s0"]
+        assert sampling["lost_lines"] == 0
+        rows = rows_of(run.table("device_counters"), **place, counter="segments")
+        assert rows.num_rows == sampling["samples"]
+        (reaction,) = rows_of(run.table("reactions"), **place, counter="segments").to_pylist()
+        values = rows["value"].to_pylist()
+        assert values[-1] - values[0] == reaction["after"] - reaction["before"]
+        assert (values[-1] > values[0]) == (trial["job"] != "j2")  # s0 works for j1
+        assert set(rows_of(run.table("device_counters"), **place, counter="up")["value"].to_pylist()) == {1}
 
 
 def assert_marks_add_up(run):
