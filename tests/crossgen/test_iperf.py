@@ -71,9 +71,7 @@ def test_a_server_that_is_not_there_is_said(link: Link, start: Start) -> None:
 
 
 def test_several_connections_of_iperf_2_are_added_up() -> None:
-    text = (
-        "t,a,1,b,2,{id},0.0-1.0,1000,8000\nt,a,1,b,2,{id},1.0-2.0,3000,24000\nt,a,1,b,2,{id},0.0-2.0,4000,16000\n"
-    )
+    text = "t,a,1,b,2,{id},0.0-1.0,1000,8000\nt,a,1,b,2,{id},1.0-2.0,3000,24000\nt,a,1,b,2,{id},0.0-2.0,4000,16000\n"
     code = "import iperf, json, sys; print(json.dumps(iperf.Iperf2.summarise(sys.stdin.read())))"
     lines = text.format(id=1) + text.format(id=2)
     where = Path(DRIVER).parent

