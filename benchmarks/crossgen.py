@@ -8,7 +8,7 @@
     lateness    of launches at 50 % load, and of a loop of clock_nanosleep(TIMER_ABSTIME) of the same priority beside it
     load        achieved against planned at 10, 30, 50, 70, 90 % of a 250 Mbit/s link (25 Gbit/s at 1:100)
     bursts      on the wire of that link at 10, 20, 30 %: their period, and how much of it they carry
-    histogram   at 24 Gbit/s (scaled), of what is injected and delivered: the skewness of bursts and of a consistent load
+    histogram   at 24 Gbit/s (scaled), of what is injected and delivered: the skewness of both kinds of load
 
 The shaped link is where a router's traffic leaves towards the sink, as in the lab. Needs root, iperf3, a C compiler and
 an otherwise idle machine.
@@ -333,7 +333,7 @@ def measure_bursts(folder: str, seconds: float) -> dict[str, Any]:
 
 
 def skewness(values: list[float]) -> float:
-    """Bowley's, of the 5th and 95th percentile: from -1 to 1, and blind to the few bins in which the machine stalled."""
+    """Bowley's, of the 5th and 95th percentile: from -1 to 1, and blind to rare stalls of the machine."""
     low, middle, high = (percentile(values, percent) for percent in (5, 50, 95))
     return (high + low - 2 * middle) / (high - low)
 
@@ -356,10 +356,11 @@ def measure_histogram(folder: str, seconds: float) -> dict[str, Any]:
             plan(file, 24 * SCALE, seconds, "--scale-sizes", str(SCALE), *burst)
             for place, namespace in (("injected", made.sender), ("delivered", made.sink)):
                 capture = Capture(namespace)
-                watch = lambda start_ns, capture=capture: injected(capture, start_ns, seconds)  # noqa: E731
+                watch = lambda at_ns, capture=capture: injected(capture, at_ns, seconds)  # noqa: E731
                 _, _, packets = send(made.sender, made.sink, file, "--drain-s", "1", beside=watch)
                 rates = rates_gbps(packets, WIDTH_NS, seconds)
-                figures[f"{kind}_{place}"] = {"skewness": skewness(rates), "mean_gbps": statistics.fmean(rates)}
+                row = {"skewness": skewness(rates), "mean_gbps": statistics.fmean(rates)}
+                figures[f"{kind}_{place}"] = row
     return figures
 
 

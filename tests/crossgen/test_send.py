@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import CROSSGEN, TOKEN, Link, Running, outcome, show
+
+from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, Running, outcome, show
 
 Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]
