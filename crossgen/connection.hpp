@@ -24,7 +24,9 @@ public:
 
 private:
   std::uint64_t unsent() const { return sizeof(FlowHeader) + launch_->flow.bytes - sent_; }
-  void send_some(std::size_t most);
+  void send_first();
+  void send_more();
+  void count_sent(ssize_t bytes);
   std::optional<Finished> read_acknowledgement();
   void lose(const std::string &why);
 

@@ -63,6 +63,7 @@ class Iperf3:
 
     @staticmethod
     def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
+        """Runs one client to its end."""
         bits = str(int(gbps * 1e9 / parallel))  # -b is for each connection
         argv = ["iperf3", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-J"]
         told = json.loads(output(argv, duration_s + PATIENCE_S))
@@ -71,12 +72,8 @@ class Iperf3:
         return {
             "achieved_gbps": told["end"]["sum_received"]["bits_per_second"] / 1e9,
             "seconds": [
-                {
-                    "start_s": each["sum"]["start"],
-                    "end_s": each["sum"]["end"],
-                    "gbps": each["sum"]["bits_per_second"] / 1e9,
-                }
-                for each in told["intervals"]
+                {"start_s": each["start"], "end_s": each["end"], "gbps": each["bits_per_second"] / 1e9}
+                for each in (interval["sum"] for interval in told["intervals"])
             ],
         }
 
@@ -88,26 +85,11 @@ class Iperf2:
 
     @staticmethod
     def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
+        """Runs one client to its end."""
         bits = str(int(gbps * 1e9 / parallel))
-        argv = [
-            "iperf",
-            "-c",
-            to,
-            "-p",
-            str(port),
-            "-b",
-            bits,
-            "-P",
-            str(parallel),
-            "-t",
-            str(duration_s),
-            "-i",
-            "1",
-            "-y",
-            "C",
-        ]
-        out = output(argv, duration_s + PATIENCE_S)
-        return Iperf2.summarise(out)
+        where = ["-c", to, "-p", str(port)]
+        how = ["-b", bits, "-P", str(parallel), "-t", str(duration_s), "-i", "1", "-y", "C"]
+        return Iperf2.summarise(output(["iperf", *where, *how], duration_s + PATIENCE_S))
 
     @staticmethod
     def summarise(out: str) -> Dict[str, Any]:
@@ -121,7 +103,7 @@ class Iperf2:
                 connections.setdefault(fields[5], []).append(told)
         if not connections:
             raise IperfError("iperf: expected reports of what was sent, found none: is its server there?")
-        together = [{**rows[0], "gbps": sum(row["gbps"] for row in rows)} for rows in zip(*connections.values())]
+        together = [{**rows[0], "gbps": sum(row["gbps"] for row in rows)} for rows in zip(*connections.values())]  # noqa: B905
         return {"achieved_gbps": together[-1]["gbps"], "seconds": together[:-1]}
 
 
@@ -141,6 +123,7 @@ def raise_parallel(options: argparse.Namespace) -> Tuple[int, List[Dict[str, Any
 
 
 def client(options: argparse.Namespace) -> None:
+    """Finds the -P, loads the path, and says how much."""
     parallel, tries = raise_parallel(options)
     start_ns = time.monotonic_ns()
     told = TOOLS[options.tool].measure(options.to, options.port, options.load_gbps, parallel, options.duration_s)
@@ -150,6 +133,7 @@ def client(options: argparse.Namespace) -> None:
 
 
 def server(options: argparse.Namespace) -> None:
+    """Serves until it is told to end."""
     argv = [*TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
     with started(argv, stdout=subprocess.DEVNULL) as process:
         _, errors = process.communicate()
@@ -168,10 +152,12 @@ def end_with_input() -> None:
 
 
 def stop(*_: Any) -> None:
+    """Handles a signal."""
     raise KeyboardInterrupt
 
 
 def parse() -> argparse.Namespace:
+    """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     roles = parser.add_subparsers(dest="role", required=True)
     for role in ("server", "client"):
@@ -190,6 +176,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
+    """Runs a role; the exit status."""
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)

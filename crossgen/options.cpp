@@ -92,7 +92,7 @@ void declare_token(CLI::App &app, std::string &token) {
 }
 
 void declare_threads(CLI::App &app, unsigned &threads) {
-  threads = std::clamp(std::thread::hardware_concurrency() / 2, 1u, 8u);
+  threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   app.add_option("--threads", threads, "that send or receive")->check(CLI::Range(1u, 64u))->capture_default_str();
 }
 

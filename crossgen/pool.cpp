@@ -88,7 +88,8 @@ bool Pool::wants_more() const {
 }
 
 bool Pool::short_of_idle() const {
-  return idle_.size() + connecting_ < std::min(kSpare, options_.connections) && open_ + connecting_ < options_.most_connections;
+  return idle_.size() + connecting_ < std::min(kSpare, options_.connections) &&
+         open_ + connecting_ < options_.most_connections;
 }
 
 void Pool::change_connecting(int by) {

@@ -229,8 +229,9 @@ private:
   Bell bell_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::vector<std::unique_ptr<Pool>> pools_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  // Threads are declared, and so end, after what they use: workers serve the connector's connections.
   std::optional<Connector> connector_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<Launcher> launcher_;
   std::optional<Metrics> metrics_;
   ClockWatch clock_{ClockWatch::offset_now_ns()};

@@ -101,7 +101,7 @@ def outcome(sender: Running) -> Outcome:
 
 
 class Link:
-    """Two hosts, 10.98.0.1 and 10.98.0.2, and a link between them; they live as long as the processes that hold them."""
+    """Two hosts, 10.98.0.1 and 10.98.0.2, and a link between them; they live as long as their holders."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.holders = [subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE) for _ in range(2)]

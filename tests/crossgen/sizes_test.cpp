@@ -38,7 +38,7 @@ TEST(Sizes, DrawsHaveTheMean) {
   constexpr int kDraws = 1'000'000;
   for (int i = 0; i < kDraws; i++)
     sum += sizes.quantile_bytes(random.uniform());
-  EXPECT_NEAR(sum / kDraws, sizes.mean_bytes(), 3 * 3.7e6 / std::sqrt(kDraws)); // 3.7 MB: the standard deviation
+  EXPECT_NEAR(sum / kDraws, sizes.mean_bytes(), 3 * 3.97e6 / std::sqrt(kDraws)); // 3.97 MB: the standard deviation
 }
 
 TEST(Sizes, ScaleWithAFactor) { EXPECT_DOUBLE_EQ(Sizes::web_search().scaled(.01).mean_bytes(), 17'112.5); }

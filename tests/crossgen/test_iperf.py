@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Link, Running
+
+from tests.crossgen.conftest import Link, Running
 
 DRIVER = str(Path(__file__).parents[2] / "crossgen" / "iperf.py")
 
