@@ -113,7 +113,12 @@ def r_squared(means_s: Array, times_s: Array) -> RSquared:
 
 
 def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
-    """Where the model's curve lies, with 95 % at each load: least and greatest times; shapes as `loads_gbps`."""
+    """Where the model's curve lies with 95 % at each load: least and greatest times; shapes as `loads_gbps`.
+
+    Raises DegradationError as `predict` does.
+    """
+    for load in loads_gbps:
+        _check(model, load)
     low, high = np.exp(model.near.intervals_of_log_t(loads_gbps)).T
     return low, high
 
@@ -123,11 +128,7 @@ def predict(model: Fit, load_gbps: float) -> Prediction:
 
     Raises DegradationError for a load below 0, and at or above the model's C, where there is no answer.
     """
-    capacity = model.capacity_gbps.value
-    if not 0 <= load_gbps < capacity:
-        raise DegradationError(
-            f"found a load of {load_gbps:g} Gbit/s, expected one from 0 to below the model's C = {capacity:g}"
-        )
+    _check(model, load_gbps)
     centre = float(np.log(model.times_s(np.array(load_gbps))))
     low, high = model.near.intervals_of_log_t(np.array([load_gbps]))[0]
     scatter = model.near.scatter(load_gbps)
@@ -139,6 +140,14 @@ def predict(model: Fit, load_gbps: float) -> Prediction:
         ci95=(float(np.exp(ends[0])), float(np.exp(ends[1]))),
         extrapolates=not lowest <= load_gbps <= highest,
     )
+
+
+def _check(model: Fit, load_gbps: float) -> None:
+    capacity = model.capacity_gbps.value
+    if not 0 <= load_gbps < capacity:
+        raise DegradationError(
+            f"found a load of {load_gbps:g} Gbit/s, expected one from 0 to below the model's C = {capacity:g}"
+        )
 
 
 def _determination(measured: Array, explained: Array) -> float:

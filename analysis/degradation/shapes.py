@@ -137,4 +137,5 @@ def _narrowed(grid: Array, good: Array) -> Array:
     low = np.maximum(good.argmax(axis=1) - 1, 0)
     high = np.minimum(last - good[:, ::-1].argmax(axis=1) + 1, last)
     rows = np.arange(len(grid))
-    return np.asarray(np.geomspace(grid[rows, low], grid[rows, high], last + 1, axis=1))
+    ends = grid[rows, low, None], grid[rows, high, None]
+    return np.asarray(ends[0] * (ends[1] / ends[0]) ** np.linspace(0, 1, last + 1))
