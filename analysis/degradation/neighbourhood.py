@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from analysis.bootstrap import Array, Interval
+from analysis.degradation.model import exponential
 from analysis.degradation.shapes import Ranges, Shapes, search
 from analysis.degradation.sweep import Level, Sweep
 
@@ -46,8 +47,7 @@ class Neighbourhood:
         if self.ranges.reach_power_law(shapes):
             low = -math.inf if (shapes.b > 0).any() else low
             high = math.inf if (shapes.b < 0).any() else high
-        with np.errstate(over="ignore"):
-            return float(np.exp(low)), float(np.exp(high))
+        return float(exponential(low)), float(exponential(high))
 
     def interval_of_b(self) -> Interval:
         """Of B."""

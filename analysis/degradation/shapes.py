@@ -13,9 +13,9 @@ import numpy as np
 
 from analysis.bootstrap import Array
 
-EXPONENTS = (0.05, 8.0)
+EXPONENT_RANGE = (0.05, 8.0)
 """Where n is searched. Towards 0 the model turns into a power of C - BW; at 8 it is a wall in front of C."""
-GAPS = (1e-3, 3.0)
+GAP_RANGE = (1e-3, 3.0)
 """Where C is searched: so far above the highest load, as multiples of that load."""
 POINTS = 64
 ROUNDS = 4

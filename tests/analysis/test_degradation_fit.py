@@ -156,6 +156,11 @@ def test_a_load_that_some_plausible_capacity_does_not_exceed_has_no_upper_end():
     assert predict(found, (least + found.capacity_gbps.value) / 2).ci95[1] == math.inf
 
 
+def test_just_below_the_capacity_times_are_beyond_numbers():
+    found = fit(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
+    assert predict(found, 24.999).time_s == math.inf
+
+
 @pytest.mark.parametrize("load_gbps", [-1.0, 25.0, 30.0])
 def test_no_prediction_at_or_above_the_capacity_or_below_nothing(load_gbps):
     found = fit(swept(true(*VGG)), n=1.0, capacity_gbps=25.0)
