@@ -68,7 +68,7 @@ def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
     """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted where None, else held.
 
     Raises DegradationError with fewer levels than coefficients and `SPARE_LEVELS`, for a load at or above the capacity,
-    and for an n that is not positive.
+    for an n that is not positive, and where all levels have the very same mean.
     """
     ranges = ranges_of(sweep, n, capacity_gbps)
     near = Neighbourhood(sweep, ranges)
@@ -94,6 +94,8 @@ def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ran
             f"found {len(sweep.levels)} levels, expected at least {needed} for {needed - SPARE_LEVELS} coefficients",
             "measure more levels, or hold n or C",
         )
+    if np.ptp(sweep.means_s) == 0:
+        raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:
         raise DegradationError(f"found n = {n:g}, expected a positive one")
     top = float(sweep.loads_gbps[-1])
