@@ -125,7 +125,10 @@ def _construct(loads_gbps: Array, log_t: Array) -> _Construction:
 
 
 def _line(loads_gbps: Array, log_t: Array) -> Array:
-    return np.asarray(np.polyfit(loads_gbps, log_t.T, 1))
+    """Slope and intercept of each curve's line of least squares."""
+    away = loads_gbps - loads_gbps.mean()
+    slopes = log_t @ away / (away @ away)
+    return np.stack([slopes, log_t.mean(axis=1) - slopes * loads_gbps.mean()])
 
 
 def _tangent(loads_gbps: Array, log_t: Array) -> Array:

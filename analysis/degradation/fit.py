@@ -5,14 +5,15 @@ The fit is one of least squares to the logarithms of the levels' mean times: wha
 (Figure B-2), and what keeps the heaviest load from deciding alone. Intervals: analysis/degradation/neighbourhood.py.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.bootstrap import Array, Interval
-from analysis.degradation.model import iteration_time_s
+from analysis.degradation.model import exponential, iteration_time_s
 from analysis.degradation.neighbourhood import Neighbourhood
-from analysis.degradation.shapes import EXPONENTS, GAPS, Ranges
+from analysis.degradation.shapes import EXPONENT_RANGE, GAP_RANGE, Ranges
 from analysis.degradation.sweep import DegradationError, Sweep
 
 SPARE_LEVELS = 2
@@ -67,7 +68,7 @@ def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
     """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted where None, else held.
 
     Raises DegradationError with fewer levels than coefficients and `SPARE_LEVELS`, for a load at or above the capacity,
-    and for an n that is not positive.
+    for an n that is not positive, and where all levels have the very same mean.
     """
     ranges = ranges_of(sweep, n, capacity_gbps)
     near = Neighbourhood(sweep, ranges)
@@ -93,18 +94,20 @@ def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ran
             f"found {len(sweep.levels)} levels, expected at least {needed} for {needed - SPARE_LEVELS} coefficients",
             "measure more levels, or hold n or C",
         )
+    if np.ptp(sweep.means_s) == 0:
+        raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:
         raise DegradationError(f"found n = {n:g}, expected a positive one")
     top = float(sweep.loads_gbps[-1])
     if capacity_gbps is None:
-        return Ranges(EXPONENTS if n is None else (n, n), (GAPS[0] * top, GAPS[1] * top), top)
+        return Ranges(EXPONENT_RANGE if n is None else (n, n), (GAP_RANGE[0] * top, GAP_RANGE[1] * top), top)
     if capacity_gbps <= top:
         raise DegradationError(
             f"found a load of {top:g} Gbit/s, expected loads below C = {capacity_gbps:g}",
             "leave out levels that cross traffic filled alone, or let C be fitted",
         )
     gap = capacity_gbps - top
-    return Ranges(EXPONENTS if n is None else (n, n), (gap, gap), top)
+    return Ranges(EXPONENT_RANGE if n is None else (n, n), (gap, gap), top)
 
 
 def r_squared(means_s: Array, times_s: Array) -> RSquared:
@@ -113,8 +116,13 @@ def r_squared(means_s: Array, times_s: Array) -> RSquared:
 
 
 def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
-    """Where the model's curve lies, with 95 % at each load: least and greatest times; shapes as `loads_gbps`."""
-    low, high = np.exp(model.near.intervals_of_log_t(loads_gbps)).T
+    """Where the model's curve lies with 95 % at each load: least and greatest times; shapes as `loads_gbps`.
+
+    Raises DegradationError as `predict` does.
+    """
+    for load in loads_gbps:
+        _check(model, load)
+    low, high = exponential(model.near.intervals_of_log_t(loads_gbps)).T
     return low, high
 
 
@@ -123,22 +131,27 @@ def predict(model: Fit, load_gbps: float) -> Prediction:
 
     Raises DegradationError for a load below 0, and at or above the model's C, where there is no answer.
     """
+    _check(model, load_gbps)
+    below_gbps = model.capacity_gbps.value - load_gbps
+    centre = math.log(model.a_s.value) + model.b.value / below_gbps**model.n.value
+    low, high = model.near.intervals_of_log_t(np.array([load_gbps]))[0]
+    scatter = model.near.scatter(load_gbps)
+    lowest, highest = model.sweep.loads_gbps[[0, -1]]
+    ends = exponential(np.array([centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)]))
+    return Prediction(
+        load_gbps,
+        time_s=float(exponential(centre)),
+        ci95=(float(ends[0]), float(ends[1])),
+        extrapolates=not lowest <= load_gbps <= highest,
+    )
+
+
+def _check(model: Fit, load_gbps: float) -> None:
     capacity = model.capacity_gbps.value
     if not 0 <= load_gbps < capacity:
         raise DegradationError(
             f"found a load of {load_gbps:g} Gbit/s, expected one from 0 to below the model's C = {capacity:g}"
         )
-    centre = float(np.log(model.times_s(np.array(load_gbps))))
-    low, high = model.near.intervals_of_log_t(np.array([load_gbps]))[0]
-    scatter = model.near.scatter(load_gbps)
-    lowest, highest = model.sweep.loads_gbps[[0, -1]]
-    ends = centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)
-    return Prediction(
-        load_gbps,
-        time_s=float(np.exp(centre)),
-        ci95=(float(np.exp(ends[0])), float(np.exp(ends[1]))),
-        extrapolates=not lowest <= load_gbps <= highest,
-    )
 
 
 def _determination(measured: Array, explained: Array) -> float:

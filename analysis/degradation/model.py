@@ -19,5 +19,10 @@ def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_
 
     A is in s and B in (Gbit/s)^n. A coefficient of `rescaled` is B / C^n: the 1.44 beside equation 3.5 is one.
     """
+    return a_s * exponential(b / (capacity_gbps - load_gbps) ** n)
+
+
+def exponential(x: Array | float) -> Array:
+    """exp(x), infinite without ado where close to C it is beyond what numbers hold."""
     with np.errstate(over="ignore"):
-        return np.asarray(a_s * np.exp(b / (capacity_gbps - load_gbps) ** n))
+        return np.asarray(np.exp(x))

@@ -11,9 +11,11 @@ How often these intervals hold the truth is in docs/degradation.md.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from analysis.bootstrap import Array, Interval
+from analysis.degradation.model import exponential
 from analysis.degradation.shapes import Ranges, Shapes, search
 from analysis.degradation.sweep import Level, Sweep
 
@@ -45,8 +47,7 @@ class Neighbourhood:
         if self.ranges.reach_power_law(shapes):
             low = -math.inf if (shapes.b > 0).any() else low
             high = math.inf if (shapes.b < 0).any() else high
-        with np.errstate(over="ignore"):
-            return float(np.exp(low)), float(np.exp(high))
+        return float(exponential(low)), float(exponential(high))
 
     def interval_of_b(self) -> Interval:
         """Of B."""
@@ -119,16 +120,19 @@ class Neighbourhood:
     def _within(self, allowance: float) -> Shapes:
         """The shapes whose error exceeds the least by no more than `allowance`."""
         shapes = search(self._loads_gbps, self._log_t, self.ranges, allowance)
-        return shapes.chosen(shapes.error <= max(self.best.error, shapes.error.min()) + allowance)
+        return shapes.chosen(self._fitting(shapes, allowance))
+
+    def _fitting(self, shapes: Shapes, allowance: float) -> NDArray[np.bool_]:
+        """Which of them fit nearly as well; the best of them counts, so that rounding leaves one."""
+        return np.asarray((shapes.error <= self.best.error + allowance) | (shapes.error == shapes.error.min()))
 
     def _extent(self, shapes: Shapes, values: Array, variances: Array, allowance: float) -> Interval:
         """The least and the greatest value of curves of these shapes, whose A and B may vary while they fit.
 
         `values` are those at each shape's best A and B; `variances` are multiples of the residual variance.
         """
-        spare = shapes.error.min() + allowance - shapes.error
-        fitting = spare >= 0
-        reach = np.sqrt(np.maximum(spare, 0) * variances)
+        fitting = self._fitting(shapes, allowance)
+        reach = np.sqrt(np.maximum(self.best.error + allowance - shapes.error, 0) * variances)
         return float((values - reach)[fitting].min()), float((values + reach)[fitting].max())
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from analysis.bootstrap import Array
 
-EXPONENTS = (0.05, 8.0)
+EXPONENT_RANGE = (0.05, 8.0)
 """Where n is searched. Towards 0 the model turns into a power of C - BW; at 8 it is a wall in front of C."""
-GAPS = (1e-3, 3.0)
+GAP_RANGE = (1e-3, 3.0)
 """Where C is searched: so far above the highest load, as multiples of that load."""
 POINTS = 64
 ROUNDS = 4
@@ -137,4 +137,5 @@ def _narrowed(grid: Array, good: Array) -> Array:
     low = np.maximum(good.argmax(axis=1) - 1, 0)
     high = np.minimum(last - good[:, ::-1].argmax(axis=1) + 1, last)
     rows = np.arange(len(grid))
-    return np.asarray(np.geomspace(grid[rows, low], grid[rows, high], last + 1, axis=1))
+    ends = grid[rows, low, None], grid[rows, high, None]
+    return np.asarray(ends[0] * (ends[1] / ends[0]) ** np.linspace(0, 1, last + 1))

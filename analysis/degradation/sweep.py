@@ -2,6 +2,7 @@
 """What a load sweep measured: iteration times at each level of cross traffic, repetition by repetition."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +22,7 @@ class Level:
     load_gbps: float
     repetitions_s: tuple[Array, ...]
 
-    @property
+    @cached_property
     def means_s(self) -> Array:
         """The mean iteration time of each repetition."""
         return np.array([times.mean() for times in self.repetitions_s])
@@ -63,7 +64,7 @@ class Sweep:
         """Shape (levels,)."""
         return np.array([level.load_gbps for level in self.levels])
 
-    @property
+    @cached_property
     def means_s(self) -> Array:
         """The mean over repetitions of their mean iteration times, so that each counts alike; shape (levels,)."""
         return np.array([level.means_s.mean() for level in self.levels])

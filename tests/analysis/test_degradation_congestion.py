@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Demands, congestion points and the next levels, on the thesis' own figures and on links that share like water."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from analysis.degradation.congestion import congestion_point
+from analysis.degradation.demand import (
+    bandwidth_delta_gbps,
+    data_per_iteration_mb,
+    experimental_mb,
+    required_gbps,
+    spare_capacity_gbps,
+    theoretical_congestion_gbps,
+)
+from analysis.degradation.levels import LEAST_STEP_GBPS, next_levels_gbps
+from analysis.degradation.model import iteration_time_s
+from analysis.degradation.sweep import DegradationError, Level, Sweep
+from analysis.degradation.thesis import (
+    BERT,
+    BURST,
+    CONSISTENT,
+    DENSENET,
+    FITS,
+    IPERF,
+    LINK_GBPS,
+    MODELS,
+    OBSERVED,
+    RESNET,
+    VGG,
+)
+
+LOADS_GBPS = np.arange(0.0, 22.0)
+
+
+def swept(means_s, loads_gbps=LOADS_GBPS, *, scatter=0.0, repetitions=5, seed=1):
+    noise = np.exp(scatter * np.random.default_rng(seed).standard_normal((len(loads_gbps), repetitions)))
+    rows = np.asarray(means_s)[:, None] * noise
+    pairs = zip(loads_gbps, rows, strict=True)
+    levels = tuple(Level(float(load), tuple(np.array([mean]) for mean in row)) for load, row in pairs)
+    return Sweep(levels, LINK_GBPS)
+
+
+def shared_like_water(data_mb, alone_s, loads_gbps=LOADS_GBPS):
+    """Undisturbed until the link is full, then as fast as what is left of it."""
+    return np.maximum(alone_s, data_mb * 8e-3 / (LINK_GBPS - loads_gbps))
+
+
+# --- equation 3.1, Tables 3.1 to 3.8 ---------------------------------------------------------------------------------
+
+
+def test_data_and_bandwidth_are_those_of_table_3_1_and_3_4():
+    printed = {BERT: (2011.0, 1787.6), VGG: (830.1, 737.9), DENSENET: (172.1, 153.0), RESNET: (153.3, 136.3)}
+    for name, model in MODELS.items():
+        four_and_three = tuple(round(model.data_mb(workers), 1) for workers in (IPERF.workers, CONSISTENT.workers))
+        assert four_and_three == printed[name]
+        assert required_gbps(model.data_mb(4), model.alone_s) == pytest.approx(model.required_gbps, abs=0.03)
+
+
+def test_equation_3_4():
+    assert required_gbps(2011.0, 5.257) == pytest.approx(3.06, abs=0.005)
+
+
+def test_the_data_at_the_thesis_congestion_points_are_those_of_its_tables():
+    for setting, time_s in ((IPERF, 0.68), (CONSISTENT, 0.85), (BURST, 0.88)):
+        (row,) = (each for each in OBSERVED if (each.setting, each.model) == (setting, VGG))
+        assert experimental_mb(LINK_GBPS - row.congestion_gbps, time_s) == pytest.approx(row.congestion_mb, rel=0.01)
+
+
+def test_every_model_was_observed_in_every_setting_above_its_theory():
+    assert len({(each.setting, each.model) for each in OBSERVED}) == 12
+    for row in OBSERVED:
+        assert row.congestion_mb > MODELS[row.model].data_mb(row.setting.workers)
+        assert row.worst_available_gbps > row.worst_required_gbps
+
+
+@pytest.mark.parametrize(("parameters", "workers"), [(1e6, 1), (0, 4)])
+def test_no_ring_no_data(parameters, workers):
+    with pytest.raises(DegradationError, match="expected at least 2"):
+        data_per_iteration_mb(parameters, workers)
+
+
+def test_theory_puts_congestion_where_the_link_is_full():
+    assert theoretical_congestion_gbps(25.0, 830.1, 0.37) == pytest.approx(25 - 17.95, abs=0.01)
+
+
+def test_spare_capacity_is_the_mean_delta_over_saturated_levels():
+    loads = np.array([0.0, 10.0, 18.0, 20.0, 24.0])
+    sweep = swept([0.4, 0.5, 1.0, 2.0, 9.0], loads)
+    deltas = bandwidth_delta_gbps(sweep, 500.0)
+    assert deltas == pytest.approx([15, 7, 3, 3, 1 - 4 / 9])
+    assert spare_capacity_gbps(sweep, 500.0, 18.0, heaviest_gbps=20.0) == pytest.approx(3)
+    assert spare_capacity_gbps(sweep, 500.0, 18.0) == pytest.approx(deltas[2:].mean())
+    with pytest.raises(DegradationError, match="found no level from 24.5"):
+        spare_capacity_gbps(sweep, 500.0, 24.5)
+
+
+# --- Appendix A.2 ----------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(5, 17), st.floats(0.1, 2))
+@settings(max_examples=40, deadline=None)
+def test_the_crossing_lies_where_a_link_shared_like_water_is_full(full_gbps, alone_s):
+    data_mb = experimental_mb(LINK_GBPS - full_gbps, alone_s)
+    point = congestion_point(swept(shared_like_water(data_mb, alone_s)))
+    assert point.crossing_gbps == pytest.approx(full_gbps, abs=1.5)
+    assert point.demand_mb >= data_mb * 0.9
+
+
+def test_the_thesis_point_for_vgg_under_iperf_is_found_from_its_fit():
+    printed = next(each for each in FITS if each.model == VGG)
+    loads = np.arange(0, 18.5, 2)
+    point = congestion_point(swept(iteration_time_s(loads, printed.a_s, printed.b, printed.n, 25.0), loads))
+    assert (point.load_gbps, point.time_s) == pytest.approx((13.99, 0.675), abs=0.02)
+    assert point.demand_mb == pytest.approx(928.7, rel=0.01)
+
+
+def test_a_hiccup_at_a_low_load_does_not_move_it():
+    times_s = shared_like_water(500.0, 0.4)
+    calm = congestion_point(swept(times_s))
+    times_s[3] *= 1.2
+    assert congestion_point(swept(times_s)).crossing_gbps == pytest.approx(calm.crossing_gbps, abs=1)
+
+
+def test_its_interval_holds_the_point_of_the_curve_without_noise():
+    times_s = shared_like_water(400.0, 0.35)
+    true_gbps = congestion_point(swept(times_s)).crossing_gbps
+    found = [congestion_point(swept(times_s, scatter=0.02, seed=seed)) for seed in range(100)]
+    assert sum(each.crossing_gbps_ci95[0] <= true_gbps <= each.crossing_gbps_ci95[1] for each in found) >= 93
+    assert np.median([np.ptp(each.crossing_gbps_ci95) for each in found]) < 3
+
+
+def test_the_same_seed_gives_the_same_interval():
+    sweep = swept(shared_like_water(400.0, 0.35), scatter=0.02)
+    assert congestion_point(sweep) == congestion_point(sweep)
+    assert congestion_point(sweep).demand_mb_ci95 != congestion_point(sweep, seed=2).demand_mb_ci95
+
+
+def test_below_four_repetitions_there_is_no_interval():
+    point = congestion_point(swept(shared_like_water(400.0, 0.35), repetitions=3))
+    assert point.crossing_gbps_ci95 is None
+    assert point.demand_mb_ci95 is None
+
+
+@pytest.mark.parametrize("times_s", [np.full(22, 0.4), np.where(LOADS_GBPS < 21, 0.4, 0.6)])
+def test_no_congestion_point_without_levels_that_are_congested(times_s):
+    with pytest.raises(DegradationError, match="found no bend between 0 and 21 Gbit/s"):
+        congestion_point(swept(times_s))
+
+
+def test_too_few_levels():
+    with pytest.raises(DegradationError, match="found 4 levels, expected at least 5"):
+        congestion_point(swept([1.0, 1.0, 1.0, 2.0], [0.0, 5.0, 10.0, 15.0]))
+
+
+# --- the next levels -------------------------------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, 24), min_size=2), st.one_of(st.none(), st.floats(0, 24.9)))
+def test_next_levels_are_new_and_on_the_link(loads, crossing_gbps):
+    loads_gbps = np.array(sorted(loads), dtype=float)
+    proposed = next_levels_gbps(swept(shared_like_water(400.0, 0.35, loads_gbps), loads_gbps), crossing_gbps)
+    assert (np.diff(proposed) > 0).all()
+    assert ((proposed > loads_gbps[0]) & (proposed < LINK_GBPS)).all()
+    assert not set(proposed) & set(loads_gbps)
+    assert len(proposed) <= 3
+
+
+def test_next_levels_close_in_on_the_congestion_point_and_the_asymptote_until_that_is_fine_enough():
+    loads_gbps = np.array([0.0, 5.0, 10.0, 15.0, 20.0])
+    sweep = swept(shared_like_water(400.0, 0.35, loads_gbps), loads_gbps)
+    assert next_levels_gbps(sweep, 14.0) == pytest.approx([12.5, 17.5, 22.5])
+    fine = np.arange(0, LINK_GBPS, LEAST_STEP_GBPS)
+    assert next_levels_gbps(swept(shared_like_water(400.0, 0.35, fine), fine), 14.0).size == 0
