@@ -4,11 +4,16 @@
 
     iperf.py server [--tool iperf3] --bind A --port P
     iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
+    iperf.py load --to A --port P --load-gbps L --parallel N
 
 The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
 best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
-for; the -P used and what each try achieved; the load of each second. Ends its iperf, and itself, when standard input
-closes or on SIGTERM or SIGINT. Exit status: 0 done; 1 failed (said on standard error); 2 bad usage.
+for; the -P used and what each try achieved; the load of each second.
+
+`load` keeps to one -P: it prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard
+input, goes on until that closes, and then tells the same as {"event":"summary"}. A server prints {"event":"ready"} when
+it listens. Each ends its iperf, and itself, when standard input closes or on SIGTERM or SIGINT. Exit status: 0 done;
+1 failed (said on standard error); 2 bad usage.
 """
 
 import argparse
@@ -71,11 +76,16 @@ class Iperf3:
             raise IperfError("iperf3: " + told["error"])
         return {
             "achieved_gbps": told["end"]["sum_received"]["bits_per_second"] / 1e9,
-            "seconds": [
-                {"start_s": each["start"], "end_s": each["end"], "gbps": each["bits_per_second"] / 1e9}
-                for each in (interval["sum"] for interval in told["intervals"])
-            ],
+            "seconds": Iperf3.seconds(told),
         }
+
+    @staticmethod
+    def seconds(told: Dict[str, Any]) -> List[Dict[str, float]]:
+        """The load of each second, of all connections together."""
+        sums = (interval["sum"] for interval in told["intervals"])
+        return [
+            {"start_s": each["start"], "end_s": each["end"], "gbps": each["bits_per_second"] / 1e9} for each in sums
+        ]
 
 
 class Iperf2:
@@ -132,12 +142,59 @@ def client(options: argparse.Namespace) -> None:
     print(json.dumps({**asked, "parallel": parallel, "reached": reached, "start_ns": start_ns, "tries": tries, **told}))
 
 
+def load(options: argparse.Namespace) -> None:
+    """Loads the path from a given instant until standard input closes."""
+    say({"event": "ready"})
+    line = sys.stdin.readline().split()
+    if len(line) != 2 or line[0] != "start":
+        raise KeyboardInterrupt
+    time.sleep(max(0.0, (int(line[1]) - time.monotonic_ns()) / 1e9))
+    bits = str(int(options.load_gbps * 1e9 / options.parallel))
+    argv = ["iperf3", "-c", options.to, "-p", str(options.port), "-b", bits, "-P", str(options.parallel)]
+    if options.congestion:
+        argv += ["-C", options.congestion]
+    with started([*argv, "-t", "0", "-J"]) as process:
+        threading.Thread(target=interrupt_with_input, args=(process,), daemon=True).start()
+        out, errors = process.communicate()
+    told = json.loads(out)
+    if not told["intervals"]:
+        raise IperfError("iperf3: " + told.get("error", errors.strip()))
+    seconds = Iperf3.seconds(told)
+    total_s = seconds[-1]["end_s"] - seconds[0]["start_s"]
+    achieved = sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / total_s
+    asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, "parallel": options.parallel}
+    say({"event": "summary", **asked, "achieved_gbps": achieved, "seconds": seconds})
+
+
+def interrupt_with_input(process: "subprocess.Popen[str]") -> None:
+    """Lets iperf3 tell what it did so far, once standard input closes."""
+    while sys.stdin.read(4096):
+        pass
+    process.send_signal(signal.SIGINT)
+
+
+def say(event: Dict[str, Any]) -> None:
+    """Prints one line, at once."""
+    print(json.dumps(event, separators=(",", ":")), flush=True)
+
+
 def server(options: argparse.Namespace) -> None:
     """Serves until it is told to end."""
     argv = [*TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
     with started(argv, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and not listens(options.port):
+            time.sleep(0.02)
+        if process.poll() is None:
+            say({"event": "ready"})
         _, errors = process.communicate()
         raise IperfError(f"{argv[0]} ended: {errors.strip()}")
+
+
+def listens(port: int) -> bool:
+    """Whether a socket of this network namespace listens at a port. Connecting would be taken for a test."""
+    with open("/proc/net/tcp", encoding="ascii") as sockets:
+        rows = [line.split() for line in sockets][1:]
+    return any(row[1].endswith(":%04X" % port) and row[3] == "0A" for row in rows)
 
 
 def end_with_input() -> None:
@@ -160,15 +217,20 @@ def parse() -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     roles = parser.add_subparsers(dest="role", required=True)
-    for role in ("server", "client"):
+    for role in ("server", "client", "load"):
         each = roles.add_parser(role)
-        each.add_argument("--tool", choices=TOOLS, default="iperf3")
         each.add_argument("--port", type=int, default=5201)
+        if role != "load":
+            each.add_argument("--tool", choices=TOOLS, default="iperf3")
         if role == "server":
             each.add_argument("--bind", required=True, help="address to listen at")
             continue
         each.add_argument("--to", required=True, help="the server's address")
         each.add_argument("--load-gbps", type=float, required=True)
+        if role == "load":
+            each.add_argument("--parallel", type=int, required=True, help="connections")
+            each.add_argument("--congestion", help="their congestion control")
+            continue
         each.add_argument("--duration-s", type=int, required=True)
         each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")
         each.add_argument("--most-parallel", type=int, default=10, help="the last -P that is tried")
@@ -180,9 +242,10 @@ def main() -> int:
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    end_with_input()
+    if options.role != "load":
+        end_with_input()
     try:
-        {"server": server, "client": client}[options.role](options)
+        {"server": server, "client": client, "load": load}[options.role](options)
     except KeyboardInterrupt:
         return 0
     except IperfError as error:

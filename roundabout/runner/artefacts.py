@@ -16,6 +16,7 @@ PROGRAMS = (
     "build/bin/switchport",
     "roundabout/settings/settings.py",
     "collectors/clock.py",
+    "crossgen/iperf.py",
     "collectors/capture.py",
 )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross traffic of a trial: sinks and generators on their hosts, from before the jobs start until after they end."""
 
+import math
 import secrets
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ LEAD_S = 1.0  # cross traffic has settled when the jobs start
 LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so many times that long, and longer
 FLUSH_S = 60.0  # a generator has told of all its flows within this
 FIRST_PORT = 29400
+MOST_PARALLEL = 10
 BURST = ("--burst-width-us", "1000", "--burst-period-ms", "10", "--burst-height", "3")  # the thesis, section 2.5
 
 Stop = Callable[[Sequence[Program]], None]
@@ -83,16 +85,48 @@ def check(generators: Sequence[Generator]) -> None:
 
 
 def _sink(host: Host, part: _Part) -> list[str]:
+    if part.spec.kind == "iperf":
+        return [*_iperf(host), "server", "--bind", host.address, "--port", str(part.port)]
     crossgen = str(host.prefix / "bin" / "crossgen")
     return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", "--token", part.token]
 
 
 def _sender(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
     """One shell: the load's file has no name any more when sending begins, so that nothing is left of it."""
+    if part.spec.kind == "iperf":
+        return _iperf_load(testbed, trial, part)
     crossgen = str(testbed.hosts[part.spec.sender].prefix / "bin" / "crossgen")
     plan = shlex.join([crossgen, "plan", "--json", *_load(testbed, trial, part)])
     send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(testbed, part)])
     return ["sh", "-c", f'f=$(mktemp) && {plan} --output "$f" && exec 3<"$f" && rm "$f" && exec {send}']
+
+
+def _iperf(host: Host) -> list[str]:
+    return ["python3", str(host.prefix / "bin" / "iperf.py")]
+
+
+def _iperf_load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+    spec = part.spec
+    (receiver,) = spec.receivers
+    words = {
+        "to": testbed.hosts[receiver].address,
+        "port": part.port,
+        "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
+        "congestion": testbed.congestion_control(spec.transport.name),
+    }
+    given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
+    return [*_iperf(testbed.hosts[spec.sender]), "load", *given]
+
+
+def parallel(load_gbps: float, link_gbps: float) -> int:
+    """How many connections take that load from one other that wants all: each gets a fair share of the link.
+
+    The thesis raised iperf's -P, to at most 10, until the load was reached (section 3.2); the load that is reached is
+    measured.
+    """
+    share = load_gbps / link_gbps
+    return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
 
 
 def _load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:

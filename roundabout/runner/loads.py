@@ -14,6 +14,7 @@ from pyarrow import json as arrow_json
 
 from roundabout.runner.records import Columns, RecordError, parse_event
 from roundabout.spec.experiment import CrossTraffic
+from roundabout.store.schemas import TABLES
 
 FLOW = pa.schema(
     [
@@ -29,6 +30,16 @@ FLOW = pa.schema(
     ]
 )
 FLOW_EVENTS = ('{"event":"flow"', '{"event":"unfinished"')
+OUTCOME = tuple(column.name for column in TABLES["cross_traffic"] if column.name not in ("traffic", "kind"))
+SAID = (
+    "offered_gbps",
+    "achieved_gbps",
+    "schedule_held",
+    "lagging_share",
+    "due_flows",
+    "finished_flows",
+    "unfinished_flows",
+)
 SUMMARY = '{"event":"summary"'
 
 
@@ -43,18 +54,20 @@ class Load:
         """One row: plan and outcome; none where the generator did not get as far. Raises RecordError."""
         said = next((parse_event(line, self._who) for line in self.lines if line.startswith(SUMMARY)), None)
         plan = next((_plan(line) for line in self.lines if line.startswith('{"flows"')), None)
-        if said is None or plan is None:
+        if said is None:
             return {}
-        values = {
-            "kind": self.spec.kind,
-            "asked_gbps": plan["plan"]["asked_gbps"],
-            "planned_gbps": plan["offered_gbps"],
-            "planned_gbps_standard_error": plan["offered_gbps_standard_error"],
-            **{name: said[name] for name in ("offered_gbps", "achieved_gbps", "schedule_held", "lagging_share")},
-            "lateness_p99_us": said["lateness_us"]["p99"],
-            **{name: said[name] for name in ("due_flows", "finished_flows", "unfinished_flows")},
-        }
-        return {name: np.array([value]) for name, value in values.items()}
+        values = {"kind": self.spec.kind, **dict.fromkeys(OUTCOME)}
+        if plan is None:  # iperf draws no flows
+            values |= {name: said[name] for name in ("asked_gbps", "achieved_gbps", "parallel")}
+        else:
+            values |= {name: said[name] for name in SAID}
+            values |= {
+                "asked_gbps": plan["plan"]["asked_gbps"],
+                "planned_gbps": plan["offered_gbps"],
+                "planned_gbps_standard_error": plan["offered_gbps_standard_error"],
+                "lateness_p99_us": said["lateness_us"]["p99"],
+            }
+        return {name: np.array([value], dtype=object) for name, value in values.items()}
 
     def flows(self) -> Columns:
         """One row a flow that was due; `start_ns` and `end_ns` are None where it never came to that."""

@@ -67,6 +67,8 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
         for where, receiver in ends[1:]:
             if receiver == traffic.sender or traffic.receivers.count(receiver) > 1:
                 raise merged.error(where, show(receiver), "other hosts than the sender, each once")
+        if traffic.kind == "iperf" and len(traffic.receivers) > 1:
+            raise merged.error((*here, "to"), f"{len(traffic.receivers)} hosts", "one: iperf has one server")
         rate = max(topology.path_payload_gbps(traffic.sender, receiver) for receiver in traffic.receivers)
         if traffic.load_gbps > rate:
             found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"

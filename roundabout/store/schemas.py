@@ -194,6 +194,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("due_flows", INTEGER, "flows", "whose time came"),
         Column("finished_flows", INTEGER, "flows", "whose receiver had all"),
         Column("unfinished_flows", INTEGER, "flows", "under way, or waiting, at the end"),
+        Column(
+            "parallel", INTEGER, "", "iperf's connections (-P); null for all else, as the columns before it for iperf"
+        ),
     ),
     # One row a flow of cross traffic that was due; host_ns and controller_ns are its intended start.
     "cross_flows": (
