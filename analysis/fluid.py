@@ -266,6 +266,8 @@ def _steady(times: Sequence[float]) -> float:
 @lru_cache(maxsize=64)
 def _limits(jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...]) -> tuple[Limits, ...]:
     rates = dict(capacity)
+    if len(jobs) == 1:
+        return (Limits(*map(_steady, iteration_times(jobs, rates) * 3)),)
     alone = [iteration_times([job], rates)[0] for job in jobs]
     fair = iteration_times(jobs, rates)
     interleaved = iteration_times(best_offsets(jobs, rates), rates)
