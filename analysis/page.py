@@ -230,11 +230,11 @@ def _times(cell: dict[str, Any]) -> str:
         (last_half["median_ms"], last_half["median_ci95_ms"], 1),
         (cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
     ]
-    off = last_half["median_ms"] / limit_ms - 1
-    return (
-        "".join(_figure(*each) for each in figures)
-        + f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
-    )
+    limit = "<td>none</td><td></td>"
+    if limit_ms is not None:
+        off = last_half["median_ms"] / limit_ms - 1
+        limit = f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
+    return "".join(_figure(*each) for each in figures) + limit
 
 
 def _marks(cell: dict[str, Any]) -> str:
