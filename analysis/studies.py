@@ -2,7 +2,7 @@
 """What a run over loads shows: each sweep with its fit and its congestion point, or why there is none."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,12 @@ from analysis.degradation.congestion import CongestionPoint, congestion_point
 from analysis.degradation.demand import bandwidth_delta_gbps, spare_capacity_gbps
 from analysis.degradation.fit import SPARE_LEVELS, Fit, fit
 from analysis.degradation.sweep import DegradationError, Sweep
-from analysis.degradation.thesis import FITS, LINK_GBPS, OBSERVED, Observed, Printed
+from analysis.degradation.thesis import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
 from analysis.loaded import LoadedJob, loaded_jobs
 from roundabout.store import Run
 
+NEAR_GBPS = 2.5
+"""How far from a load a level may lie to stand for it."""
 POINTS = 48
 """Of the fluid model's line in figures."""
 
@@ -65,6 +67,14 @@ class Study:
         except DegradationError:
             return None
 
+    def times_s(self, load_gbps: float) -> Array:
+        """Iteration times of the level that stands for a load (analysis/verdicts.py); empty where none is near."""
+        at = {float(np.mean([load for load, _ in each])): each for each in self.loaded.levels.values()}
+        nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
+        if abs(nearest - load_gbps) > NEAR_GBPS:
+            return np.empty(0)
+        return np.concatenate([times for _, times in at[nearest]])
+
     @property
     def deltas_gbps(self) -> Array:
         """What is available at each level less what its iterations should need (Tables 3.3, 3.5, 3.7); by level."""
@@ -90,6 +100,38 @@ def studies(run: Run) -> list[Study]:
     """Every sweep of the run, in the experiment's order."""
     loaded = loaded_jobs(run)
     return [_study(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
+
+
+def by_setting(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
+    """Studies by kind of traffic and transport, in the order of the thesis, and by model, the thesis' first."""
+    return _grouped(found, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}", lambda each: each.loaded.model)
+
+
+def by_model(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
+    """Studies by model, and by kind of traffic and transport."""
+    return _grouped(found, lambda each: each.loaded.model, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}")
+
+
+def _grouped(
+    found: Sequence[Study], outer: Callable[[Study], str], inner: Callable[[Study], str]
+) -> dict[str, dict[str, Study]]:
+    groups: dict[str, dict[str, Study]] = {}
+    for study in sorted(found, key=_rank):
+        group = groups.setdefault(outer(study), {})
+        name = inner(study)
+        group[study.name if name in group else name] = study
+    return groups
+
+
+def _rank(study: Study) -> tuple[int, ...]:
+    """Place in the thesis; what it does not know comes last."""
+    loaded = study.loaded
+    places = (
+        ([each.traffic for each in SETTINGS], loaded.traffic),
+        (["RDMA", "TCP"], loaded.transport),
+        (list(MODELS), loaded.model),
+    )
+    return tuple(known.index(name) if name in known else len(known) for known, name in places)
 
 
 def names(loaded: Sequence[LoadedJob]) -> list[str]:
