@@ -4,6 +4,8 @@
 Every worker sends to its right neighbour in the ring, on the tree's only path; a link's two directions are separate.
 In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot leave at once waits, and leaves as fast
 as the worker's max-min share allows. A phase ends when its slowest worker has sent everything.
+Cross traffic takes the load asked of it first, evenly: bursts and what it leaves to jobs when links are full are not
+in the model. Where it takes all that a direction carries, jobs that need it never end.
 Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter.
 """
 
@@ -62,11 +64,17 @@ class FluidJob:
 
 @dataclass(frozen=True)
 class Limits:
-    """Iteration times of one job: on its own, sharing fairly from a common start, and at the best start offsets."""
+    """Iteration times of one job: on its own, sharing fairly from a common start, and at the best start offsets.
+
+    Infinite where cross traffic leaves it nothing.
+    """
 
     alone_ms: float
     fair_ms: float
     interleaved_ms: float
+
+
+NEVER = Limits(math.inf, math.inf, math.inf)
 
 
 def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) -> list[float]:
@@ -117,18 +125,36 @@ def iteration_times(
 
 def fluid_limits(spec: TrialSpec) -> dict[str, Limits]:
     """The limits of every job in `spec`, by its name; start offsets in the spec are left out of account."""
-    capacity = capacities(spec.topology.links)
-    jobs = tuple(
-        FluidJob(
+    capacity = left_by_cross_traffic(spec)
+    jobs = {
+        name: FluidJob(
             phases=tuple(_phase(phase) for phase in job.profile.phases),
             paths=tuple(
                 tuple((hop.sender, hop.receiver) for hop in spec.topology.path(*neighbours)) for neighbours in job.ring
             ),
             weight=float(job.flows),
         )
-        for job in spec.jobs.values()
-    )
-    return dict(zip(spec.jobs, _limits(jobs, tuple(sorted(capacity.items()))), strict=True))
+        for name, job in spec.jobs.items()
+    }
+    moving = {
+        name: job for name, job in jobs.items() if all(capacity[edge] > 0 for path in job.paths for edge in path)
+    }
+    found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items()))), strict=True))
+    return {name: found.get(name, NEVER) for name in jobs}
+
+
+def left_by_cross_traffic(spec: TrialSpec) -> dict[Direction, float]:
+    """Payload in bytes/ms that each direction of each link carries, less what cross traffic takes there.
+
+    A load is that of all receivers together, and each gets an equal part. 0 where cross traffic asks for more.
+    """
+    left = capacities(spec.topology.links)
+    for traffic in spec.cross_traffic.values():
+        taken = traffic.load_gbps * BYTES_PER_MS_OF_GBPS / len(traffic.receivers)
+        for receiver in traffic.receivers:
+            for hop in spec.topology.path(traffic.sender, receiver):
+                left[hop.sender, hop.receiver] = max(left[hop.sender, hop.receiver] - taken, 0.0)
+    return left
 
 
 def capacities(links: Iterable[Link]) -> dict[Direction, float]:
@@ -240,6 +266,8 @@ def _steady(times: Sequence[float]) -> float:
 @lru_cache(maxsize=64)
 def _limits(jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...]) -> tuple[Limits, ...]:
     rates = dict(capacity)
+    if len(jobs) == 1:
+        return (Limits(*map(_steady, iteration_times(jobs, rates) * 3)),)
     alone = [iteration_times([job], rates)[0] for job in jobs]
     fair = iteration_times(jobs, rates)
     interleaved = iteration_times(best_offsets(jobs, rates), rates)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from analysis.bootstrap import Array
-from analysis.data import HostPlace, counters, query
+from analysis.data import HostPlace, counters, iterations, query
 from analysis.degradation.sweep import Level, Sweep
-from analysis.measures import Measured, measured
-from analysis.traces import bottleneck
-from roundabout.spec import ResolvedJob
+from analysis.fluid import fluid_limits
+from analysis.measures import experiment_of
+from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.store import Run
 
 LOAD = "load_gbps"
@@ -30,15 +30,22 @@ TRANSPORTS = {"dcqcn": "RDMA"}
 class LoadedJob:
     """One job under one kind of cross traffic, level by level.
 
-    `levels` maps the load asked for to each repetition's load as measured on the wire (payload, Gbit/s) and its
-    iteration times in s.
+    `setting` holds the levels of all factors but the load, and `levels` maps the load asked for to each repetition's
+    load as measured on the wire (payload, Gbit/s) and its iteration times in s. `spec` is that of the heaviest level.
     """
 
     variant: str
-    job: ResolvedJob
+    job_name: str
+    setting: dict[str, Any]
+    spec: TrialSpec
     traffic: str
     link_gbps: float
     levels: dict[float, list[tuple[float, Array]]] = field(default_factory=dict)
+
+    @property
+    def job(self) -> ResolvedJob:
+        """What the experiment says of it."""
+        return self.spec.jobs[self.job_name]
 
     @property
     def model(self) -> str:
@@ -60,6 +67,11 @@ class LoadedJob:
         """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
         return self.job.profile.comm_bytes / 1e6
 
+    def fluid_s(self, load_gbps: float) -> float:
+        """The fluid model's iteration time at a load of cross traffic; infinite where that leaves nothing."""
+        limits = fluid_limits(_with_load(self.spec, load_gbps))[self.job_name]
+        return limits.fair_ms / 1e3
+
     @property
     def sweep(self) -> Sweep:
         """By measured load; levels whose loads came out equal are one. Raises DegradationError."""
@@ -70,23 +82,24 @@ class LoadedJob:
 
 
 def is_sweep(run: Run) -> bool:
-    """Whether the run's experiment is over loads."""
-    return LOAD in run.manifest["experiment"]["factors"]
+    """Whether the run's experiment is over loads, as numbers."""
+    levels = run.manifest["experiment"]["factors"].get(LOAD, ["none"])
+    return not any(isinstance(level, str) for level in levels)
 
 
 def loaded_jobs(run: Run) -> list[LoadedJob]:
     """Every job of the run under each kind of cross traffic, in the experiment's order."""
-    loads = wire_loads(run)
-    found: dict[tuple[str, str, str], LoadedJob] = {}
-    for cell in measured(run):
-        for name, job in cell.spec.jobs.items():
-            if name not in cell.times:
-                continue
-            key = (cell.variant, name, job.profile.name)
-            loaded = found.setdefault(key, LoadedJob(cell.variant, job, _traffic(cell), _link_gbps(cell)))
-            level = loaded.levels.setdefault(float(cell.levels[LOAD]), [])
-            for trial, times_ms in zip(cell.trials, cell.repetitions(name), strict=True):
-                level.append((loads.get(trial, 0.0), times_ms / 1e3))
+    loads, times = wire_loads(run), _times_s(run)
+    found: dict[tuple[str, str], LoadedJob] = {}
+    for cell in experiment_of(run).cells:
+        setting = {factor: level for factor, level in cell.levels.items() if factor != LOAD}
+        for job in cell.spec.jobs:
+            repetitions = times.get((frozenset(cell.levels.items()), job), [])
+            if repetitions:
+                new = LoadedJob(cell.variant, job, setting, cell.spec, _traffic(cell.spec), _link_gbps(cell.spec))
+                loaded = found.setdefault((job, json.dumps(setting)), new)
+                loaded.levels[float(cell.levels[LOAD])] = [(loads.get(trial, 0.0), each) for trial, each in repetitions]
+                loaded.spec = max(loaded.spec, cell.spec, key=_load_gbps)
     return list(found.values())
 
 
@@ -136,13 +149,40 @@ def _windows(run: Run) -> list[dict[str, Any]]:
     return rows
 
 
-def _traffic(cell: Measured) -> str:
-    """The kind of a cell's cross traffic."""
-    return " and ".join(dict.fromkeys(each.kind for each in cell.spec.cross_traffic.values())) or "none"
+def _times_s(run: Run) -> dict[tuple[frozenset[tuple[str, Any]], str], list[tuple[str, Array]]]:
+    """By levels and job: each repetition's trial and iteration times in s."""
+    found = defaultdict(list)
+    keys = ["repetition", "trial", "levels", "job"]
+    rows = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
+    for row in rows.sort_by("repetition").to_pylist():
+        levels = frozenset(json.loads(row["levels"]).items())
+        found[levels, row["job"]].append((row["trial"], np.array(row["iteration_ms_list"]) / 1e3))
+    return found
 
 
-def _link_gbps(cell: Measured) -> float:
-    """What the bottleneck carries."""
-    link = bottleneck(cell)
-    rates = [each.payload_rate_gbps for each in cell.spec.topology.links]
-    return link.payload_rate_gbps if link else min(rates)
+def _load_gbps(spec: TrialSpec) -> float:
+    return sum(traffic.load_gbps for traffic in spec.cross_traffic.values())
+
+
+def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
+    """The same with another load, in the same parts."""
+    total = _load_gbps(spec)
+    return spec.model_copy(
+        update={
+            "cross_traffic": {
+                name: each.model_copy(update={"load_gbps": each.load_gbps / total * load_gbps if total else 0.0})
+                for name, each in spec.cross_traffic.items()
+            }
+        }
+    )
+
+
+def _traffic(spec: TrialSpec) -> str:
+    """The kind of its cross traffic."""
+    return " and ".join(dict.fromkeys(each.kind for each in spec.cross_traffic.values())) or "none"
+
+
+def _link_gbps(spec: TrialSpec) -> float:
+    """What the bottleneck carries; the narrowest link where none is named."""
+    links = spec.topology.links
+    return min(link.payload_rate_gbps for link in [link for link in links if link.bottleneck] or links)

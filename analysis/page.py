@@ -2,6 +2,7 @@
 """The report's building blocks as HTML. Nothing in it is loaded from elsewhere."""
 
 import base64
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from io import BytesIO
@@ -141,7 +142,7 @@ def invalid(summary: dict[str, Any]) -> Html:
         return Html("<p>No trial was invalid.</p>")
     row = '<tr><td class="name"><code>{}</code></td><td class="name">{}</td></tr>'
     rows = [row.format(escape(each["key"]), escape(each["reason"])) for each in found]
-    return _table('<th class="name">invalid trial</th><th class="name">why</th>', rows)
+    return as_table('<th class="name">invalid trial</th><th class="name">why</th>', rows)
 
 
 def fidelity_notes(summary: dict[str, Any]) -> Html:
@@ -185,7 +186,7 @@ def provenance(run: Run, cells: Sequence[Measured]) -> Html:
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
-        ("transports", "<br>".join(f"{escape(cell.name)}: {escape(cell.transports)}" for cell in cells)),
+        ("transports", "<br>".join(_transports(cells))),
     ]
     return Html(_facts(facts) + _hosts(sessions) + _artefacts(manifest.get("artefacts", {})))
 
@@ -219,7 +220,7 @@ def _by_variant(
         rows.append(f'<tr class="{"first" if first else ""}">{place}{figures(cell)}</tr>')
         previous = name
     head = '<th class="name"></th><th class="name">job</th>' + "".join(f"<th>{each}</th>" for each in heads)
-    return _table(head, rows)
+    return as_table(head, rows)
 
 
 def _times(cell: dict[str, Any]) -> str:
@@ -230,28 +231,30 @@ def _times(cell: dict[str, Any]) -> str:
         (last_half["median_ms"], last_half["median_ci95_ms"], 1),
         (cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
     ]
-    off = last_half["median_ms"] / limit_ms - 1
-    return (
-        "".join(_figure(*each) for each in figures)
-        + f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
-    )
+    limit = "<td>none</td><td></td>"
+    if limit_ms is not None:
+        off = last_half["median_ms"] / limit_ms - 1
+        limit = f"<td>{limit_ms:.1f}<small>{limit_name}</small></td><td>{off:+.1%}</td>"
+    return "".join(as_figure(*each) for each in figures) + limit
 
 
 def _marks(cell: dict[str, Any]) -> str:
     own = cell["marks_per_iteration"]
     share = own["unattributed_share"]
-    figures = "".join(_figure(own[each], own[f"{each}_ci95"], 0) for each in ("median", "mean", "p99"))
+    figures = "".join(as_figure(own[each], own[f"{each}_ci95"], 0) for each in ("median", "mean", "p99"))
     return f"{figures}<td>{own['bound']}</td><td>{'' if share is None else f'{share:.1%}'}</td>"
 
 
-def _figure(value: float | None, interval: Sequence[float] | None, digits: int) -> str:
+def as_figure(value: float | None, interval: Sequence[float] | None, digits: int) -> str:
+    """A cell with a figure, and its interval under it; empty where there is none."""
     if value is None:
         return "<td></td>"
     under = f"<small>{interval[0]:.{digits}f} to {interval[1]:.{digits}f}</small>" if interval else ""
     return f"<td>{value:.{digits}f}{under}</td>"
 
 
-def _table(head: str, rows: Iterable[str]) -> Html:
+def as_table(head: str, rows: Iterable[str]) -> Html:
+    """A table that scrolls where the page is narrow; `head` and `rows` are markup."""
     return Html(f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>')
 
 
@@ -262,6 +265,16 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 
 def _pairs(values: dict[str, Any]) -> str:
     return ", ".join(f"{escape(str(key))} <code>{escape(str(value))}</code>" for key, value in values.items())
+
+
+def _transports(cells: Sequence[Measured]) -> list[str]:
+    """What each variant's jobs are told, by levels only where that differs between them."""
+    told = defaultdict(set)
+    for cell in cells:
+        told[cell.variant].add(cell.transports)
+    names = (cell.variant if len(told[cell.variant]) == 1 else cell.name for cell in cells)
+    lines = (f"{escape(name)}: {escape(cell.transports)}" for name, cell in zip(names, cells, strict=True))
+    return list(dict.fromkeys(lines))
 
 
 def _session(session: dict[str, Any]) -> str:

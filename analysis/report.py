@@ -14,12 +14,13 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from analysis.loaded import is_sweep
 from analysis.page import whole_page
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
-NOTEBOOK = Path(__file__).parent / "notebooks" / "unfair.py"
+NOTEBOOKS = Path(__file__).parent / "notebooks"
 TIMEOUT_S = 120
 
 
@@ -28,8 +29,9 @@ class ReportError(RoundaboutError):
 
 
 def render(run: Run) -> Path:
-    """Execute the notebook on `run` and write its report.html; returns the path. Raises ReportError."""
-    notebook = _with_parameters(jupytext.read(NOTEBOOK), run)
+    """Execute the run's notebook and write its report.html; returns the path. Raises ReportError."""
+    source = NOTEBOOKS / ("sweep.py" if is_sweep(run) else "unfair.py")
+    notebook = _with_parameters(jupytext.read(source), run)
     with _scratch():
         try:
             # IPC: a socket file that only we can open, where TCP would be a port that every local user can.
@@ -37,7 +39,7 @@ def render(run: Run) -> Path:
             NotebookClient(notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S).execute()
         except CellExecutionError as error:
             raise ReportError(
-                f"{NOTEBOOK.name}: {error.ename}: {error.evalue}",
+                f"{source.name}: {error.ename}: {error.evalue}",
                 f"the run itself is intact in {run.path}; this is a bug in the notebook",
             ) from error
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]

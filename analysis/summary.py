@@ -12,7 +12,10 @@ import numpy as np
 from analysis.bootstrap import Array, Interval, interval95, resample
 from analysis.fluid import Limits, fluid_limits
 from analysis.marks import JobMarks, of_cells
+from analysis.loaded import is_sweep
 from analysis.measures import Measured, experiment_of, first_shares, matches, measured
+from analysis.studies import studies
+from analysis.sweep_summary import finite, sweeps
 from roundabout.spec import Expectation, What
 from roundabout.store import Run
 from roundabout.store.files import read_json
@@ -32,20 +35,22 @@ def summarise(run: Run) -> dict[str, Any]:
     marks = of_cells(run, cells)
     testbed = run.manifest["testbed"]
     experiment = experiment_of(run)
+    parts = [
+        _cell(cell, job, _baseline(cells, cell), own.get(job))
+        for cell, own in zip(cells, marks, strict=True)
+        for job in sorted(cell.times)
+    ]
     return {
         "schema": SCHEMA,
         "experiment": experiment.name,
         "run": run.id,
         "testbed": {key: testbed[key] for key in ("kind", "emulated", "scale")},
-        "cells": [
-            _cell(cell, job, _baseline(cells, cell), own.get(job))
-            for cell, own in zip(cells, marks, strict=True)
-            for job in sorted(cell.times)
-        ],
+        "cells": parts,
         "expectations": [_expectation(run, cells, expected) for expected in experiment.expect],
         "invalid_trials": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
+        **({"sweeps": sweeps(studies(run), parts)} if is_sweep(run) else {}),
     }
 
 
@@ -86,7 +91,7 @@ def _cell(cell: Measured, job: str, baseline: Measured | None, marks: JobMarks |
         **_statistics(repetitions, "_ms"),
         f"speedup_over_{BASELINE}": None if faster is None else faster[0],
         f"speedup_over_{BASELINE}_ci95": None if faster is None else faster[1],
-        "fluid": {"alone_ms": limits.alone_ms, "fair_ms": limits.fair_ms, "interleaved_ms": limits.interleaved_ms},
+        "fluid": {name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")},
         "last_half": {
             **_statistics(_last_half(repetitions), "_ms"),
             "gain_of_possible": gain_of_possible(cell, baseline, job, limits),

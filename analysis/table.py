@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.measures import label
+from analysis.sweep_table import sweep_tables
 
 LIMITS = {"alone": "alone_ms", "fair": "fair_ms"}
 """The fluid limit that a variant is held against; all others are held against the interleaved one."""
@@ -21,16 +22,21 @@ VERDICTS = {
 
 
 def table(summary: dict[str, Any]) -> RenderableType:
-    """Iteration times and ECN marks per variant and job, the paper's figures with verdicts, and what was invalid."""
-    parts: list[RenderableType] = [_times(summary["cells"])]
-    marked = [cell for cell in summary["cells"] if cell.get("marks_per_iteration")]
-    if marked:
-        parts.append(_marks(marked))
+    """Iteration times and ECN marks per variant and job, the paper's figures with verdicts, and what was invalid.
+
+    For a run over loads, each sweep with its fit and its congestion point instead.
+    """
+    parts = sweep_tables(summary["sweeps"]) if "sweeps" in summary else _cells(summary["cells"])
     if summary["expectations"]:
         parts.append(_expectations(summary["expectations"]))
     parts.extend(_invalid(trial) for trial in summary["invalid_trials"])
     parts.append(Text(fidelity(summary["testbed"]), style="dim"))
     return Group(*parts)
+
+
+def _cells(cells: list[dict[str, Any]]) -> list[RenderableType]:
+    marked = [cell for cell in cells if cell.get("marks_per_iteration")]
+    return [_times(cells), *([_marks(marked)] if marked else [])]
 
 
 def fidelity(testbed: dict[str, Any]) -> str:
@@ -40,8 +46,8 @@ def fidelity(testbed: dict[str, Any]) -> str:
     return f"real: {testbed['kind']}"
 
 
-def limit_of(cell: dict[str, Any]) -> tuple[str, float]:
-    """The name and the figure (ms) of the fluid limit that a cell is held against."""
+def limit_of(cell: dict[str, Any]) -> tuple[str, float | None]:
+    """The name and the figure (ms) of the fluid limit that a cell is held against; None where it never ends."""
     name = LIMITS.get(cell["variant"], "interleaved_ms")
     return name.removesuffix("_ms"), cell["fluid"][name]
 
@@ -71,7 +77,7 @@ def _time_figures(cell: dict[str, Any]) -> list[str]:
         *(figure(cell[f"{each}_ms"], cell[f"{each}_ci95_ms"], 1) for each in ("median", "p99")),
         figure(last_half["median_ms"], last_half["median_ci95_ms"], 1),
         figure(cell["speedup_over_fair"], cell["speedup_over_fair_ci95"], 2),
-        f"{limit_ms:.1f}\n[dim]{limit_name}[/]",
+        "none" if limit_ms is None else f"{limit_ms:.1f}\n[dim]{limit_name}[/]",
     ]
 
 

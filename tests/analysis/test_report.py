@@ -118,8 +118,8 @@ def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch
 
 
 def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
-    broken = tmp_path / "broken.py"
+    broken = tmp_path / "unfair.py"
     broken.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\n1 / 0\n')
-    monkeypatch.setattr("analysis.report.NOTEBOOK", broken)
-    with pytest.raises(ReportError, match=r"^broken\.py: ZeroDivisionError: division by zero$"):
+    monkeypatch.setattr("analysis.report.NOTEBOOKS", tmp_path)
+    with pytest.raises(ReportError, match=r"^unfair\.py: ZeroDivisionError: division by zero$"):
         render(make_run(repetitions=1))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast cross traffic was put into the network, from captures of its senders (Figures 3-8 and B-5 of the thesis)."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from analysis.counted import Floats, Integers
+from analysis.data import query
+from analysis.injection import injections, moving_average_gbps
+from roundabout.store import Run
+
+WIDTH = 18
+"""Packets in the moving average (Figure B-5)."""
+
+
+@dataclass(frozen=True)
+class Injected:
+    """The rates at which a sender put one kind of cross traffic out, and when; arrays of one length."""
+
+    kind: str
+    asked_gbps: float
+    at_ns: Integers
+    gbps: Floats
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return f"{self.kind}, {self.asked_gbps:g} Gbit/s asked"
+
+
+def injected(run: Run) -> list[Injected]:
+    """For each kind of cross traffic whose sender was captured, the heaviest load, in its first such trial.
+
+    Senders that train as well are left out: their packets are of both.
+    """
+    packets = query(
+        run,
+        """
+        with senders as (select trial, host, any_value(kind) as kind, sum(asked_gbps) as asked_gbps from cross_traffic
+                         where (trial, host) not in (select (trial, host) from iterations) group by trial, host)
+        select packets.trial, packets.host, direction, payload_bytes, flow, destination, packets.controller_ns,
+               kind, asked_gbps
+        from packets join senders using (trial, host)
+        qualify dense_rank() over (partition by kind order by asked_gbps desc, packets.trial) = 1
+        """,
+    )
+    kinds = {row["trial"]: row for row in packets.group_by(["trial", "kind", "asked_gbps"]).aggregate([]).to_pylist()}
+    flows = injections(packets, run.manifest["testbed"]["scale"])
+    found = []
+    for trial, row in kinds.items():
+        own = [flow for flow in flows if flow.trial == trial]
+        at_ns = np.concatenate([flow.at_ns for flow in own])
+        order = np.argsort(at_ns, kind="stable")
+        payload = np.concatenate([flow.payload_bytes for flow in own])[order]
+        at_ns, gbps = moving_average_gbps(at_ns[order], payload, WIDTH)
+        known = np.isfinite(gbps)
+        found.append(Injected(row["kind"], row["asked_gbps"], at_ns[known], gbps[known]))
+    return sorted(found, key=attrgetter("kind"))

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a sweep's report as HTML, ours beside what the thesis printed."""
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Any
+
+from analysis.degradation.fit import predict
+from analysis.degradation.sweep import DegradationError
+from analysis.page import Html, as_figure, as_table
+from analysis.studies import Study
+from analysis.sweep_table import span
+from analysis.verdicts import Verdict
+
+NOTHING = Html("<p>Too little was measured for this.</p>")
+MARKS = {True: ("inside", "agrees"), False: ("outside", "does not agree"), None: ("", "not measured")}
+
+Sweep = dict[str, Any]
+
+
+def agreement(found: Sequence[Verdict]) -> Html:
+    """Each claim of the thesis, what was found of it, and whether that agrees; what was not measured comes last."""
+    rows = []
+    for each in sorted(found, key=lambda each: each.agrees is None):
+        css, word = MARKS[each.agrees]
+        rows.append(
+            f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
+            f'<td class="name">{escape(each.here)}</td>'
+            f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
+        )
+    return as_table('<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>', rows)
+
+
+def in_short(found: Sequence[Verdict]) -> Html:
+    """How many claims agree."""
+    count = {verdict: sum(each.agrees is verdict for each in found) for verdict in MARKS}
+    if not count[True] + count[False]:
+        return Html("<p>Too little was measured to hold it against the thesis.</p>")
+    against = "; ".join(escape(each.claim) for each in found if each.agrees is False)
+    return Html(
+        f"<p><b>{count[True]} of the thesis' claims agree with this run, {count[False]} do not"
+        f"{f', {count[None]} were not measured' if count[None] else ''}.</b>"
+        f"{f' Not so here: {against}.' if against else ''}</p>"
+    )
+
+
+def demands(sweeps: Sequence[Sweep]) -> Html:
+    """Congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
+    heads = (
+        "data of an<br>iteration, MB", "congestion,<br>Gbit/s", "lines cross,<br>Gbit/s", "data there,<br>MB",
+        "above<br>theory", "thesis,<br>Gbit/s", "thesis,<br>MB", "thesis,<br>above theory",
+    )  # fmt: skip
+    return _by_setting(sweeps, heads, _demand)
+
+
+def bandwidths(sweeps: Sequence[Sweep]) -> Html:
+    """What the most congested case needed and had (Tables 3.3, 3.5 and 3.7)."""
+    heads = ("at load,<br>Gbit/s", "needed", "available", "unused", "", "thesis:<br>needed", "available", "unused", "")
+    return _by_setting(sweeps, heads, _bandwidth)
+
+
+def spare(sweeps: Sequence[Sweep]) -> Html:
+    """What is left unused while the link is saturated (Table 3.8)."""
+    return _by_setting(sweeps, ("unused, Gbit/s", "thesis, Gbit/s"), _spare)
+
+
+def fits(sweeps: Sequence[Sweep]) -> Html:
+    """The chosen fits, with intervals."""
+    heads = ("A, s", "B", "n", "C, Gbit/s", "R²,<br>log", "R²,<br>linear", "misses a level<br>left out by")
+    return _by_setting(sweeps, heads, _fit)
+
+
+def fits_as_printed(sweeps: Sequence[Sweep]) -> Html:
+    """Our levels fitted with the n and the C that the thesis held, beside its coefficients (Tables 3.9 and 3.10)."""
+    heads = ("n", "A, s", "B", "R²,<br>log", "thesis:<br>A, s", "B", "source")
+    return _by_setting([each for each in sweeps if (each["paper"] or {}).get("fit")], heads, _printed)
+
+
+def predictions(studies: Sequence[Study], loads_gbps: Sequence[float]) -> Html:
+    """How slow training would be at some loads by the fit, and when that is a guess beyond what was measured."""
+    fitted = [study for study in studies if study.fit is not None]
+    if not fitted:
+        return NOTHING
+    head = '<th class="name"></th>' + "".join(f"<th>at {load:g} Gbit/s</th>" for load in loads_gbps)
+    rows = (
+        f'<tr><td class="name">{escape(study.name)}</td>{"".join(_predicted(study, load) for load in loads_gbps)}</tr>'
+        for study in fitted
+    )
+    return as_table(head, rows)
+
+
+def loads(outcomes: Sequence[dict[str, Any]]) -> Html:
+    """Load asked for, planned, offered and achieved, by kind and load: the mean of the trials."""
+    if not outcomes:
+        return Html("<p>No trial had cross traffic.</p>")
+    groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for each in outcomes:
+        groups.setdefault((each["kind"], each["asked_gbps"]), []).append(each)
+    heads = (
+        "asked,<br>Gbit/s", "planned", "offered", "taken by<br>receivers", "on the<br>wire", "trials",
+        "schedule<br>held", "late by,<br>p99", "began<br>too late",
+    )  # fmt: skip
+    rows, previous = [], None
+    for (kind, asked), trials in sorted(groups.items()):
+        name = "" if kind == previous else f"<b>{escape(kind)}</b>"
+        rows.append(f'<tr class="{"first" if name else ""}"><td class="name">{name}</td>{_load(asked, trials)}</tr>')
+        previous = kind
+    return as_table('<th class="name"></th>' + "".join(f"<th>{each}</th>" for each in heads), rows)
+
+
+def missing(sweeps: Sequence[Sweep], why: str, what: str) -> Html:
+    """Of which sweeps something is missing, and why; `why` names the entry that says so."""
+    lines = [f"<li>{escape(each['name'])}: {escape(each[why])}</li>" for each in sweeps if each[why]]
+    return Html(f"<p>Without {what}:</p><ul>{''.join(lines)}</ul>" if lines else "")
+
+
+def _by_setting(sweeps: Sequence[Sweep], heads: Iterable[str], figures: Callable[[Sweep], str]) -> Html:
+    """A row a sweep, those of a traffic and a transport together."""
+    if not sweeps:
+        return NOTHING
+    rows, previous = [], None
+    for sweep in sorted(sweeps, key=_setting):
+        name = ", ".join(_setting(sweep))
+        rows.append(
+            f'<tr class="{"" if name == previous else "first"}"><td class="name"><b>'
+            f'{"" if name == previous else escape(name)}</b></td>'
+            f'<td class="name">{escape(sweep["model"])}</td>{figures(sweep)}</tr>'
+        )
+        previous = name
+    head = '<th class="name"></th><th class="name">model</th>' + "".join(f"<th>{each}</th>" for each in heads)
+    return as_table(head, rows)
+
+
+def _setting(sweep: Sweep) -> tuple[str, str]:
+    return sweep["traffic"], sweep["transport"]
+
+
+def _demand(sweep: Sweep) -> str:
+    point, paper = sweep["congestion"], _observed(sweep)
+    ours = "<td></td>" * 4
+    if point:
+        ours = (
+            as_figure(point["load_gbps"], None, 1)
+            + as_figure(point["crossing_gbps"], point["crossing_ci95_gbps"], 1)
+            + as_figure(point["demand_mb"], point["demand_ci95_mb"], 0)
+            + _percent(point["above_theory_percent"])
+        )
+    theirs = as_figure(paper.get("congestion_gbps"), None, 1) + as_figure(paper.get("demand_mb"), None, 0)
+    return as_figure(sweep["data_mb"], None, 0) + ours + theirs + _percent(paper.get("above_theory_percent"))
+
+
+def _bandwidth(sweep: Sweep) -> str:
+    ours, theirs = sweep["most_congested"] or {}, _observed(sweep).get("most_congested", {})
+    return as_figure(ours.get("load_gbps"), None, 1) + _needed(ours) + _needed(theirs)
+
+
+def _needed(case: dict[str, Any]) -> str:
+    rates = (as_figure(case.get(f"{name}_gbps"), None, 2) for name in ("required", "available", "delta"))
+    return "".join(rates) + _percent(case.get("delta_percent"))
+
+
+def _spare(sweep: Sweep) -> str:
+    return as_figure(sweep["spare_gbps"], None, 2) + as_figure(_observed(sweep).get("spare_gbps"), None, 2)
+
+
+def _fit(sweep: Sweep) -> str:
+    fit = sweep["fit"]
+    if fit is None:
+        return "<td></td>" * 7
+    miss = fit["chosen_by"][0]["miss"]
+    r_squared = "".join(as_figure(fit["r_squared"][name], None, 3) for name in ("log", "linear"))
+    return _coefficients(fit) + r_squared + ("<td></td>" if miss is None else f"<td>{miss:.1%}</td>")
+
+
+def _coefficients(fit: dict[str, Any]) -> str:
+    return "".join(
+        _estimate(fit[name], digits) for name, digits in (("a_s", 3), ("b", 2), ("n", 2), ("capacity_gbps", 1))
+    )
+
+
+def _printed(sweep: Sweep) -> str:
+    ours, theirs = sweep["paper"]["ours_with_its_n"], sweep["paper"]["fit"]
+    own = "<td></td>" * 3
+    if ours:
+        own = _estimate(ours["a_s"], 3) + _estimate(ours["b"], 2) + as_figure(ours["r_squared"]["log"], None, 3)
+    return (
+        f"<td>{theirs['n']:g}</td>{own}<td>{theirs['a_s']:g}</td><td>{theirs['b']:g}</td>"
+        f"<td>{escape(theirs['source'])}</td>"
+    )
+
+
+def _estimate(estimate: dict[str, Any], digits: int) -> str:
+    value = estimate["value"]
+    under = "held" if estimate["ci95"] is None else span(estimate["ci95"], digits)
+    return f"<td>{'' if value is None else f'{value:.{digits}f}'}<small>{under}</small></td>"
+
+
+def _predicted(study: Study, load_gbps: float) -> str:
+    assert study.fit is not None
+    try:
+        found = predict(study.fit, load_gbps)
+    except DegradationError as error:
+        return f'<td><small title="{escape(str(error))}">beyond the model</small></td>'
+    where = "<br>extrapolated" if found.extrapolates else ""
+    return f"<td>{found.time_s:.2f} s<small>{span(found.ci95, 2)}{where}</small></td>"
+
+
+def _load(asked: float, trials: Sequence[dict[str, Any]]) -> str:
+    held = sum(bool(each["schedule_held"]) for each in trials)
+    means = "".join(
+        as_figure(_mean(each[f"{name}_gbps"] for each in trials), None, 2)
+        for name in ("planned", "offered", "achieved", "wire")
+    )
+    late = max((each["lateness_p99_us"] for each in trials if each["lateness_p99_us"] is not None), default=None)
+    lagging = _mean(each["lagging_share"] for each in trials)
+    return (
+        f"<td>{asked:g}</td>{means}<td>{len(trials)}</td><td>{'all' if held == len(trials) else held}</td>"
+        f"<td>{'' if late is None else f'{late / 1e3:.1f} ms'}</td><td>{'' if lagging is None else f'{lagging:.1%}'}</td>"
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _percent(value: float | None) -> str:
+    return "<td></td>" if value is None else f"<td>{value:+.0f} %</td>"
+
+
+def _observed(sweep: Sweep) -> dict[str, Any]:
+    """The thesis' figures for it; empty without any."""
+    return (sweep["paper"] or {}).get("observed") or {}
+
+
