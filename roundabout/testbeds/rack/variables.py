@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an inventory means to the playbooks: settings documents of servers, and what switches are told, by host."""
+
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import Any
+
+from roundabout.testbeds.rack.inventory import Inventory, Server
+
+ROCE_V2 = "RoCE v2"
+
+
+def playbook_variables(inventory: Inventory) -> dict[str, Any]:
+    """An Ansible inventory to be read beside the user's: what is worked out from that, by host."""
+    ssh = {"ansible_ssh_common_args": f"-F {Path(inventory.all.vars.ssh_config).expanduser()}"}
+    servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
+    switches = {name: {"switches_facts": switch_facts(inventory, name)} for name in inventory.switches}
+    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}}
+    return {"all": {"vars": ssh, "children": children}}
+
+
+def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
+    """A server's variables for the roles."""
+    common = inventory.common
+    become = {} if common.ansible_user == "root" else {"ansible_become": True}
+    return {
+        **become,
+        "ansible_user": common.ansible_user,
+        "roundabout_prefix": common.roundabout_prefix,
+        "roundabout_state": common.roundabout_state,
+        "nic": server.nic,
+        "settings_document": settings_document(inventory, server),
+        "settings_at_boot": True,
+    }
+
+
+def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
+    """What holds on a server between trials, as docs/settings.md lays documents out."""
+    common, lossless = inventory.common, inventory.all.vars.lossless
+    pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
+    priorities = {
+        f"dscp{lossless.dscp}_prio": lossless.priority,
+        f"dscp{lossless.cnp_dscp}_prio": lossless.cnp_priority,
+    }
+    cable = {} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}
+    ofed = common.driver == "ofed"
+    dcbx = {"dcbx": "os", "trust": "dscp"} if ofed else {}  # with `dcb`, trust follows from the DSCP entries
+    speed_mbps = round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)
+    link = {"mtu": common.mtu_bytes, "speed_mbps": speed_mbps, "pause_rx": 0, "pause_tx": 0}
+    document: dict[str, Any] = {
+        "cpu": {} if common.governor == "leave" else {"governor": common.governor},
+        "link": {server.nic: link},
+        "irq": {} if common.irq_cpus is None else {server.nic: {"cpus": common.irq_cpus}},
+        "qos": {server.nic: {**dcbx, **priorities, "pfc": pfc, **(cable if ofed else {})}},
+        "roce": {server.nic: _roce(lossless.tos, ofed=ofed)},
+        "dcqcn": {server.nic: _dcqcn(inventory, ofed=ofed)},
+        "nv": _nv(inventory, server),
+    }
+    return {kind: content for kind, content in document.items() if content}
+
+
+def _roce(tos: int, *, ofed: bool) -> dict[str, Any]:
+    traffic_class = {"traffic_class": tos} if ofed else {}
+    return {"mode": ROCE_V2, "tos": tos, **traffic_class}
+
+
+def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
+    lossless = inventory.all.vars.lossless
+    asked = inventory.common.dcqcn.model_dump(exclude_none=True)
+    enabled = {f"{side}_enable_prio{lossless.priority}": 1 for side in ("rp", "np")} if ofed else {}
+    return {**asked, "cnp_dscp": lossless.cnp_dscp, "cnp_prio": lossless.cnp_priority, **enabled}
+
+
+def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
+    if not inventory.common.dcqcn_in_nv_config:
+        return {}
+    return {server.nic: inventory.common.dcqcn.model_dump(exclude_none=True)}
+
+
+def data_network(server: Server) -> str:
+    """The network under test, as a route's destination."""
+    return str(IPv4Interface(server.address).network)
+
+
+def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
+    """What one switch is told: its ports with their rates, classes, and thresholds in bytes and cells."""
+    switch, common = inventory.switches[name], inventory.all.children.switches.vars
+    ports = [
+        {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
+        for link, port in switch.ports.items()
+    ]
+    ecn = common.ecn
+    thresholds = {
+        "Kmin_bytes": ecn.Kmin_cells * ecn.cell_bytes,
+        "Kmax_bytes": ecn.Kmax_cells * ecn.cell_bytes,
+        # Junos has fill levels in percent of a queue.
+        "Kmin_percent": round(100 * ecn.Kmin_cells / ecn.queue_cells),
+        "Kmax_percent": round(100 * ecn.Kmax_cells / ecn.queue_cells),
+    }
+    return {
+        "system": common.system,
+        "confirm_minutes": common.confirm_minutes,
+        "ports": ports,
+        "lossless": inventory.all.vars.lossless.model_dump(),
+        "ecn": {**ecn.model_dump(), **thresholds},
+    }
