@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from roundabout.spec.base import Name, NodeName, NotNegative, Positive, Strict
+from roundabout.spec.base import Name, NodeName, Positive, Strict
 from roundabout.spec.errors import SpecError
 from roundabout.spec.library import parse_as, shown
 from roundabout.spec.source import Block, Document, read
@@ -57,6 +57,7 @@ Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)
 Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Dscp = Annotated[int, Field(ge=0, le=63)]
+Mbps = Annotated[int, Field(ge=0, le=10**6)]
 Bit = Annotated[int, Field(ge=0, le=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cells = Annotated[int, Field(ge=1, le=10**6)]
@@ -99,7 +100,7 @@ class Everywhere(Rates):
     """What hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
-    link_rates: Annotated[dict[Name, Rates], Field(max_length=1000)] = {}
+    link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     lossless: Lossless = Lossless()
 
     def rates(self, link: str) -> Rates:
@@ -114,10 +115,10 @@ class Dcqcn(Strict):
     T_us: Annotated[int, Field(ge=1, le=10**6)] | None = None
     byte_counter_bytes: Annotated[int, Field(ge=0, le=32767 * 1024)] | None = None
     F: Annotated[int, Field(ge=1, le=31)] | None = None
-    R_AI_mbps: Positive | None = None
-    R_HAI_mbps: Positive | None = None
-    R_min_mbps: Positive | None = None
-    R_max_mbps: NotNegative | None = None
+    R_AI_mbps: Mbps | None = None
+    R_HAI_mbps: Mbps | None = None
+    R_min_mbps: Mbps | None = None
+    R_max_mbps: Mbps | None = None
     Gd_log2: Annotated[int, Field(ge=0, le=15)] | None = None
     min_decrease_factor_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     g: Share | None = None
@@ -126,7 +127,7 @@ class Dcqcn(Strict):
     alpha_initial: Share | None = None
     clamp_target_rate: Bit | None = None
     clamp_target_rate_after_timer: Bit | None = None
-    rate_on_first_cnp_mbps: NotNegative | None = None
+    rate_on_first_cnp_mbps: Mbps | None = None
     cnp_gap_us: Annotated[int, Field(ge=0, le=4095)] | None = None
 
 
