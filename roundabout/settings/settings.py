@@ -198,13 +198,15 @@ def _why_skip(host: Host, holder: Entry, owner: str) -> str:
 
 
 def _restore_target(host: Host, entries: Dict[Key, Entry], report: Dict[str, List[Any]]) -> None:
-    now, unread = _read_each(host, entries)
-    wrong = [key for key in now if not _equal(key, now[key], entries[key]["found"])]
-    for key in wrong:
+    now, reasons = _read_each(host, entries)
+    for key, value in now.items():
         wrote = entries[key]["wrote"]
-        if wrote is not None and not _equal(key, now[key], wrote):
-            report["overridden"].append({"setting": _label(key), "wrote": wrote, "found": now[key]})
-    reasons = {**unread, **_write_back(host, {key: entries[key]["found"] for key in now}, wrong)}
+        if wrote is not None and not any(_equal(key, value, known) for known in (wrote, entries[key]["found"])):
+            report["overridden"].append({"setting": _label(key), "wrote": wrote, "found": value})
+    # What is there and cannot be read (half written, say) is written too.
+    wanted = {key: entry["found"] for key, entry in entries.items() if not isinstance(reasons.get(key), AbsentError)}
+    wrong = [key for key in wanted if key not in now or not _equal(key, now[key], wanted[key])]
+    reasons = {**{key: why for key, why in reasons.items() if key not in wanted}, **_write_back(host, wanted, wrong)}
     report["restored"] += [_label(key) for key in wrong if key not in reasons]
     for key, reason in reasons.items():
         if isinstance(reason, AbsentError):
@@ -221,10 +223,10 @@ def _write_back(host: Host, wanted: Dict[Key, Value], wrong: List[Key]) -> Dict[
             break
         refused = _each(wrong, lambda keys: write_all(host, {key: wanted[key] for key in keys}))
         now, reasons = _read_each(host, wanted)
-        wrong = [key for key in now if not _equal(key, now[key], wanted[key])]
-        reasons.update(
-            {key: refused.get(key, SettingsError(f"reads {now[key]} after it was written")) for key in wrong}
-        )
+        different = [key for key in now if not _equal(key, now[key], wanted[key])]
+        reasons.update({key: SettingsError(f"reads {now[key]} after it was written") for key in different})
+        wrong = list(reasons)
+        reasons.update({key: why for key, why in refused.items() if key in reasons})
     return reasons
 
 

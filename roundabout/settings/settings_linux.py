@@ -107,14 +107,21 @@ def same_in_turn(left: Value, right: Value) -> bool:
 
 
 def _read_turns(paths: List[Path], label: str) -> str:
-    words = [read_file(path, label) for path in paths]
+    words = [read_file(path, label) or "nothing" for path in paths]
     return words[0] if len(set(words)) == 1 else " ".join(words)
 
 
 def _write_turns(paths: List[Path], label: str, value: Value) -> None:
+    """Write every file, then raise what the first refusal was: one CPU or interrupt must not keep the others back."""
     words = str(value).split()
+    refusals = []
     for index, path in enumerate(paths):
-        write_file(path, label, words[index % len(words)])
+        try:
+            write_file(path, f"{label} ({path.parent.name})", words[index % len(words)])
+        except SettingsError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
 
 
 def _by_number(paths: Iterable[Path]) -> List[Path]:

@@ -157,7 +157,7 @@ def read_dcqcn(host: Host, target: str, names: Iterable[str]) -> Values:
     return {name: _number(file, f"dcqcn {target} {name}", _unit(name)) for name, file in files.items()}
 
 
-def _number(file: Path, label: str, unit: Unit) -> Value:
+def _number(file: Path, label: str, unit: Unit = COUNT) -> Value:
     content = read_file(file, label)
     if not content.isdigit():
         raise SettingsError(f"{label}: {file}: found {content!r}, expected a whole number")
@@ -308,17 +308,17 @@ def _cma_port(host: Host, target: str) -> Iterator[Path]:
 def read_roce(host: Host, target: str, names: Iterable[str]) -> Values:
     """What configfs and sysfs say."""
     readers: Dict[str, Callable[[], Value]] = {
-        "mode": lambda: _read_cma(host, target, "mode"),
-        "tos": lambda: int(_read_cma(host, target, "tos")),
+        "mode": lambda: _read_cma(host, target, "mode", read_file),
+        "tos": lambda: _read_cma(host, target, "tos", _number),
         "traffic_class": lambda: _traffic_class(host, target),
         "gid_index": lambda: _gid_index(host, target),
     }
     return {name: readers[name]() for name in names}
 
 
-def _read_cma(host: Host, target: str, name: str) -> str:
+def _read_cma(host: Host, target: str, name: str, read: Callable[[Path, str], Value]) -> Value:
     with _cma_port(host, target) as port:
-        return read_file(port / CMA_FILES[name], f"roce {target} {name}")
+        return read(port / CMA_FILES[name], f"roce {target} {name}")
 
 
 def _traffic_class_file(host: Host, target: str) -> Path:

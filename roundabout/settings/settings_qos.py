@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Iterable, List, Mapping
 
 from roundabout.settings.settings_host import (
     Host,
@@ -139,30 +139,31 @@ def _map_by_mlnx_qos(host: Host, target: str, dscp: int, now: Value, priority: V
 
 
 def _state_by_dcb(host: Host, target: str) -> Values:
-    entries = _dcb(host, "app", target).get("dscp_prio", [])
-    pfc = _dcb(host, "pfc", target)
+    app, pfc = (host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "pfc"))
+    try:
+        buffer = host.run("dcb", "-j", "buffer", "show", "dev", target)
+    except ToolError:
+        buffer = ""  # drivers need not have buffers
+    return parse_dcb(app, pfc, buffer)
+
+
+def parse_dcb(app: str, pfc: str, buffer: str) -> Values:
+    """What `dcb -j app`, `pfc` and `buffer show dev IF` print; `buffer` may be nothing."""
+    try:
+        entries = json.loads(app).get("dscp_prio", [])
+        lossless = json.loads(pfc)
+        buffers = json.loads(buffer or "null")
+    except ValueError as error:
+        raise SettingsError(f"dcb: found {(app, pfc, buffer)!r}, expected JSON") from error
     state: Values = dict.fromkeys(DSCPS, "none")
     state.update({f"dscp{dscp}_prio": priority for dscp, priority in entries})
     state["trust"] = "dscp" if entries else "pcp"
-    state["pfc"] = _commas(pfc["prio_pfc"])
-    state["cable_length_m"] = pfc["delay"]  # mlnx_qos --cable_len sets the same field (mlnx-tools: set_ieee_pfc)
-    try:
-        buffer = _dcb(host, "buffer", target)
-        state["prio2buffer"] = _commas(buffer["prio_buffer"])
-        state["buffer_size_bytes"] = _commas(buffer["buffer_size"])
-    except ToolError:
-        pass  # drivers need not have buffers
+    state["pfc"] = _commas(lossless["prio_pfc"])
+    state["cable_length_m"] = lossless["delay"]  # the field that mlnx_qos --cable_len sets (mlnx-tools: set_ieee_pfc)
+    if buffers:
+        state["prio2buffer"] = _commas(buffers["prio_buffer"])
+        state["buffer_size_bytes"] = _commas(buffers["buffer_size"])
     return state
-
-
-def _dcb(host: Host, subject: str, target: str) -> Dict[str, Any]:
-    said = host.run("dcb", "-j", subject, "show", "dev", target)
-    try:
-        answer = json.loads(said)
-    except ValueError as error:
-        raise SettingsError(f"dcb {subject} show dev {target}: found {said.strip()!r}, expected JSON") from error
-    assert isinstance(answer, dict)
-    return answer
 
 
 def _commas(numbers: Iterable[Any]) -> str:

@@ -44,6 +44,11 @@ def host(tmp_path: Path) -> Host:
 
 
 @pytest.fixture(scope="session")
+def tools() -> ModuleType:
+    return TOOLS
+
+
+@pytest.fixture(scope="session")
 def trees() -> ModuleType:
     return TREES
 

@@ -40,30 +40,6 @@ TABLE = {
     "cnp_dscp": (46, 46),
     "cnp_prio": (5, 5),
 }
-QOS = {"trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
-RACK: dict[str, Any] = {
-    "sysctl": {"net.ipv4.tcp_ecn": 1},
-    "cpu": {"governor": "performance"},
-    "link": {"eth2": {"mtu": 9000, "speed_mbps": 25000, "pause_rx": 0, "pause_tx": 0}},
-    "irq": {"eth2": {"cpus": "0 1 0 1"}},
-    "qos": {"eth2": {**QOS, "prio2buffer": "0,0,0,1,0,0,0,0", "buffer_size_bytes": "99968,130944,0,0,0,0,0,0"}},
-    "roce": {"eth2": {"mode": "RoCE v2", "tos": 106}},
-    "dcqcn": {"eth2": {name: value for name, (value, _) in TABLE.items()}},
-    "route": {"10.0.2.0/24": {"congctl": "reno"}},
-    "transport": {"dcqcn": {"T_us": 100}},
-}
-
-
-def rack_document(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(json.dumps(RACK))
-    if "ofed" in name:
-        document["qos"]["eth2"]["dcbx"] = "os"
-        document["roce"]["eth2"]["traffic_class"] = 106
-        document["dcqcn"]["eth2"].update({"rp_enable_prio3": 1, "np_enable_prio3": 1})
-        document["nv"] = {"eth2": {"T_us": 100, "g": 1 / 256, "ROCE_CC_PRIO_MASK_P1": 8}}
-    else:
-        document["dcqcn"]["eth2"]["cnp_prio_mode"] = 0
-    return document
 
 
 def nic_file(trees: ModuleType, host: Host, parameter: settings_nic.Parameter) -> Path:
@@ -121,7 +97,7 @@ def test_defaults_in_the_units_of_the_papers(server: Server) -> None:
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_whole_rack_document_is_applied_once_and_rolled_back(server: Server, trees: ModuleType, name: str) -> None:
-    host, document = server(name), rack_document(name)
+    host, document = server(name), trees.document(name)
     before = trees.snapshot(host.root)
     dry = settings.read(host, document)
     assert trees.snapshot(host.root) == before
@@ -141,7 +117,7 @@ def test_a_whole_rack_document_is_applied_once_and_rolled_back(server: Server, t
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_reboot_leaves_nothing_to_restore_but_nv_config(server: Server, trees: ModuleType, name: str) -> None:
-    host, document = server(name), rack_document(name)
+    host, document = server(name), trees.document(name)
     before = trees.snapshot(host.root)
     settings.apply(host, document, "site")
     trees.reboot(name, host.root)
@@ -158,7 +134,7 @@ def test_a_reboot_leaves_nothing_to_restore_but_nv_config(server: Server, trees:
 
 
 def test_settings_are_applied_again_after_a_reboot(server: Server, trees: ModuleType) -> None:
-    host, document = server("connectx-5-ofed"), rack_document("connectx-5-ofed")
+    host, document = server("connectx-5-ofed"), trees.document("connectx-5-ofed")
     settings.apply(host, document, "site")
     trees.reboot("connectx-5-ofed", host.root)
     assert settings.apply(host, document, "site")["differs"] == []
@@ -168,7 +144,7 @@ def test_settings_are_applied_again_after_a_reboot(server: Server, trees: Module
 
 def test_drift_is_named_and_restored(server: Server, trees: ModuleType) -> None:
     host = server("connectx-5-ofed")
-    document = {"dcqcn": {"eth2": {"T_us": 100}}, "qos": {"eth2": QOS}}
+    document = {"dcqcn": {"eth2": {"T_us": 100}}, "qos": {"eth2": trees.QOS_WANTED}}
     before = trees.snapshot(host.root)
     settings.apply(host, document, "site")
     nic_file(trees, host, settings_nic.PARAMETERS["T_us"]).write_text("55\n")
@@ -185,7 +161,7 @@ def test_drift_is_named_and_restored(server: Server, trees: ModuleType) -> None:
 def test_a_map_that_trust_throws_away_comes_back(server: Server, trees: ModuleType) -> None:
     for name in ("connectx-5-ofed", "connectx-5-inbox"):
         host = server(name)
-        settings.apply(host, {"qos": {"eth2": {**QOS, "dscp8_prio": 7}}}, "admin")
+        settings.apply(host, {"qos": {"eth2": {**trees.QOS_WANTED, "dscp8_prio": 7}}}, "admin")
         before = trees.snapshot(host.root)
         settings.apply(host, {"qos": {"eth2": {"trust": "pcp"}}}, "run")
         assert (
@@ -379,7 +355,7 @@ def test_the_program_itself_with_tools_as_programs(tmp_path: Path, trees: Module
     before = trees.snapshot(root)
     command = [sys.executable, "-IS", settings.__file__]
     options = ["--owner", "site", "--root", str(root), "--state", str(tmp_path / "state")]
-    document = json.dumps(rack_document("connectx-5-ofed"))
+    document = json.dumps(trees.document("connectx-5-ofed"))
     applied = subprocess.run([*command, "apply", *options], input=document, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
     assert json.loads(applied.stdout)["differs"] == []

@@ -9,6 +9,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 PCI = "0000:3b:00.0"
 DEVICE = f"sys/devices/pci0000:3a/{PCI}"
@@ -121,6 +122,53 @@ SERVERS = {
     "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb",)),
     "connectx-6-dx": ({**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()}, ("dcb", "mlxconfig")),
 }
+
+
+QOS_WANTED = {"trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
+DCQCN_WANTED = {
+    "T_us": 100,
+    "byte_counter_bytes": 0,
+    "F": 5,
+    "R_AI_mbps": 40,
+    "R_HAI_mbps": 400,
+    "R_min_mbps": 10,
+    "R_max_mbps": 25000,
+    "Gd_log2": 10,
+    "min_decrease_factor_percent": 25,
+    "g": 1 / 256,
+    "alpha_timer_us": 55,
+    "rate_reduce_period_us": 50,
+    "alpha_initial": 0.5,
+    "clamp_target_rate": 1,
+    "clamp_target_rate_after_timer": 0,
+    "rate_on_first_cnp_mbps": 10000,
+    "cnp_gap_us": 50,
+    "cnp_dscp": 46,
+    "cnp_prio": 5,
+}
+
+
+def document(name: str) -> dict[str, Any]:
+    """Settings that are all other than what is found on this server."""
+    wanted: dict[str, Any] = {
+        "sysctl": {"net.ipv4.tcp_ecn": 1},
+        "cpu": {"governor": "performance"},
+        "link": {"eth2": {"mtu": 9000, "speed_mbps": 25000, "pause_rx": 0, "pause_tx": 0}},
+        "irq": {"eth2": {"cpus": "0 1 0 1"}},
+        "qos": {"eth2": dict(QOS_WANTED, prio2buffer="0,0,0,1,0,0,0,0", buffer_size_bytes="99968,130944,0,0,0,0,0,0")},
+        "roce": {"eth2": {"mode": "RoCE v2", "tos": 106}},
+        "dcqcn": {"eth2": dict(DCQCN_WANTED)},
+        "route": {"10.0.2.0/24": {"congctl": "reno"}},
+        "transport": {"dcqcn": {"T_us": 100}},
+    }
+    if "ofed" in name:
+        wanted["qos"]["eth2"]["dcbx"] = "os"
+        wanted["roce"]["eth2"]["traffic_class"] = 106
+        wanted["dcqcn"]["eth2"].update({"rp_enable_prio3": 1, "np_enable_prio3": 1})
+        wanted["nv"] = {"eth2": {"T_us": 100, "g": 1 / 256, "ROCE_CC_PRIO_MASK_P1": 8}}
+    else:
+        wanted["dcqcn"]["eth2"]["cnp_prio_mode"] = 0
+    return wanted
 
 
 def build(name: str, root: Path) -> None:
