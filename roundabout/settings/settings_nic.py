@@ -37,6 +37,8 @@ TOS = whole(0, 255)
 # From ConnectX-6 Dx on, firmware may ignore cc_params. PCI device number: the kernel's mlx5_core_pci_table.
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
+LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
+PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
 def nic_folder(host: Host, target: str) -> Path:
@@ -142,7 +144,7 @@ def _dcqcn_file(host: Host, target: str, name: str) -> Path:
         raise SettingsError(f"dcqcn {target} {name}: {error.filename}: {error.strerror}", "run as root") from error
     if found:
         return found
-    hint = "mount debugfs and load mlx5_ib, or install DOCA-OFED (kernel lockdown closes debugfs: unverified)"
+    hint = "mount debugfs and load mlx5_ib, or install DOCA-OFED"
     if name in ENABLES:
         hint = "without OFED, priorities are chosen by ROCE_CC_PRIO_MASK_P1 in nv"
     tried = ", ".join(f"/{file.relative_to(host.root)}" for file in files)
@@ -167,8 +169,12 @@ def _number(file: Path, label: str, unit: Unit = COUNT) -> Value:
 def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
     """Write one file a parameter; cnp_prio_mode last, since mainline clears it with cnp_prio (mlx5's cong.c)."""
     for name in sorted(values, key=lambda each: each == "cnp_prio_mode"):
-        code = _unit(name).to_nic(float(values[name]))
-        write_file(_dcqcn_file(host, target, name), f"dcqcn {target} {name}", code)
+        file = _dcqcn_file(host, target, name)
+        try:
+            write_file(file, f"dcqcn {target} {name}", _unit(name).to_nic(float(values[name])))
+        except SettingsError as error:
+            error.hint = error.hint or (LOCKDOWN if file.parent.name == "cc_params" else PHYSICAL_ONLY)
+            raise
 
 
 def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -333,20 +334,40 @@ def test_the_interface_of_the_default_route_is_left_alone(server: Server) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes nobody")
-def test_permission_denied_says_which_file_and_what_to_do(server: Server, trees: ModuleType, tmp_path: Path) -> None:
-    host = server("connectx-5-ofed")
-    for path in (tmp_path, *tmp_path.parents):
-        if path.is_relative_to("/tmp/pytest-of-root"):
-            path.chmod(0o755)
-    before = trees.snapshot(host.root)
-    command = [sys.executable, settings.__file__, "apply", "--owner", "run", "--root", host.root, "--state", host.state]
-    host.state.mkdir()
-    os.chown(host.state, 65534, 65534)
-    document = json.dumps({"dcqcn": {"eth2": {"T_us": 100}}})
-    failed = subprocess.run(command, input=document, capture_output=True, text=True, user=65534, group=65534)
-    assert failed.returncode == 1
-    assert failed.stderr == "error: cannot set dcqcn eth2 T_us to 100: Permission denied\n  run as root\n"
-    assert trees.snapshot(host.root) == before
+def test_permission_denied_says_which_setting_and_what_to_do(trees: ModuleType) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        host = Host(Path(folder) / "root", Path(folder) / "state")
+        trees.build("connectx-5-ofed", host.root)
+        before = trees.snapshot(host.root)
+        host.state.mkdir()
+        os.chmod(folder, 0o755)
+        os.chown(host.state, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(SettingsError, match="cannot set dcqcn eth2 T_us to 100: Permission denied") as error:
+                settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")
+            assert error.value.hint == "run as root"
+        finally:
+            os.seteuid(0)
+        assert trees.snapshot(host.root) == before
+
+
+def test_debugfs_that_is_closed_says_what_may_have_closed_it(
+    server: Server, trees: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = server("connectx-5-inbox")
+    real_open = os.open
+
+    def closed(path: Path, flags: int, mode: int = 0o777) -> int:
+        if "cc_params" in str(path):
+            raise PermissionError(1, "Operation not permitted")
+        return real_open(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", closed)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(SettingsError, match="cannot set dcqcn eth2 T_us to 100: Operation not permitted") as error:
+        settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")
+    assert "lockdown" in error.value.hint
 
 
 def test_the_program_itself_with_tools_as_programs(tmp_path: Path, trees: ModuleType) -> None:

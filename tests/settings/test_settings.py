@@ -217,11 +217,14 @@ def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path) -> None:
     document = {
         "sysctl": {"net.ipv4.tcp_congestion_control": "reno", "net.ipv4.tcp_ecn": 1},
         "link": {"t0": {"gso_max_size": 4600, "mtu": 9000}},
+        "route": {"10.9.0.0/24": {"congctl": "reno"}},
     }
     state = f"--state {tmp_path}/state"
     script = f"""
         set -e
         ip link add t0 type veth peer t1
+        ip link set t0 up
+        ip addr add 10.9.0.1/24 dev t0
         settings="{sys.executable} {settings.__file__}"
         $settings read < document; $settings apply --owner t {state} < document
         $settings restore --owner t {state}; $settings read < document
