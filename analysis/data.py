@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from analysis.counted import Counted, Integers
 from roundabout.store import Run, StoreError
+from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, schema
 
 LINK_USE = pa.schema(
@@ -159,9 +160,8 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
 
 def counted(row: dict[str, Any]) -> Counted:
     """The counter whose samples a row holds as lists: at_ns and counts, with width_bits and bound_ns."""
-    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], np.int64)
-    increments = counts[1:] - counts[:-1]
-    return Counted.of(at_ns, np.where(increments < 0, np.nan, increments), row["bound_ns"])
+    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], object)
+    return Counted.of(at_ns, increments(at_ns, counts, row["width_bits"]).gained, row["bound_ns"])
 
 
 def link_use(run: Run, bin_ms: int = 100) -> pa.Table:

@@ -27,6 +27,8 @@ QUIET_SHARE = 0.1
 """Of the rate at which a job sends; what sends less is computing."""
 SAME_BYTES = 0.1
 """Iterations whose bytes differ more from the median are left out: a warm-up, or one that was cut in two."""
+SAME_COURSE = 0.02
+"""Of the period: iterations whose bytes went out at other times are left out, such as those begun at another edge."""
 MOST_SPREAD = 0.15
 """Of the middle half of the iterations' lengths, as a share of their median; beyond it there is no period."""
 ALIGNMENTS = 3
@@ -201,7 +203,7 @@ def _likeness(values: Floats) -> Floats:
 
 
 def _anchors(series: _Series, period_ms: float) -> Floats:
-    """One instant (ms) in each iteration, the same in all: where sending follows on quiet most clearly."""
+    """One instant (ms) in each iteration, the same in all: where sending follows on quiet most cloff."""
     step = series.at_ms[1] - series.at_ms[0]
     before, here, after = (series.until(series.at_ms + shift) for shift in (-period_ms / 4, 0.0, period_ms / 4))
     prominence = (before + after - 2 * here) / (before + after - 2 * here).max()
@@ -236,17 +238,20 @@ def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
 
 def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
     """A worker's iterations, with anchors moved until each had sent its bytes when all others had."""
+    like = np.ones(len(anchors) - 1, dtype=bool)
     for _ in range(ALIGNMENTS):
         until = series.until(anchors + offset_ms)
         sent = np.diff(until)
-        usual = np.abs(sent / np.median(sent) - 1) < SAME_BYTES
+        usual = like & (np.abs(sent / np.median(sent) - 1) < SAME_BYTES)
         if not usual.any():
             break
         when = np.interp(until[:-1, None] + SHARES * sent[:, None], series.bytes, series.at_ms) - anchors[:-1, None]
-        late = np.median(when - np.median(when[usual], axis=0), axis=1)
+        off = when - np.median(when[usual], axis=0)
+        late = np.median(off, axis=1)
+        like = np.median(np.abs(off - late[:, None]), axis=1) < SAME_COURSE * np.median(np.diff(anchors))
         anchors = anchors + np.append(late, 0.0)
     until = series.until(anchors + offset_ms)
-    return _Cut(anchors, anchors + offset_ms, until, np.diff(until), usual)
+    return _Cut(anchors, anchors + offset_ms, until, np.diff(until), usual & like)
 
 
 def _check(lengths_ms: Floats, cuts: Sequence[_Cut], guess_ms: float) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
+import pyarrow.compute as pc
 
-from analysis.data import query
+from analysis.data import iterations, query
 from analysis.folding import Sent
 from analysis.phases import SAME_RATE, Estimate, Found
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
@@ -34,6 +35,11 @@ class Alone:
         """
         return [self._sent(host) for host in self.job.workers]
 
+    def timed_ms(self) -> float:
+        """The median iteration as its workers timed it themselves: playing takes a little longer than the profile."""
+        rows = iterations(self.run)
+        return float(np.median(rows.filter(pc.field("trial") == self.trial)["iteration_ms"].to_numpy()))
+
     def _sent(self, host: str) -> Sent:
         rows = query(
             self.run,
@@ -58,7 +64,7 @@ def alone(run: Run, job: str) -> Alone:
     Raises:
         StoreError: there is none.
     """
-    trials = [trial for trial in run.trials() if list(trial["spec"]["jobs"]) == [job]]
+    trials = [trial for trial in run.trials() if trial["job"] == job or list(trial["spec"]["jobs"]) == [job]]
     valid = [trial for trial in trials if trial["valid"]]
     if not valid:
         why = f"; {trials[-1]['reason']}" if trials else ""

@@ -71,7 +71,7 @@ def capture(device, snap_bytes, budget_mb, folder):
         tcpdump.send_signal(signal.SIGINT)
         said = tcpdump.communicate()[1]
     if tcpdump.returncode != 0:
-        raise CaptureError(last_line(said))
+        raise CaptureError(in_one_line(said))
     files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     print(json.dumps({**counts(said), "files": [path.stat().st_size for path in files]}), flush=True)
     for path in files:
@@ -107,17 +107,17 @@ def die_with_parent():
 
 def await_start(tcpdump):
     """Wait until tcpdump listens."""
-    line = b""
+    said = b""
     for line in tcpdump.stderr:
         if b"listening on" in line:
             return
-    raise CaptureError(last_line(line))
+        said += line
+    raise CaptureError(in_one_line(said))
 
 
-def last_line(said):
-    """What a program said last."""
-    lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "tcpdump ended without a word"
+def in_one_line(said):
+    """What a program said, for a message."""
+    return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without a word"
 
 
 def counts(said):

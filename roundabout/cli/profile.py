@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
+from pydantic import TypeAdapter, ValidationError
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +18,7 @@ from roundabout.cli.options import Runs
 from roundabout.cli.running import end
 from roundabout.errors import UsageError
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
+from roundabout.spec.base import Name
 from roundabout.spec.library import PROFILES, shown
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
@@ -56,6 +58,11 @@ def command(
 
 def _free(name: str) -> Path:
     """Where a profile of that name may be stored."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        expected = "at most 64 letters, digits, '.', '_' and '-'"
+        raise UsageError(f"--save: found '{name}', expected a name of {expected}") from None
     path = EXPERIMENTS / PROFILES / f"{name}.yaml"
     if path.exists():
         raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
@@ -122,18 +129,20 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     paths = [folder / f"{name}.yaml", *([target] if target else [])]
     for path in paths:
         write_text(path, _yaml(profile))
+    timed_ms = measured.timed_ms()
     result = {
         "run": run.id,
         "trial": measured.trial,
         "job": job,
         "found": asdict(found),
         "played": played.name,
+        "timed_ms": timed_ms,
         "difference": asdict(differs),
         "profile": str(paths[-1]),
     }
     write_json(folder / f"{name}.json", result)
     give_back_tree(folder)
-    console.print(_table(found, played), _verdict(differs), sep="\n", highlight=False)
+    console.print(_table(found, played), _verdict(differs, timed_ms), sep="\n", highlight=False)
     console.print(*(f"profile  {shown(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
     if as_json:
         print(json.dumps(result, indent=2))
@@ -150,7 +159,7 @@ def _table(found: "Found", played: Profile) -> Table:
 
     parts = course(played, found)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
-    table.title = "Found in the byte counters, give or take 95 % intervals; below it, as played"
+    table.title = "Found in the byte counters; below, as played"
     table.add_column("")
     for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
         table.add_column(heading, justify="right")
@@ -172,10 +181,11 @@ def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> str:
     return f"{estimate.value / unit:.{digits}f} [dim]±{most / unit:.{digits}f}[/]"
 
 
-def _verdict(differs: "Difference") -> str:
+def _verdict(differs: "Difference", timed_ms: float) -> str:
     """How far apart found and played are."""
+    timed = f"the workers themselves timed iterations of {timed_ms:.1f} ms"
     period = f"period {100 * differs.period_share:.2f} %"
     if differs.edge_share is None or differs.demand_share is None:
-        return f"off by: {period}; other phases were found than were played"
+        return f"off by: {period}; other phases were found than were played\n{timed}"
     edges, demand = 100 * differs.edge_share, 100 * differs.demand_share
-    return f"off by, at worst: {period}, edges {edges:.2f} % of it, demand {demand:.2f} %"
+    return f"off by, at worst: {period}, edges {edges:.2f} % of it, demand {demand:.2f} %\n{timed}"

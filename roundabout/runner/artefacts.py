@@ -14,6 +14,11 @@ PROGRAMS = (
     "build/bin/transport",
     "build/bin/switchport",
     "roundabout/settings/settings.py",
+    "roundabout/settings/settings_host.py",
+    "roundabout/settings/settings_journal.py",
+    "roundabout/settings/settings_linux.py",
+    "roundabout/settings/settings_nic.py",
+    "roundabout/settings/settings_qos.py",
     "collectors/clock.py",
     "collectors/capture.py",
 )

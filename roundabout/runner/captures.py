@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.bench import Bench
-from roundabout.runner.clock import Ledger, Reading
+from roundabout.runner.clock import UTC_STEP_NS, Ledger, Reading
 from roundabout.runner.links import Channel, LostHostError
 from roundabout.runner.packets import Totals, decode, open_parquet
 from roundabout.runner.records import RecordError
@@ -175,17 +175,17 @@ class _HostUtc:
     def joined(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
         """The host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
 
-        Between two readings UTC gains evenly; where it does not, it is off by no more than it gained.
+        Between two readings UTC gains evenly; where it does not, it is off by no more than it gained. Where UTC was set
+        back, a stamp may belong to two instants: the bound covers both.
         """
         since = utc_ns - self._first.utc_ns
-        ahead = (
-            self._first.utc_ns
-            - self._first.host_ns
-            + np.rint(np.interp(since, self._utc, self._moved)).astype(np.int64)
-        )
-        host_ns = utc_ns - ahead
-        gained = np.abs(np.diff(self._moved, prepend=self._moved[0], append=self._moved[-1]))
-        bound_ns = self._ledger.bound_ns(self._host, host_ns) + gained[np.searchsorted(self._utc, since, side="right")]
+        gained = np.rint(np.interp(since, self._utc, self._moved)).astype(np.int64)
+        host_ns = self._first.host_ns + since - gained
+        steps = np.diff(self._moved, prepend=self._moved[0], append=self._moved[-1])
+        uncertain = np.abs(steps)[np.searchsorted(self._utc, since, side="right")]
+        if steps.min() < -UTC_STEP_NS:
+            uncertain = np.full(len(since), np.ptp(self._moved))
+        bound_ns = self._ledger.bound_ns(self._host, host_ns) + uncertain
         return host_ns, self._ledger.on_run(self._host, host_ns), bound_ns
 
 

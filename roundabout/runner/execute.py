@@ -201,6 +201,7 @@ def _record(trial: PlannedTrial, run: Run, attempt: int, measured: Measurement) 
         "settings": measured.settings,
         "clock": measured.ledger.as_json(),
         "clock_steps": [asdict(step) for step in measured.ledger.steps()],
+        "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
         "start_ns": measured.start_ns,
     }
 

@@ -15,6 +15,7 @@ from roundabout.runner.captures import Captured
 from roundabout.runner.clock import CONTROLLER, Ledger
 from roundabout.runner.jobs import Worker
 from roundabout.runner.records import Columns, integers, parse_samples
+from roundabout.runner.sampling import Achieved, achieved
 from roundabout.store import Identity, build_table
 from roundabout.store.schemas import columns
 from roundabout.testbeds import Port, Testbed
@@ -43,6 +44,11 @@ class Measurement:
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
         """The workers' events of one kind."""
         return [(worker, event) for worker, event in self.events if event["event"] == kind]
+
+    def sampling(self) -> dict[str, Achieved]:
+        """How the hosts' samplers kept to their period; without those that took no samples."""
+        found = {host: achieved(lines, f"the sampler on {host}") for host, lines in self.host_samples.items()}
+        return {host: kept for host, kept in found.items() if kept}
 
 
 def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trial samples: the commands of its hosts and of the controller. Switches are the testbed's affair."""
+"""How a trial samples: the commands of its hosts and of the controller, and what became of them.
 
-from collections.abc import Collection
+Switches are the testbed's affair.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from roundabout.runner.records import parse_samples
 from roundabout.testbeds import Capability, Host
 
 COUNTERS_MS, CPU_MS = 10, 1000
@@ -20,3 +27,27 @@ def host_sampler(host: Host, capabilities: Collection[Capability], period_ms: in
 def controller_sampler(sampler: Path) -> list[str]:
     """The command that samples this machine's CPU."""
     return [str(sampler), "--period-ms", str(CPU_MS), "--cpu", "--cpu-period-ms", str(CPU_MS)]
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """How a sampler kept to its period. A sample that was missed came with the next one; lost lines are lost."""
+
+    samples: int
+    missed: int
+    lost_lines: int
+    period_median_ms: float
+    period_p99_ms: float
+
+
+def achieved(lines: Sequence[str], source: str) -> Achieved | None:
+    """From a sampler's lines; None before it has taken two samples. Raises RecordError."""
+    kinds = parse_samples((line for line in lines if line.startswith(("#port", "port", "#sampler", "sampler"))), source)
+    if not {"port", "sampler"} <= kinds.keys():
+        return None
+    at_ns, own = np.unique(kinds["port"]["before_ns"]), kinds["sampler"]
+    if len(at_ns) < 2:
+        return None
+    samples, missed, lost = (int(own[name][-1]) for name in ("samples", "missed", "dropped_lines"))
+    periods_ms = np.diff(at_ns) / 1e6
+    return Achieved(samples, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))

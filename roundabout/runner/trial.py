@@ -18,7 +18,7 @@ from roundabout.runner.measurement import Measurement
 from roundabout.runner.meter import LinkMeter
 from roundabout.runner.observer import Observer
 from roundabout.runner.records import RecordError, parse_event
-from roundabout.runner.sampling import controller_sampler, host_sampler
+from roundabout.runner.sampling import achieved, controller_sampler, host_sampler
 from roundabout.store import Attempt
 from roundabout.testbeds import Host
 
@@ -138,8 +138,20 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     measured.controller_samples = of_controller.lines
     measured.switch_samples = [program.lines for program in of_switches]
     measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
-    stack.callback(_stop, now, [of_controller, *of_switches, *of_hosts.values()])
+    samplers = [of_controller, *of_switches, *of_hosts.values()]
+    stack.callback(_judge_samplers, now, samplers)
+    stack.callback(_stop, now, samplers)
     return of_switches
+
+
+def _judge_samplers(now: Attempting, samplers: Sequence[Program]) -> None:
+    """What was not sampled must not look like what did not happen."""
+    for sampler in samplers:
+        name = f"the sampler on {sampler.host}"
+        if sampler.status not in (0, None):
+            now.measured.faults.append(f"{name} ended: {sampler.why_ended()}")
+        elif (kept := achieved(sampler.lines, name)) and kept.lost_lines:
+            now.measured.faults.append(f"{name} lost {kept.lost_lines} lines of its record: its reader was too slow")
 
 
 def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:

@@ -4,12 +4,14 @@
 import hashlib
 import json
 import shutil
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
 
@@ -236,6 +238,17 @@ def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=(), slowdown=1
 def run(tmp_path_factory):
     """A complete run of five repetitions; read it only."""
     return synthetic_run(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="session")
+def _summary(run):
+    return summarise(run)
+
+
+@pytest.fixture
+def summary(_summary):
+    """That run's summary."""
+    return deepcopy(_summary)
 
 
 @pytest.fixture

@@ -187,3 +187,22 @@ def test_a_counter_that_was_reset_spoils_the_iterations_that_it_touches(short_ru
     known = pc.is_valid(rows["count"]).to_pylist()
     assert known[1:-1].count(False) == 1  # samples of this toy begin and end with the trial
     assert not known[500 * 10 // 364]
+
+
+@pytest.mark.parametrize(("width_bits", "spoilt"), [(32, 0), (64, 1)])
+def test_a_counter_that_wrapped_lost_nothing(short_run, width_bits, spoilt):
+    counter = {"device": "eth0", "source": "ethtool", "counter": "rx_prio3_pause", "unit": "packets"}
+    device_counters(short_run, {**counter, "width_bits": width_bits}, {"s0": lambda n: (2**32 - 5000 + 10 * n) % 2**32})
+    joined = per_iteration(short_run, "pauses")
+    rows = rows_of(joined.iterations, trial=trial_of(short_run, "fair"), job="j1").sort_by("iteration")
+    assert pc.is_valid(rows["count"]).to_pylist()[1:-1].count(False) == spoilt
+    (port,) = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
+    samples = rows_of(short_run.table("queue"), trial=port["trial"]).num_rows
+    assert port["gained"] == 10 * (samples - 1 - spoilt)
+
+
+def test_a_counter_that_vanished_for_a_while_spoils_those_iterations(short_run):
+    counter = {"device": "eth0", "source": "ethtool", "counter": "rx_prio3_pause", "unit": "packets", "width_bits": 64}
+    device_counters(short_run, counter, {"s0": lambda n: None if 500 <= n < 505 else n})
+    rows = rows_of(per_iteration(short_run, "pauses").iterations, trial=trial_of(short_run, "fair"), job="j1")
+    assert pc.is_valid(rows.sort_by("iteration")["count"]).to_pylist()[1:-1].count(False) == 1

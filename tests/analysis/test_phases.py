@@ -100,6 +100,11 @@ def test_oddities_of_a_run_change_nothing(how):
     holds(VGG, find(counters(VGG, **how)))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_iterations_that_went_differently_are_left_out(seed):
+    holds(GPT, find(counters(GPT, stragglers=(11, 12, 30), seed=seed)))
+
+
 @st.composite
 def profiles(draw):
     parts = [compute(draw(st.floats(60, 180)))]

@@ -17,11 +17,6 @@ from roundabout.spec import Expectation
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def summary(run):
-    return summarise(run)
-
-
 def stored(summary):
     """A summary as a script reads it."""
     return json.loads(json.dumps(summary, allow_nan=False))

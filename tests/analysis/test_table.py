@@ -19,8 +19,8 @@ def shown(renderable, width=100):
     return captured.get()
 
 
-def test_the_table_fits_80_columns_and_holds_what_counts(run):
-    text = shown(table(summarise(run)), width=80)
+def test_the_table_fits_80_columns_and_holds_what_counts(summary):
+    text = shown(table(summary), width=80)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in text
@@ -30,8 +30,7 @@ def test_the_table_fits_80_columns_and_holds_what_counts(run):
     assert "unattri-" in text
 
 
-def test_large_numbers_of_marks_fit_too(run):
-    summary = summarise(run)
+def test_large_numbers_of_marks_fit_too(summary):
     for cell in summary["cells"]:
         marks = cell["marks_per_iteration"]
         marks.update({f"{name}_ci95": [876543.2, 987654.3] for name in ("median", "mean", "p99")}, bound=123456)
@@ -40,8 +39,7 @@ def test_large_numbers_of_marks_fit_too(run):
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_where_marks_were_not_told_there_is_no_table_of_them(run):
-    summary = summarise(run)
+def test_where_marks_were_not_told_there_is_no_table_of_them(summary):
     for cell in summary["cells"]:
         cell["marks_per_iteration"] = None
     assert "ECN marks" not in shown(table(summary))

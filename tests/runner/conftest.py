@@ -80,6 +80,8 @@ if "--cpu" in words:
 else:
     print("#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
           "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets")
+    print("#sampler,before_ns,after_ns,samples,missed,dropped_lines")
+    lost, dies = fault("lost lines") or 0, fault("sampler dies")
     print("#marks,before_ns,after_ns,ifindex,source,marks")
     print("#counter,set,field,device,source,counter,unit,width_bits")
     print("counter,set0,0,mlx5_0/1,rdma port,port_xmit_data,bytes,64")
@@ -101,7 +103,11 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
         print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)
     elif "--cpu" not in words:
         print("set0", now, now, 100 * step if step % 2 else "", sep=",", flush=True)
+    if "--cpu" not in words:
+        print("sampler", now, now, step, 0, lost, sep=",", flush=True)
     step += 1
+    if "--cpu" not in words and dies and step > 3:
+        sys.exit("sampler: the kernel refused to give counters")
 """
 
 SETTINGS = r"""

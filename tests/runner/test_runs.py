@@ -84,6 +84,8 @@ def test_progress_is_told(work):
         ("s1", {"retransmitted": 4}, "4 segments were sent again on a lossless fabric"),
         ("s0", {"busy": 0.99}, "the CPU was 99% busy over 1 s (limit 95%)"),
         ("s0", {"softnet_dropped": 2}, "the network stack dropped 2 packets for want of CPU"),
+        ("s1", {"sampler_O_dies": True}, "the sampler on s1 ended: sampler: the kernel refused to give counters"),
+        ("s1", {"lost_O_lines": 7}, "the sampler on s1 lost 7 lines of its record"),
         ("s3", {"drift": True}, "s3: sysctl net.ipv4.tcp_ecn is 0, expected 1"),
         ("s1", {"peer": True}, "peer s2 (10.0.0.3) closed the connection in iteration 1"),
     ],

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast hosts put data into the network, from captured packets: the thesis' moving average, and exact windows.
+
+Salamy's thesis ("Network Requirements for Distributed Machine Learning Training in the Cloud") calls it the packet
+injection rate: outbound packets whose payload is not zero, so that no packet counts twice, seen through a moving
+average of 18 (Figure B-5), 30 or 50 samples (Figures 3-10 and 3-11). It does not say what is averaged. Here it is the
+payload of so many packets over the time that they took: the average of single packets' rates would weigh the shortest
+gaps most, and be infinite where two stamps coincide.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Injections:
+    """What one flow of one host injected: a packet an entry, in the order of time; bytes are the paper's."""
+
+    trial: str
+    host: str
+    flow: int  # its number in the host's capture
+    destination: str
+    at_ns: Integers  # on the run's clock
+    payload_bytes: Integers
+
+
+def injections(packets: pa.Table, scale: float) -> list[Injections]:
+    """The flows of the table `packets`, by the thesis' filter, largest first. `scale` is the testbed's."""
+    kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
+    kept = kept.filter(pc.is_valid(kept["flow"])).sort_by("controller_ns")
+    trials, hosts, flows = (kept[name].to_numpy() for name in ("trial", "host", "flow"))
+    found = []
+    for trial, host, flow in sorted(set(zip(trials, hosts, flows.tolist(), strict=True))):
+        its = kept.filter(pa.array((trials == trial) & (hosts == host) & (flows == flow)))
+        payload = np.rint(its["payload_bytes"].to_numpy() * scale).astype(np.int64)
+        destination = str(its["destination"][0])
+        found.append(Injections(trial, host, flow, destination, its["controller_ns"].to_numpy(), payload))
+    return sorted(found, key=lambda flow: -int(flow.payload_bytes.sum()))
+
+
+def moving_average_gbps(at_ns: Integers, payload_bytes: Integers, width: int) -> tuple[Integers, Floats]:
+    """Gbit/s over each `width` consecutive packets, and when the last of them was sent.
+
+    A packet takes the time since the one before, so the first has none: there are `width` values fewer than packets.
+    nan where all of them bear one stamp. `at_ns` must not fall. Raises ValueError for a width below 1.
+    """
+    if width < 1:
+        raise ValueError(f"width is {width}, expected at least 1 packet")
+    if len(at_ns) <= width:
+        return np.empty(0, np.int64), np.empty(0)
+    total = np.concatenate([[0], np.cumsum(payload_bytes, dtype=np.int64)])
+    sent = total[width + 1 :] - total[1:-width]
+    return at_ns[width:], _gbps(sent, at_ns[width:] - at_ns[:-width])
+
+
+def windows_gbps(at_ns: Integers, payload_bytes: Integers, edges_ns: Integers) -> Floats:
+    """Gbit/s in each window between consecutive `edges_ns`, which hold every packet once: from an edge up to the next.
+
+    Windows must lie within the capture: before and after it a rate of 0 would be a guess. `at_ns` must not fall.
+    """
+    total = np.concatenate([[0], np.cumsum(payload_bytes, dtype=np.int64)])
+    sent = np.diff(total[np.searchsorted(at_ns, edges_ns, side="left")])
+    return _gbps(sent, np.diff(edges_ns))
+
+
+def _gbps(sent_bytes: Integers, took_ns: Integers) -> Floats:
+    rate: Floats = np.full(len(took_ns), np.nan)
+    np.divide(sent_bytes * 8.0, took_ns, out=rate, where=took_ns > 0)
+    return rate

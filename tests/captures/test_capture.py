@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""capture.py as the runner starts it, on the loopback of a namespace of its own."""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from roundabout.runner.packets import to_parquet
+
+PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
+PATIENCE_S = 20
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump"),
+]
+
+# Brings loopback up in a network namespace of its own and captures there; its sender sends so many datagrams first.
+INSIDE = "ip link set lo up && exec {python} {program} --interface lo {options}"
+SEND = "import socket; s = socket.socket(type=2); [s.sendto(bytes({size}), ('127.0.0.1', 9)) for _ in range({count})]"
+
+
+class Capturing:
+    """A capture.py in a namespace, whose temporary files are in `folder`."""
+
+    def __init__(self, folder: Path, options: str) -> None:
+        self.folder = folder
+        command = INSIDE.format(python=sys.executable, program=PROGRAM, options=options)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", command],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+        assert self.process.stdout
+        self.began = json.loads(self.process.stdout.readline())
+
+    def send(self, count: int, size: int = 1000) -> None:
+        code = SEND.format(count=count, size=size)
+        net = f"--net=/proc/{self.process.pid}/ns/net"
+        subprocess.run(["nsenter", net, sys.executable, "-c", code], check=True)
+
+    def end(self) -> tuple[dict[str, Any], list[bytes]]:
+        stdout, stderr = self.process.communicate(timeout=PATIENCE_S)
+        assert self.process.returncode == 0, stderr
+        line, _, rest = stdout.partition(b"\n")
+        counts = json.loads(line)
+        files = []
+        for size in counts["files"]:
+            files.append(rest[:size])
+            rest = rest[size:]
+        assert rest == b""
+        return counts, files
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Capturing]]:
+    started: list[Capturing] = []
+
+    def begin(options: str = "") -> Capturing:
+        folder = tmp_path / "tmp"
+        folder.mkdir()
+        started.append(Capturing(folder, options))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.process.kill()
+        each.process.communicate()
+
+
+def tcpdumps(folder: Path) -> list[int]:
+    """Process ids of the tcpdumps that write into `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0] == b"tcpdump" and any(str(folder).encode() in word for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_every_packet_is_there_and_counted(start: Any, tmp_path: Path) -> None:
+    before_ns = time.monotonic_ns()
+    capturing = start("--snap-bytes 96")
+    assert capturing.began["device"] == "lo"
+    assert before_ns < capturing.began["monotonic_ns"] < time.monotonic_ns()
+    capturing.send(500)
+    counts, files = capturing.end()
+    path = tmp_path / "0.pcap"
+    path.write_bytes(files[0])
+    totals = to_parquet([path], tmp_path / "packets.parquet")
+    # Nobody listens: each datagram may be answered by an ICMP error, whose number the kernel limits.
+    assert totals.packets == counts["captured"] >= 500
+    assert (counts["dropped_by_kernel"], counts["dropped_by_interface"]) == (0, 0)
+    assert len(files[0]) == 24 + totals.packets * 16 + sum_captured(path)
+    assert list(capturing.folder.iterdir()) == []
+
+
+def sum_captured(path: Path) -> int:
+    """Bytes that were kept of all packets, none of them more than 96."""
+    content, at, total = path.read_bytes(), 24, 0
+    assert content[:4] == b"\x4d\x3c\xb2\xa1"  # nanoseconds
+    while at < len(content):
+        kept = int.from_bytes(content[at + 8 : at + 12], "little")
+        assert kept <= 96
+        total, at = total + kept, at + 16 + kept
+    return total
+
+
+def test_a_ring_keeps_to_its_budget_and_to_the_newest(start: Any, tmp_path: Path) -> None:
+    capturing = start("--snap-bytes 2000 --budget-mb 2")
+    for size in (1400, 1401, 1402):
+        capturing.send(1000, size)
+        time.sleep(1.2)  # tcpdump looks once a second
+    counts, files = capturing.end()
+    assert len(files) == 2
+    assert sum(map(len, files)) <= 2_000_000 + 2 * 3000
+    paths = [tmp_path / f"{number}.pcap" for number in range(2)]
+    for path, content in zip(paths, files, strict=True):
+        path.write_bytes(content)
+    totals = to_parquet(paths, tmp_path / "packets.parquet")
+    assert 500 < totals.packets < counts["captured"]
+    assert totals.damage == ()
+    stamps = pq.read_table(tmp_path / "packets.parquet")["time_ns"].to_pylist()
+    assert stamps == sorted(stamps)
+
+
+def test_a_kill_leaves_no_tcpdump(start: Any) -> None:
+    capturing = start()
+    wait_for(lambda: len(tcpdumps(capturing.folder)) == 1)
+    capturing.process.send_signal(signal.SIGKILL)
+    wait_for(lambda: tcpdumps(capturing.folder) == [])
+
+
+def test_an_interface_that_is_not_there_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "--interface", "nothere0"], input=b"", capture_output=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"capture: tcpdump: nothere0: ")
+
+
+def test_the_rdma_device_goes_before_the_interface(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("capture", PROGRAM)
+    assert spec and spec.loader
+    capture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(capture)
+    (tmp_path / "class/net/ens1/device/infiniband/mlx5_0").mkdir(parents=True)
+    (tmp_path / "class/net/eth0/device").mkdir(parents=True)
+    assert capture.device_of("ens1", tmp_path) == "mlx5_0"
+    assert capture.device_of("eth0", tmp_path) == "eth0"
+    assert capture.device_of("veth0", tmp_path) == "veth0"

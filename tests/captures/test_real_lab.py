@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A captured trial in a real lab: from the experiment file to packets that agree with what the trainers sent."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.injection import injections, windows_gbps
+from roundabout.store import Run
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT = """
+name: captured
+about: A few iterations of one job, one worker captured
+topology: dumbbell-2x2
+jobs:
+  j1: {profile: vgg16-fig3, workers: [s0, s2]}
+iterations: 4
+transport: {name: dcqcn, T_us: 125}
+capture: {hosts: [s0], snap_bytes: 96, budget_mb: 20}
+"""
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trial, whatever its verdict: a test machine may be loaded."""
+    folder = tmp_path_factory.mktemp("captured")
+    (folder / "captured.yaml").write_text(EXPERIMENT)
+    argv = [sys.executable, "-m", "roundabout.cli.main", "run", "captured.yaml", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [path] = Run.open("last", folder / "runs").path.glob("trials/*")
+    return path
+
+
+def table(trial: Path, name: str) -> pa.Table:
+    return pq.read_table(trial / f"{name}.parquet", partitioning=None)
+
+
+def test_nothing_was_dropped_and_all_is_accounted_for(trial: Path) -> None:
+    [capture] = table(trial, "captures").to_pylist()
+    assert (capture["host"], capture["device"]) == ("s0", "eth0")
+    for lost in ("dropped_by_kernel", "dropped_by_interface", "overwritten", "truncated", "malformed"):
+        assert capture[lost] == 0, lost
+    packets = table(trial, "packets")
+    assert packets.num_rows == capture["decoded"] == capture["captured"] == capture["received"]
+    raw = list((trial / "captures" / "s0").iterdir())
+    assert (len(raw), sum(path.stat().st_size for path in raw)) == (capture["files"], capture["file_bytes"])
+
+
+def test_the_payload_captured_is_what_the_worker_sent(trial: Path) -> None:
+    scale = 100
+    flow = injections(table(trial, "packets"), scale)[0]
+    [sent] = [row for row in table(trial, "flows").to_pylist() if row["host"] == "s0"]
+    # The connection carries a greeting as well, and what was sent again was injected again.
+    extra = flow.payload_bytes.sum() - sent["bytes_acked"]
+    assert 0 <= extra <= 1000 * scale + sent["retransmitted"] * 5000 * scale
+
+
+def test_packets_are_on_the_runs_clock(trial: Path) -> None:
+    """All payload lies between the start and the end of communication of some iteration."""
+    flow = injections(table(trial, "packets"), 1)[0]
+    its = table(trial, "iterations")
+    its = its.filter(pc.equal(its["host"], "s0")).sort_by("iteration")
+    greeting = flow.at_ns < its["start_ns"][0].as_py()
+    assert greeting.sum() <= 1
+    edges = np.ravel(np.column_stack([its["compute_end_ns"].to_numpy(), its["comm_end_ns"].to_numpy()]))
+    rates = windows_gbps(flow.at_ns[~greeting], flow.payload_bytes[~greeting], edges)
+    sent = rates * np.diff(edges) / 8
+    assert sent[0::2] == pytest.approx(its["sent_bytes"].to_numpy() / 100, rel=0.01)
+    assert (sent[1::2] < 0.01 * sent[0::2][:-1]).all()

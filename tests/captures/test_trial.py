@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What surrounds a capture: the experiment file's word on it, its clock, and what is kept of it."""
+
+import os
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from roundabout.runner.captures import MB, _HostUtc, prune
+from roundabout.runner.clock import Ledger, Reading
+from roundabout.spec import SpecError, load_experiment
+from roundabout.spec.experiment import Capture
+from roundabout.spec.schema import schemas
+
+EXPERIMENT = """
+name: captured
+about: x
+topology: dumbbell-2x2
+jobs: {{j1: {{profile: vgg16-fig3, workers: [s0, s2]}}}}
+iterations: 4
+transport: {{name: dcqcn}}
+capture: {capture}
+factors: {{variant: {{all: {{}}, short: {{capture: {{snap_bytes: 64}}}}, none: {{capture: null}}}}}}
+"""
+
+
+def load(folder: Path, capture: str) -> list[Capture | None]:
+    path = folder / "captured.yaml"
+    path.write_text(EXPERIMENT.format(capture=capture))
+    return [cell.spec.capture for cell in load_experiment(str(path)).cells]
+
+
+def test_variants_change_parts_of_it_or_do_without(tmp_path: Path) -> None:
+    full, short, none = load(tmp_path, "{hosts: [s0, s2], budget_mb: 50}")
+    assert full == Capture(hosts=("s0", "s2"), budget_mb=50)
+    assert (full.snap_bytes, full.keep_mb) == (128, 2000)
+    assert short == Capture(hosts=("s0", "s2"), budget_mb=50, snap_bytes=64)
+    assert none is None
+    document = yaml.safe_load((tmp_path / "captured.yaml").read_text())
+    jsonschema.Draft202012Validator(schemas()["experiment"]).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("capture", "found"),
+    [
+        ("{hosts: [s9]}", "capture.hosts"),
+        ("{hosts: []}", "capture.hosts"),
+        ("{hosts: [s0], snap_bytes: 10}", "at least 64"),
+        ("{hosts: [s0], budget_mb: 0}", "at least 1"),
+        ("{hosts: [s0], budget: 5}", "the unknown field 'budget'"),
+    ],
+)
+def test_what_it_cannot_mean_is_refused(capture: str, found: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=found):
+        load(tmp_path, capture)
+
+
+def ledger(*readings: tuple[int, int]) -> Ledger:
+    """Of a host whose monotonic and UTC clocks showed these ns; its offset from the run's clock is 1000, exactly."""
+    found = Ledger()
+    for host_ns, utc_ns in readings:
+        found.add("s0", Reading(host_ns, utc_ns, 1000, 0, "during"))
+    return found
+
+
+S = 10**9
+UTC = 1_700_000_000 * S
+
+
+def test_stamps_join_by_the_hosts_two_clocks() -> None:
+    clock = _HostUtc(ledger((5 * S, UTC), (7 * S, UTC + 2 * S + 100)), "s0")
+    stamps = np.array([UTC, UTC + S + 50, UTC + 2 * S + 100])
+    host_ns, run_ns, bound_ns = clock.joined(stamps)
+    assert host_ns.tolist() == [5 * S, 6 * S, 7 * S]
+    assert run_ns.tolist() == [5 * S + 1000, 6 * S + 1000, 7 * S + 1000]
+    assert bound_ns.tolist() == [100, 100, 0]
+    assert clock.moved_ns == 100
+
+
+def test_where_utc_was_set_the_bound_says_so() -> None:
+    back = _HostUtc(ledger((5 * S, UTC), (7 * S, UTC - S), (9 * S, UTC + S), (11 * S, UTC + 3 * S)), "s0")
+    host_ns, _, bound_ns = back.joined(np.array([UTC - S // 2, UTC + S // 2, UTC + 2 * S]))
+    assert bound_ns.tolist() == [3 * S] * 3
+    true_ns = np.array([7 * S + S // 2, 8 * S + S // 2, 10 * S])
+    assert (np.abs(host_ns - true_ns) <= bound_ns).all()
+
+
+def test_the_oldest_raw_files_go_first(tmp_path: Path) -> None:
+    for age, key in enumerate(("new", "old", "older")):
+        folder = tmp_path / "trials" / key / "captures" / "s0"
+        folder.mkdir(parents=True)
+        with (folder / "0.pcap").open("wb") as file:
+            file.truncate(2 * MB)
+        os.utime(folder.parent, (1000 - age, 1000 - age))
+    prune(tmp_path, None)
+    prune(tmp_path, Capture(hosts=("s0",), keep_mb=5))
+    assert [path.parent.name for path in sorted(tmp_path.glob("trials/*/captures"))] == ["new", "old"]
+    prune(tmp_path, Capture(hosts=("s0",), keep_mb=0))
+    assert list(tmp_path.glob("trials/*/captures")) == []
