@@ -11,26 +11,40 @@ ROCE_V2 = "RoCE v2"
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
-    """An Ansible inventory to be read beside the user's: what is worked out from that, by host."""
-    ssh = {"ansible_ssh_common_args": f"-F {Path(inventory.all.vars.ssh_config).expanduser()}"}
+    """An Ansible inventory to be read beside the user's: the roles' variables, by host."""
+    config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
-    switches = {name: {"switches_facts": switch_facts(inventory, name)} for name in inventory.switches}
+    switches = {name: switch_variables(inventory, name) for name in inventory.switches}
     children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}}
-    return {"all": {"vars": ssh, "children": children}}
+    return {"all": {"vars": {"ansible_ssh_common_args": f"-F {config}"}, "children": children}}
 
 
 def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """A server's variables for the roles."""
+    """A server's variables."""
     common = inventory.common
-    become = {} if common.ansible_user == "root" else {"ansible_become": True}
     return {
-        **become,
+        "ansible_host": server.ansible_host,
         "ansible_user": common.ansible_user,
+        "ansible_become": common.ansible_user != "root",
         "roundabout_prefix": common.roundabout_prefix,
         "roundabout_state": common.roundabout_state,
-        "nic": server.nic,
+        "versions": common.versions,
+        "base_clock": common.clock,
+        "gpu_policy": common.gpu,
+        "nic_driver_wanted": common.driver,
+        "training_policy": common.gpu,
         "settings_document": settings_document(inventory, server),
-        "settings_at_boot": True,
+        "settings_nic": server.nic,
+    }
+
+
+def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
+    """A switch's variables."""
+    return {
+        "ansible_host": inventory.switches[name].ansible_host,
+        "ansible_user": inventory.all.children.switches.vars.ansible_user,
+        "switches_ssh_config": str(Path(inventory.all.vars.ssh_config).expanduser()),
+        "switches_facts": switch_facts(inventory, name),
     }
 
 
