@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.testbeds import Testbed
-from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.variables import playbook_variables
+from roundabout.testbeds.rack.inventory import Inventory, read_inventory
+from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 PLAYBOOKS = Path(__file__).parents[1] / "ansible"
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
@@ -38,7 +38,7 @@ class ProvisionError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Result:
-    """What a playbook did: how many of its tasks changed something, and what `verify` and `rollback` report, by host."""
+    """What a playbook did: how many tasks changed something, and what `verify` and `rollback` report, by host."""
 
     changed: dict[str, int]
     reports: Reports
@@ -53,6 +53,16 @@ def provision(testbed: Testbed) -> Result:
     """
     with inventory_file(testbed) as inventory:
         return run_playbook("site", [inventory])
+
+
+def deploy(inventory: Inventory, hosts: Iterable[str]) -> Result:
+    """Bring the programs on a rack's hosts up to date.
+
+    Raises:
+        ProvisionError: a host could not be reached or written to.
+    """
+    with _written(deployment(inventory, hosts)) as path:
+        return run_playbook("site", [path])
 
 
 @contextmanager

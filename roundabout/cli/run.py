@@ -10,7 +10,7 @@ from rich.table import Table
 
 from roundabout.cli.options import RunJson, Runs
 from roundabout.cli.plan import duration
-from roundabout.cli.running import execute
+from roundabout.cli.running import execute, facility
 from roundabout.plan import Plan, make_plan
 from roundabout.spec.load import load_experiment
 
@@ -18,17 +18,20 @@ from roundabout.spec.load import load_experiment
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
     runs: Runs = Path("runs"),
+    inventory: Annotated[
+        Path | None, typer.Option(help="Run on the rack of this inventory; without it, in a lab on this machine.")
+    ] = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
-    experiment = load_experiment(name)
+    experiment, where = load_experiment(name), facility(inventory)
     plan = make_plan(
         experiment, testbed_identity={}, artefacts={}
     )  # the order is the run's; keys depend on the testbed
     Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
-    execute(lambda runner: runner.start(experiment, which, runs), as_json=as_json)
+    execute(lambda runner: runner.start(experiment, which, runs), where, as_json=as_json)
 
 
 def overview(plan: Plan) -> Table:

@@ -15,7 +15,7 @@ Drift = tuple[str, str, str, str]  # host, what, expected, found
 
 
 def command(inventory: Inventory, as_json: Json = False) -> None:
-    """Compare the hosts of an inventory with what was asked, print what drifted, and change nothing; exit 1 on drift."""
+    """Compare an inventory's hosts with what was asked, print what drifted, change nothing; exit 1 on drift."""
     try:
         reports = run("verify", inventory).reports
     except provision.ProvisionError as error:

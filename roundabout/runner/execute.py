@@ -58,7 +58,7 @@ class Runner:
         run_id, clock = new_run_id(), RunClock.start()
 
         def create(plan: Plan, testbed: Testbed) -> Run:
-            manifest = {"which": which, "clock": asdict(clock), "sessions": []}
+            manifest = {"which": which, **self.facility.where, "clock": asdict(clock), "sessions": []}
             return Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)

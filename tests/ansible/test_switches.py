@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches are told, word by word: golden files. Renew them with ROUNDABOUT_GOLDEN=1 set, and read the difference."""
+"""What switches are told, word by word. ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference."""
 
 import json
 import os
@@ -27,7 +27,8 @@ all:
     switches:
       vars:
         system: SYSTEM
-        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, pfc_skid_cells: 4000, queue_cells: 20000}
+        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, pfc_skid_cells: 4000,
+              queue_cells: 20000}
       hosts:
         tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}}
 """

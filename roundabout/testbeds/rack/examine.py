@@ -13,8 +13,7 @@ PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"
 
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
-# name, whether it is good, what was found, how to get it. $1: what stands for / (in tests); $2: NIC; $3: driver; $4: GPU;
-# $5: clock.
+# name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
 SCRIPT = r"""
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }

@@ -100,6 +100,7 @@ class Everywhere(Rates):
     """What hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
+    lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     lossless: Lossless = Lossless()
 
@@ -263,6 +264,11 @@ class Inventory(Strict):
     def common(self) -> Servers:
         """What the servers have in common."""
         return self.all.children.rack.vars
+
+    @property
+    def lease_host(self) -> str:
+        """The machine that keeps the leases of all users."""
+        return self.all.vars.lease_host or next(iter(self.servers.values())).ansible_host
 
     @cached_property
     def ends(self) -> dict[str, tuple[str, ...]]:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an inventory means to the playbooks: settings documents of servers, and what switches are told, by host."""
 
+from collections.abc import Iterable
 from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
+from roundabout.spec.experiment import TrialSpec
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 ROCE_V2 = "RoCE v2"
+# The congestion control's name in the kernel, by the transport's; others are called what they are.
+KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
@@ -91,9 +95,35 @@ def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
     return {server.nic: inventory.common.dcqcn.model_dump(exclude_none=True)}
 
 
-def data_network(server: Server) -> str:
-    """The network under test, as a route's destination."""
-    return str(IPv4Interface(server.address).network)
+def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
+    """What a trial sets on one server; nothing on one without a worker, whose values stay those between trials."""
+    transport = next((job.transport for job in trial.jobs.values() if host in job.workers), None)
+    if transport is None:
+        return {}
+    # Sockets get it by the data network's route, so that SSH and NFS keep their own.
+    network = str(IPv4Interface(server.address).network)
+    document: dict[str, Any] = {"route": {network: {"congctl": KERNEL_NAMES.get(transport.name, transport.name)}}}
+    if transport.name == "dcqcn":
+        asked = {name: _whole(value) for name, value in transport.parameters.items() if value is not None}
+        document["transport"] = {"dcqcn": asked}
+        if rdma:
+            document["dcqcn"] = {server.nic: asked}
+    return document
+
+
+def _whole(value: float) -> float:
+    """NICs take whole numbers; what is not whole, they refuse by name."""
+    return int(value) if value == int(value) else value
+
+
+def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
+    """An Ansible inventory with which `site.yml` brings programs up to date, and touches nothing else."""
+    ours = ("ansible_host", "ansible_user", "ansible_become", "roundabout_prefix", "roundabout_state")
+    every = playbook_variables(inventory)["all"]
+    servers = every["children"]["rack"]["hosts"]
+    testbed = {host: {name: servers[host][name] for name in ours} for host in hosts}
+    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, "testbed": {"hosts": testbed}}
+    return {"all": {"vars": every["vars"], "children": groups}}
 
 
 def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
