@@ -1,32 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report provision lint test bench clean setup
+.PHONY: help experiment sweep report doctor provision verify rollback lint test bench clean setup
 
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
+ON_RACK := $(if $(INVENTORY),--inventory $(INVENTORY))
 
 # A target that needs a word says so before anything is set up.
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $($(2)),,$(error say which: make $(firstword $(MAKECMDGOALS)) $(2)=$(3))))
 $(call needs,experiment sweep,NAME,unfair-vgg19)
-$(call needs,provision,INVENTORY,inventory.yml)
+$(call needs,provision verify rollback,INVENTORY,inventory)
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report
-	@$(ROUNDABOUT) run $(NAME)
+experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack)
+	@$(ROUNDABOUT) run $(NAME) $(ON_RACK)
 
 sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)
-	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%)
+	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%) $(ON_RACK)
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)
 
+doctor: setup ## what this machine has and lacks, or INVENTORY=FILE: the machines of a rack; changes nothing
+	@$(ROUNDABOUT) doctor $(INVENTORY)
+
 provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready
 	@$(ROUNDABOUT) provision $(INVENTORY)
+
+verify: setup ## INVENTORY=FILE: read back what provision did; drift as a table
+	@$(ROUNDABOUT) verify $(INVENTORY)
+
+rollback: setup ## INVENTORY=FILE: every setting as it was found
+	@$(ROUNDABOUT) rollback $(INVENTORY)
 
 lint: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 lint: setup ## check style, types, import rules, playbooks and scripts

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any, Literal
 
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.testbeds import Testbed
+from roundabout.testbeds.rack.inventory import Inventory, read_inventory
+from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 PLAYBOOKS = Path(__file__).parents[1] / "ansible"
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
@@ -23,15 +25,23 @@ RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MU
 Playbook = Literal["site", "verify", "rollback"]
 
 
+Reports = dict[str, dict[str, Any]]  # by host
+
+
 class ProvisionError(RoundaboutError):
-    """A playbook failed."""
+    """A playbook failed; `reports` has what hosts said until then."""
+
+    def __init__(self, message: str, hint: str | None = None, reports: Reports | None = None) -> None:
+        super().__init__(message, hint)
+        self.reports = reports or {}
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a playbook did: how many of its tasks changed something, by host."""
+    """What a playbook did: how many tasks changed something, and what `verify` and `rollback` report, by host."""
 
     changed: dict[str, int]
+    reports: Reports
     seconds: float
 
 
@@ -42,15 +52,44 @@ def provision(testbed: Testbed) -> Result:
         ProvisionError: a host could not be reached or made ready.
     """
     with inventory_file(testbed) as inventory:
-        return run_playbook("site", inventory)
+        return run_playbook("site", [inventory])
+
+
+def deploy(inventory: Inventory, hosts: Iterable[str]) -> Result:
+    """Bring the programs on a rack's hosts up to date.
+
+    Raises:
+        ProvisionError: a host could not be reached or written to.
+    """
+    with _written(deployment(inventory, hosts)) as path:
+        return run_playbook("site", [path])
 
 
 @contextmanager
 def inventory_file(testbed: Testbed) -> Iterator[Path]:
     """A file with `inventory_of(testbed)`, for as long as it is needed."""
+    with _written(inventory_of(testbed)) as path:
+        yield path
+
+
+@contextmanager
+def rack_inventory(path: Path) -> Iterator[tuple[Path, Path]]:
+    """The inventory in `path`, checked, and a file with what the roles make of it, for as long as that is needed.
+
+    Ansible reads both: beside the first it finds the site's vault.
+
+    Raises:
+        UsageError: there is no such file, or something in it is wrong.
+    """
+    with _written(playbook_variables(read_inventory(path))) as variables:
+        yield path, variables
+
+
+@contextmanager
+def _written(inventory: Mapping[str, Any]) -> Iterator[Path]:
     with TemporaryDirectory(prefix="roundabout-") as folder:
         path = Path(folder) / "inventory.json"
-        path.write_text(json.dumps(inventory_of(testbed)))
+        path.write_text(json.dumps(inventory))
         yield path
 
 
@@ -70,27 +109,46 @@ def inventory_of(testbed: Testbed) -> dict[str, Any]:
         host.name: {"ansible_host": host.ssh_alias, "roundabout_prefix": str(host.prefix)}
         for host in testbed.hosts.values()
     }
-    groups = {"rack": {"hosts": {}}, testbed.kind: {"hosts": hosts}}
+    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, testbed.kind: {"hosts": hosts}}
     return {"all": {"vars": variables, "children": groups}}
 
 
 def run_playbook(
-    name: Playbook, inventory: Path, extra: Mapping[str, Any] | None = None, show: Callable[[str], None] | None = None
+    name: Playbook,
+    inventories: Sequence[Path],
+    extra: Mapping[str, Any] | None = None,
+    show: Callable[[str], None] | None = None,
+    *,
+    check: bool = False,
 ) -> Result:
-    """Run one of our playbooks on the hosts of `inventory`; each line of its output goes to `show`.
+    """Run one of our playbooks on the hosts of `inventories`; each line of its output goes to `show`.
+
+    `check` changes nothing and shows what would be changed.
 
     Raises:
         UsageError: there is no such inventory.
         ProvisionError: a task failed on some host.
     """
-    if not inventory.exists():
-        raise UsageError(
-            f"inventory {inventory} does not exist", "name an Ansible inventory, or lab:NAME for a lab that is up"
-        )
-    command = [str(Path(sys.executable).with_name("ansible-playbook")), "--inventory", str(inventory)]
-    command += ["--extra-vars", json.dumps(extra or {}), str(PLAYBOOKS / f"{name}.yml")]
-    environment = os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
+    for inventory in inventories:
+        if not inventory.exists():
+            hint = "copy inventory.example and edit it, or name lab:NAME for a lab that is up"
+            raise UsageError(f"inventory {inventory} does not exist", hint)
     begin = time.monotonic()
+    with TemporaryDirectory(prefix="roundabout-") as folder:
+        command = [str(Path(sys.executable).with_name("ansible-playbook")), *(["--check", "--diff"] if check else [])]
+        command += [word for inventory in inventories for word in ("--inventory", str(inventory))]
+        command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": folder})]
+        status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], show)
+        reports = {path.stem: json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))}
+    if status != 0:
+        raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output), reports)
+    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
+    return Result(changed, reports, time.monotonic() - begin)
+
+
+def _play(command: Sequence[str], show: Callable[[str], None] | None) -> tuple[int, str]:
+    """Exit status and output of ansible-playbook."""
+    environment = os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
     lines = []
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -100,11 +158,7 @@ def run_playbook(
             lines.append(line)
             if show:
                 show(line.rstrip("\n"))
-    output = "".join(lines)
-    if playbook.returncode != 0:
-        raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output))
-    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
-    return Result(changed, time.monotonic() - begin)
+    return playbook.returncode, "".join(lines)
 
 
 def _complaints(output: str) -> str:

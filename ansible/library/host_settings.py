@@ -24,6 +24,10 @@ options:
     description: Folder of the journal.
     type: path
     required: true
+  root:
+    description: Stands for / where settings are.
+    type: path
+    default: /
   owner:
     description: Who applies or restores.
     type: str
@@ -54,6 +58,10 @@ differs:
   description: Settings that are not what the document says.
   type: list
   returned: when state is applied
+not_restored:
+  description: Settings that could not be restored, with what was found before.
+  type: list
+  returned: when state is restored
 """
 
 
@@ -63,6 +71,7 @@ def main() -> None:
         argument_spec={
             "prefix": {"type": "path", "required": True},
             "state_folder": {"type": "path", "required": True},
+            "root": {"type": "path", "default": "/"},
             "owner": {"type": "str", "required": True},
             "document": {"type": "dict"},
             "state": {"type": "str", "choices": ["applied", "restored"], "default": "applied"},
@@ -70,26 +79,74 @@ def main() -> None:
         required_if=[("state", "applied", ["document"])],
         supports_check_mode=True,
     )
-    restores = module.params["state"] == "restored"
-    command = "journal" if restores and module.check_mode else "restore" if restores else "apply"
-    answer = call(module, "read" if module.check_mode and not restores else command)
-    if restores:
-        mine = [entry for entry in answer.get("outstanding", []) if entry["owner"] == module.params["owner"]]
-        module.exit_json(**dict(answer, changed=bool(mine or answer.get("restored"))))
+    if module.params["state"] == "restored":
+        restore(module)
+    apply(module)
+
+
+def restore(module: AnsibleModule) -> None:
+    """Bring back what the owner found, and prove it: settings.py reads it again, and its journal owes nothing more."""
+    mine = [entry for entry in journal(module) if entry["owner"] == module.params["owner"]]
+    if not os.path.exists(program(module)):
+        module.exit_json(changed=False, restored=[], msg="settings.py never was on this host")
+    if module.check_mode:
+        before = {entry["setting"]: entry["wrote"] for entry in mine}
+        module.exit_json(changed=bool(mine), diff=diff(before, {entry["setting"]: entry["found"] for entry in mine}))
+    status, answer, complaint = call(module, "restore")
+    answer["not_restored"] = answer.pop("failed", [])  # Ansible means something else by `failed`
+    if status != 0:
+        module.fail_json(msg=complaint, **answer)
+    owed = [entry["setting"] for entry in journal(module) if entry["owner"] == module.params["owner"]]
+    if owed:
+        module.fail_json(msg=f"still to be restored: {', '.join(owed)}", **answer)
+    module.exit_json(**dict(answer, changed=bool(mine)))
+
+
+def apply(module: AnsibleModule) -> None:
+    """Apply the document, or in check mode compare with it."""
+    if module.check_mode and not os.path.exists(program(module)):
+        document = module.params["document"]
+        module.exit_json(changed=True, differs=[], diff=diff({}, document), msg="settings.py is not on this host yet")
+    answer = must(module, "read" if module.check_mode else "apply")
     if answer["differs"] and not module.check_mode:
         module.fail_json(msg="settings did not take effect", differs=answer["differs"])
-    module.exit_json(**dict(answer, changed=bool(answer.get("changed") or answer["differs"])))
+    expected = {each["setting"]: each["expected"] for each in answer["differs"]}
+    found = {each["setting"]: each["found"] for each in answer["differs"]}
+    shown = diff(found, expected) if module.check_mode else diff(answer["found"], answer["applied"])
+    module.exit_json(**dict(answer, changed=bool(answer.get("changed") or answer["differs"]), diff=shown))
 
 
-def call(module: AnsibleModule, command: str) -> dict:
+def diff(before: dict, after: dict) -> dict:
+    """What `--diff` shows."""
+    return {"before": before, "after": after}
+
+
+def journal(module: AnsibleModule) -> list:
+    """What is still to be restored on this host; nothing where settings.py never was."""
+    if not os.path.exists(program(module)):
+        return []
+    return must(module, "journal")["outstanding"]
+
+
+def must(module: AnsibleModule, command: str) -> dict:
     """The answer of settings.py to one command; its message fails the task."""
-    program = os.path.join(module.params["prefix"], "bin", "settings.py")
-    options = ["--owner", module.params["owner"], "--state", module.params["state_folder"]]
-    document = json.dumps(module.params["document"] or {})
-    status, answer, complaint = module.run_command([sys.executable, program, command, *options], data=document)
+    status, answer, complaint = call(module, command)
     if status != 0:
-        module.fail_json(msg=complaint.strip())
-    return json.loads(answer)
+        module.fail_json(msg=complaint)
+    return answer
+
+
+def call(module: AnsibleModule, command: str) -> tuple:
+    """Exit status, answer and message of settings.py for one command."""
+    options = ["--owner", module.params["owner"], "--state", module.params["state_folder"]]
+    words = [sys.executable, program(module), command, *options, "--root", module.params["root"]]
+    status, answer, complaint = module.run_command(words, data=json.dumps(module.params["document"] or {}))
+    return status, json.loads(answer or "{}"), complaint.strip()
+
+
+def program(module: AnsibleModule) -> str:
+    """Where settings.py is on the host."""
+    return os.path.join(module.params["prefix"], "bin", "settings.py")
 
 
 if __name__ == "__main__":

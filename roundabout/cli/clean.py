@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout clean`: undoes what dead runs left on this machine."""
+"""`roundabout clean`: undoes what dead runs left on this machine, and on racks."""
 
 import typer
 
+from roundabout.cli.running import facility
 from roundabout.errors import RoundaboutError
 from roundabout.runner import journal, lease
-from roundabout.runner.facility import LabFacility
 from roundabout.runner.state import STATE
 
 
@@ -15,7 +15,8 @@ def command() -> None:
     undone = []
     for run_id, owed in journal.dead(STATE).items():
         try:
-            journal.settle(run_id, STATE, LabFacility().undo)
+            where = next((entry["inventory"] for entry in owed if "inventory" in entry), None)
+            journal.settle(run_id, STATE, facility(where).undo)
             undone.append(f"run {run_id}: {', '.join(sorted({entry['kind'] for entry in owed})) or 'its journal'}")
         except RoundaboutError as error:
             failures.append(f"run {run_id}: {error.message}")

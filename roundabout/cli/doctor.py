@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout doctor`: what this machine can do, and how to get what is missing."""
+"""`roundabout doctor`: what this machine, or a rack's machines, can do, and how to get what is missing."""
 
 import json
 import os
@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 
 from roundabout.btf import Btf
+from roundabout.testbeds.rack import examine as rack
+from roundabout.testbeds.rack.inventory import read_inventory
 
 REPOSITORY = Path(__file__).parents[2]
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -42,6 +44,8 @@ QDISCS = {
     "bfifo": "tc qdisc add dev port root bfifo limit 1000000",
     "clsact": "tc qdisc add dev port clsact",
 }
+# On a rack; without BTF only transports in eBPF are missing.
+RACK_EXTRA = ("BTF",)
 PROGRAMS = ("replay", "sampler", "transport", "labinit", "labenter", "switchport")
 
 
@@ -56,15 +60,27 @@ class Check:
     needed: bool = True
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False) -> None:
-    """Look at this machine and change nothing; exit 1 if something needed is missing."""
-    checks = list(examine())
+def command(
+    inventory: Annotated[
+        Path | None, typer.Argument(metavar="[INVENTORY]", help="A rack, whose machines are looked at instead.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Look at this machine, or at a rack's, and change nothing; exit 1 if something needed is missing."""
+    checks = list(examine() if inventory is None else examine_rack(inventory))
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     else:
         for check in checks:
             typer.echo(render(check))
     raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
+
+
+def examine_rack(inventory: Path) -> Iterator[Check]:
+    """Every check of every host of the inventory."""
+    for host, findings in rack.examine(read_inventory(inventory)).items():
+        for name, good, found, mend in findings:
+            yield Check(f"{host} {name}", good, found, mend, needed=name not in RACK_EXTRA)
 
 
 def render(check: Check) -> str:

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from roundabout.cli.options import RunJson, Runs, WhichRun
-from roundabout.cli.running import execute
+from roundabout.cli.running import execute, facility
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 
@@ -17,4 +17,5 @@ def command(
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
     experiment = load_experiment(run.manifest["which"], length=run.manifest.get("length"))
-    execute(lambda runner: runner.resume(run, experiment), as_json=as_json)
+    where = facility(run.manifest.get("inventory"))
+    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json)

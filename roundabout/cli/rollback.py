@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout rollback`: brings back the settings that an owner found."""
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from roundabout.cli.playbook import Inventory, Json, run
+from roundabout import provision
+from roundabout.cli.playbook import Inventory, Json, run, table
 
 
 def command(
@@ -13,8 +17,34 @@ def command(
     owner: Annotated[str, typer.Option(help="Whose settings: provisioning's own, or a run's.")] = "provision",
     as_json: Json = False,
 ) -> None:
-    """Replay the settings journal of each host, also after a crash or a reboot."""
-    result = run("rollback", inventory, {"settings_owner": owner}, as_json=as_json)
-    if not as_json:
-        count = sum(changed > 0 for changed in result.changed.values())
-        typer.echo(f"{count} of {len(result.changed)} hosts had settings of {owner} to bring back")
+    """Replay the settings journal of each host, also after a crash or a reboot, and read back what it brought."""
+    try:
+        result = run("rollback", inventory, {"settings_owner": owner})
+    except provision.ProvisionError as error:
+        if not as_json:
+            show(error.reports)
+        raise
+    if as_json:
+        typer.echo(json.dumps({"reports": result.reports}))
+        return
+    show(result.reports)
+    count = sum(bool(report.get("changed")) for report in result.reports.values())
+    typer.echo(f"{count} of {len(result.reports)} hosts had settings of {owner} to bring back; all were read back")
+
+
+def show(reports: provision.Reports) -> None:
+    """What was not simply restored, and why."""
+    told = table("host", "setting", "what became of it")
+    for host, report in reports.items():
+        for each in report.get("overridden", []):
+            told.add_row(host, Text(each["setting"]), Text(f"restored, though somebody had set {each['found']}"))
+        for each in report.get("skipped", []):
+            told.add_row(host, Text(each["setting"]), Text(f"nothing to restore: {each['reason']}"))
+        for each in report.get("not_restored", []):
+            told.add_row(host, Text(each["setting"]), Text(_failure(each)))
+    if told.row_count:
+        Console().print(told)
+
+
+def _failure(each: dict[str, Any]) -> str:
+    return f"NOT restored to {each['found']}: {each['reason']}"

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from roundabout.cli.options import RunJson, Runs
 from roundabout.cli.plan import duration
-from roundabout.cli.running import execute
+from roundabout.cli.running import execute, facility
 from roundabout.errors import UsageError
 from roundabout.plan import Plan, make_plan
 from roundabout.spec.load import load_experiment
@@ -21,20 +21,23 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")] = False,
     runs: Runs = Path("runs"),
+    inventory: Annotated[
+        Path | None, typer.Option(help="Run on the rack of this inventory; without it, in a lab on this machine.")
+    ] = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")
     length = "quick" if quick else "full" if full else None
-    experiment = load_experiment(name, length=length)
+    experiment, where = load_experiment(name, length=length), facility(inventory)
     plan = make_plan(
         experiment, testbed_identity={}, artefacts={}
     )  # the order is the run's; keys depend on the testbed
     Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
-    execute(lambda runner: runner.start(experiment, which, runs, length), as_json=as_json)
+    execute(lambda runner: runner.start(experiment, which, runs, length), where, as_json=as_json)
 
 
 def overview(plan: Plan) -> Table:

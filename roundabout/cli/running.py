@@ -5,21 +5,29 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
 
 from roundabout.runner.artefacts import artefacts
+from roundabout.runner.bench import Facility
 from roundabout.runner.execute import Runner
 from roundabout.runner.facility import LabFacility
+from roundabout.runner.rack_facility import RackFacility
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
 
 
-def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
-    """Do `work`, then store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
+def facility(inventory: Path | str | None) -> Facility:
+    """The rack of an inventory, or without one labs on this machine. Raises SpecError."""
+    return LabFacility() if inventory is None else RackFacility(Path(inventory))
+
+
+def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:
+    """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
     # What only this needs takes a second to import.
     from analysis.report import render  # noqa: PLC0415
     from analysis.summary import summarise  # noqa: PLC0415
@@ -29,7 +37,7 @@ def execute(work: Callable[[Runner], Run], *, as_json: bool) -> None:
     signal.signal(signal.SIGTERM, end)
     console = Console(stderr=as_json)
     with watching(console) as observer:
-        run = work(Runner(LabFacility(), observer, artefacts()))
+        run = work(Runner(where, observer, artefacts()))
     summary = summarise(run)
     run.write_summary(summary)
     console.print(table(summary))

@@ -33,6 +33,11 @@ class Facility(Protocol):
 
     sampler: Path  # for the controller's own CPU
 
+    @property
+    def where(self) -> Mapping[str, str]:
+        """What a journal and a manifest note, so that another process finds this facility again."""
+        ...
+
     def raise_testbed(self, topology: Topology, name: str) -> Testbed:
         """Build or join the testbed called `name`."""
 
@@ -78,7 +83,7 @@ class Bench:
 @contextmanager
 def raised(facility: Facility, topology: Topology, owner: str, journal: Journal) -> Iterator[Testbed]:
     """A testbed with `topology`, given up at the end."""
-    with journal.owing({"kind": "testbed", "name": owner}, facility.undo):
+    with journal.owing({"kind": "testbed", "name": owner, **facility.where}, facility.undo):
         yield facility.raise_testbed(topology, owner)
 
 
@@ -90,7 +95,8 @@ def prepared(
     owner = testbed.name
     with ExitStack() as stack:
         for name in transports:
-            stack.enter_context(journal.owing({"kind": "transport", "name": name, "owner": owner}, facility.undo))
+            entry = {"kind": "transport", "name": name, "owner": owner, **facility.where}
+            stack.enter_context(journal.owing(entry, facility.undo))
             facility.load_transport(name, owner)
         facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
@@ -99,7 +105,8 @@ def prepared(
         clocks |= {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, "owner": owner}, facility.undo))
+        entry = {"kind": "settings", "testbed": owner, "owner": owner, **facility.where}
+        stack.enter_context(journal.owing(entry, facility.undo))
         yield Bench(testbed, owner, facility, links, clocks, LocalLink(), pool)
 
 

@@ -58,7 +58,8 @@ class Runner:
         run_id, clock = new_run_id(), RunClock.start()
 
         def create(plan: Plan, testbed: Testbed) -> Run:
-            manifest: dict[str, Any] = {"which": which, "length": length, "clock": asdict(clock), "sessions": []}
+            where = {"which": which, "length": length, **self.facility.where}
+            manifest: dict[str, Any] = {**where, "clock": asdict(clock), "sessions": []}
             return Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)

@@ -2,6 +2,7 @@
 """How this machine gets testbeds, and gets rid of them."""
 
 import shutil
+from collections.abc import Mapping
 
 from roundabout.errors import RoundaboutError
 from roundabout.provision import provision
@@ -19,6 +20,7 @@ class LabFacility:
     """Labs on this machine. It is a Facility."""
 
     sampler = ROOT / "build/bin/sampler"
+    where: Mapping[str, str] = {}
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         """Labs are built with `calibration`, or with the one that the lab keeps."""

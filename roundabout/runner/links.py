@@ -98,6 +98,7 @@ class SshLink:
                 connection.connect_kwargs["sock"] = self._tunnel.socket
             connection.open()
         except (paramiko.SSHException, OSError, EOFError) as error:
+            self.close()
             raise LostHostError(host, f"cannot connect: {error}") from error
 
     def start(self, argv: Sequence[str]) -> Channel:

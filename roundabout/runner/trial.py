@@ -278,4 +278,4 @@ def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
 
 def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
     bottlenecks = [link.name for link in now.trial.spec.topology.links if link.bottleneck]
-    return LinkMeter(bottlenecks[0], now.bench.testbed, samplers) if bottlenecks else None
+    return LinkMeter(bottlenecks[0], now.bench.testbed, samplers) if bottlenecks and samplers else None

@@ -36,7 +36,8 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     assert min(first.changed.values()) > 0
     prefix = lab.hosts["s0"].prefix
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
-    assert programs == ["capture.py", "clock.py", "replay", "sampler", "settings.py", "transport"]
+    parts = [f"settings_{part}.py" for part in ("host", "journal", "linux", "nic", "qos")]
+    assert programs == ["capture.py", "clock.py", "replay", "sampler", "settings.py", *parts, "transport"]
     second = provision.provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)
     assert second.seconds < 10
@@ -48,32 +49,32 @@ def test_verify_names_a_program_that_differs_and_site_mends_it(lab: Lab) -> None
     on_host(lab, "sh", "-c", f"'echo >> {lab.hosts['s0'].prefix}/bin/clock.py'")
     with provision.inventory_file(lab) as inventory:
         with pytest.raises(provision.ProvisionError) as error:
-            provision.run_playbook("verify", inventory)
+            provision.run_playbook("verify", [inventory])
         assert "programs that differ: clock.py" in str(error.value.hint)
-        assert provision.run_playbook("site", inventory).changed["s1"] == 0
-        provision.run_playbook("verify", inventory)
+        assert provision.run_playbook("site", [inventory]).changed["s1"] == 0
+        provision.run_playbook("verify", [inventory])
 
 
 @needs_root
 def test_settings_are_applied_verified_and_rolled_back(lab: Lab) -> None:
     found = on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn")
     with provision.inventory_file(lab) as inventory:
-        assert set(provision.run_playbook("site", inventory, ECN).changed.values()) <= {1, 2, 3}
+        assert set(provision.run_playbook("site", [inventory], ECN).changed.values()) <= {1, 2, 3}
         assert on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn") == "1\n"
-        assert not any(provision.run_playbook("site", inventory, ECN).changed.values())
-        provision.run_playbook("verify", inventory, ECN)
+        assert not any(provision.run_playbook("site", [inventory], ECN).changed.values())
+        provision.run_playbook("verify", [inventory], ECN)
         on_host(lab, "sh", "-c", "'echo 0 > /proc/sys/net/ipv4/tcp_ecn'")
         with pytest.raises(provision.ProvisionError) as error:
-            provision.run_playbook("verify", inventory, ECN)
+            provision.run_playbook("verify", [inventory], ECN)
         assert "settings that differ: sysctl net.ipv4.tcp_ecn" in str(error.value.hint)
-        assert min(provision.run_playbook("rollback", inventory).changed.values()) == 1
+        assert min(provision.run_playbook("rollback", [inventory]).changed.values()) == 1
         assert on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn") == found
-        assert not any(provision.run_playbook("rollback", inventory).changed.values())
+        assert not any(provision.run_playbook("rollback", [inventory]).changed.values())
 
 
 def test_an_inventory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"inventory .*/none.yml does not exist"):
-        provision.run_playbook("site", tmp_path / "none.yml")
+        provision.run_playbook("site", [tmp_path / "none.yml"])
 
 
 def test_a_host_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
@@ -82,6 +83,6 @@ def test_a_host_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     host = {"ansible_ssh_common_args": options, "roundabout_prefix": "/nowhere", "roundabout_state": "/nowhere"}
     inventory.write_text(json.dumps({"all": {"children": {"rack": {"hosts": {}}, "lab": {"hosts": {"h9": host}}}}}))
     with pytest.raises(provision.ProvisionError) as error:
-        provision.run_playbook("rollback", inventory)
+        provision.run_playbook("rollback", [inventory])
     assert "h9" in str(error.value.hint)
     assert "unreachable" in str(error.value.hint)

@@ -24,7 +24,12 @@ def test_set_up_again_is_silent_and_quick() -> None:
 
 def test_help_names_every_target() -> None:
     listed = {line.split()[1] for line in make().stdout.splitlines()}
-    assert listed == {"help", "experiment", "sweep", "report", "provision", "lint", "test", "bench", "clean"}
+    assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
+        "lint",
+        "test",
+        "bench",
+        "clean",
+    }
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,9 @@ def test_help_names_every_target() -> None:
     [
         ("experiment", "make experiment NAME=unfair-vgg19"),
         ("sweep", "make sweep NAME=unfair-vgg19"),
-        ("provision", "make provision INVENTORY=inventory.yml"),
+        ("provision", "make provision INVENTORY=inventory"),
+        ("verify", "make verify INVENTORY=inventory"),
+        ("rollback", "make rollback INVENTORY=inventory"),
     ],
 )
 def test_a_missing_word_is_named_before_anything_is_done(target: str, example: str) -> None:

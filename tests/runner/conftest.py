@@ -181,6 +181,8 @@ class FakeLink(LocalLink):
 class FakeFacility:
     """Keeps what it made as files under `folder`, so that tests see what is left."""
 
+    where = {}
+
     def __init__(self, folder):
         self.folder = Path(folder)
         self.sampler = self.folder / "hosts" / "s0" / "bin" / "sampler"

@@ -1,45 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host made of files: /proc/sys below a folder; `ip` and `transport` are programs that keep their values there."""
+"""Hosts made of files; their tools are programs that keep state there (stand_ins/)."""
 
-import sys
+import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from roundabout.settings.settings import Host
+from roundabout.settings.settings_host import Host, ToolError
 
-TOOL = (
-    f"#!{sys.executable} -SE"
-    + r"""
-import json, os, pathlib, sys
-state = pathlib.Path(__file__).parent.parent
-words = sys.argv[1:]
-if os.path.basename(sys.argv[0]) == "ip":
-    name = words[words.index("dev") + 1]
-    pairs = words[words.index("dev") + 2:]
-    changes = dict(zip(pairs[::2], map(int, pairs[1::2])))
-    file, shape = state / f"link-{name}", lambda values: [dict(values, ifname=name)]
-else:
-    name = words[1]
-    changes = {key: float(value) for key, value in (pair.split("=") for pair in words[2:])}
-    file, shape = state / f"transport-{name}", lambda values: {"params": values, "counters": {}}
-if not file.exists():
-    sys.exit(f"{name} does not exist")
-values = json.loads(file.read_text())
-if changes:
-    values.update(changes)
-    file.write_text(json.dumps(values))
-else:
-    print(json.dumps(shape(values)))
-"""
-)
+STAND_INS = Path(__file__).with_name("stand_ins")
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, STAND_INS / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOLS, TREES = load("tools"), load("trees")
 
 FILES = {
-    "proc/sys/kernel/random/boot_id": "b001\n",
-    "proc/sys/net/ipv4/tcp_congestion_control": "cubic\n",
-    "proc/sys/net/ipv4/tcp_available_congestion_control": "reno cubic\n",
-    "proc/sys/net/ipv4/tcp_ecn": "2\n",
-    "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+    "proc/sys/kernel/random/boot_id": "b001",
+    "proc/sys/net/ipv4/tcp_congestion_control": "cubic",
+    "proc/sys/net/ipv4/tcp_available_congestion_control": "reno cubic",
+    "proc/sys/net/ipv4/tcp_ecn": "2",
+    "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456",
     "link-eth0": '{"mtu": 1500, "gso_max_size": 65536}',
     "transport-dcqcn": '{"T_us": 125.0, "F": 1.0, "g": 0.0625}',
 }
@@ -48,13 +38,38 @@ FILES = {
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     root = tmp_path / "root"
-    for name, content in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    for tool in ("ip", "transport"):
-        path = root / "bin" / tool
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(TOOL)
-        path.chmod(0o755)
+    TREES.write(root, FILES)
+    TREES.add_tools(root, "ip", "transport")
     return Host(root, tmp_path / "state")
+
+
+@pytest.fixture(scope="session")
+def tools() -> ModuleType:
+    return TOOLS
+
+
+@pytest.fixture(scope="session")
+def trees() -> ModuleType:
+    return TREES
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Host]:
+    """A server by its name in stand_ins/trees.py; its tools run in this process, which is faster."""
+
+    def build(name: str) -> Host:
+        root = tmp_path / name
+        TREES.build(name, root)
+        return Host(root, tmp_path / f"{name}-state")
+
+    monkeypatch.setattr(Host, "run", run_here)
+    return build
+
+
+def run_here(host: Host, tool: str, *words: str) -> str:
+    assert host.has(tool), tool
+    try:
+        answer: Any = TOOLS.TOOLS[tool](host.root, list(words))
+    except TOOLS.RefusedError as refusal:
+        raise ToolError(f"{tool} {' '.join(words)}: {refusal}") from refusal
+    return str(answer)

@@ -115,8 +115,13 @@ def test_a_failed_restore_keeps_the_journal_and_does_the_rest(host: Host) -> Non
     settings.apply(host, TRIAL, "run-1")
     tool = host.root / "bin/ip"
     tool.rename(tool.with_name("hidden"))
-    with pytest.raises(settings.SettingsError, match="cannot run"):
-        settings.restore(host, "run-1")
+    failed = call(host, "restore", "--owner", "run-1")
+    assert failed.returncode == 1
+    assert "could not restore link eth0 gso_max_size to 65536: cannot run" in failed.stderr
+    assert {each["setting"] for each in json.loads(failed.stdout)["failed"]} == {
+        "link eth0 mtu",
+        "link eth0 gso_max_size",
+    }
     assert settings.read(host, {"sysctl": {"net.ipv4.tcp_ecn": 2}})["differs"] == []
     tool.with_name("hidden").rename(tool)
     settings.restore(host, "run-1")
@@ -148,7 +153,7 @@ def test_a_broken_journal_is_named_with_its_line(host: Host) -> None:
         ({"sysctl": {"net.ipv4.tcp_ecn": True}}, "found true, expected a number or text"),
         ({"sysctl": 3}, "sysctl: found 3, expected a JSON object"),
         ([], "the document: found [], expected a JSON object"),
-        ({"color": {}}, "unknown kind of setting 'color'\n  known: sysctl, link, transport"),
+        ({"color": {}}, "unknown kind of setting 'color'\n  known: sysctl, cpu, link, irq, route, transport, qos"),
         ({"link": {"eth9": {"mtu": 1500}}}, "eth9 does not exist"),
         ({"link": {"eth0": {"speed": 1}}}, "link eth0 has no setting 'speed'\n  known: gso_max_size, mtu"),
         ({"transport": {"dcqcn": {"T": 1}}}, "transport dcqcn has no parameter 'T'\n  known: T_us, F, g"),
@@ -187,11 +192,22 @@ def test_apply_needs_an_owner(host: Host) -> None:
 
 
 def test_it_is_python_3_8_of_the_standard_library() -> None:
-    source = Path(settings.__file__).read_text()
-    tree = ast.parse(source, feature_version=(3, 8))
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert imported <= sys.stdlib_module_names
+    for file in Path(settings.__file__).parent.glob("settings*.py"):
+        tree = ast.parse(file.read_text(), feature_version=(3, 8))
+        imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+        others = {name for name in imported if not name.startswith("roundabout.settings")}
+        assert others <= sys.stdlib_module_names
+
+
+def test_it_runs_from_a_folder_of_its_own_and_leaves_nothing_there(host: Host, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    parts = [Path(shutil.copy(file, folder)).name for file in Path(settings.__file__).parent.glob("settings*.py")]
+    command = [sys.executable, "-IS", folder / "settings.py", "journal", "--state", host.state]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={})
+    assert json.loads(done.stdout) == {"outstanding": []}, done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == sorted(parts)
 
 
 @pytest.mark.skipif(
@@ -201,11 +217,14 @@ def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path) -> None:
     document = {
         "sysctl": {"net.ipv4.tcp_congestion_control": "reno", "net.ipv4.tcp_ecn": 1},
         "link": {"t0": {"gso_max_size": 4600, "mtu": 9000}},
+        "route": {"10.9.0.0/24": {"congctl": "reno"}},
     }
     state = f"--state {tmp_path}/state"
     script = f"""
         set -e
         ip link add t0 type veth peer t1
+        ip link set t0 up
+        ip addr add 10.9.0.1/24 dev t0
         settings="{sys.executable} {settings.__file__}"
         $settings read < document; $settings apply --owner t {state} < document
         $settings restore --owner t {state}; $settings read < document

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host as settings.py sees it: files and tools below a root, what a kind of setting is, and what can go wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Union
+
+Value = Union[int, float, str]
+Values = Dict[str, Value]  # by the setting's name
+
+_NUMBERED = re.compile(r"(dscp|prio)[0-9]+(?![0-9a-z])")
+
+
+class SettingsError(Exception):
+    """What could not be done; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ToolError(SettingsError):
+    """A tool ran and failed."""
+
+
+class AbsentError(SettingsError):
+    """What carries the setting is not on this host, or has no effect there."""
+
+
+class Host(NamedTuple):
+    """Where settings live: `root` stands for / and `state` holds the journal."""
+
+    root: Path
+    state: Path
+
+    def boot_id(self) -> str:
+        """This boot, as the kernel names it."""
+        return (self.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+
+    def has(self, tool: str) -> bool:
+        """Whether `run` would find the tool."""
+        return shutil.which(self._path(tool)) is not None
+
+    def run(self, tool: str, *arguments: str) -> str:
+        """Standard output of a tool that lies beside this file, or else on PATH; raises ToolError if it fails."""
+        path = self._path(tool)
+        try:
+            done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        except OSError as error:
+            raise SettingsError(f"cannot run {path}: {error.strerror}", "provision this host first") from error
+        if done.returncode != 0:
+            # mlnx_qos complains on standard output
+            reason = done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
+            raise ToolError(f"{tool} {' '.join(arguments)}: {reason}", why_denied())
+        return done.stdout
+
+    def _path(self, tool: str) -> str:
+        if self.root != Path("/"):
+            return str(self.root / "bin" / tool)
+        beside = Path(__file__).resolve().parent / tool
+        return str(beside) if beside.exists() else tool
+
+
+class Rule(NamedTuple):
+    """Which values a setting may have."""
+
+    expected: str
+    accepts: Callable[[Value], bool]
+
+
+class Kind(NamedTuple):
+    """How one kind of setting is read, written and compared. Writers get all values of a target at once: they may
+    depend on each other. `drags` names what a write of these settings may change along with them."""
+
+    read: Callable[[Host, str, Iterable[str]], Values]
+    write: Callable[[Host, str, Mapping[str, Value]], None]
+    equal: Callable[[Value, Value], bool]
+    check: Callable[[str, str, Optional[Value]], None]
+    drags: Callable[[Host, str, List[str]], List[str]] = lambda _host, _target, _names: []
+    survives_reboot: bool = False
+
+
+def read_file(path: Path, label: str) -> str:
+    """A file's text without white space around it; `label` names the setting if that fails."""
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise SettingsError(f"cannot read {label}: {path}: {error.strerror}", why_denied()) from error
+
+
+def write_file(path: Path, label: str, value: Value) -> None:
+    """Write a value by one call, as the kernel's files want it."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, f"{value}\n".encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise SettingsError(f"cannot set {label} to {value}: {error.strerror}", why_denied()) from error
+
+
+def why_denied() -> str:
+    """What to do about a refusal, where that is plain."""
+    return "" if os.geteuid() == 0 else "run as root"
+
+
+def same(left: Value, right: Value) -> bool:
+    """Equal as numbers, or word for word."""
+    return left == right or str(left).split() == str(right).split()
+
+
+def whole(low: int, high: int) -> Rule:
+    """A whole number of a range."""
+    return Rule(f"a whole number from {low} to {high}", lambda value: _is_whole(value) and low <= float(value) <= high)
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def one_of(*words: Value) -> Rule:
+    """One of a few words."""
+    return Rule(" or ".join(str(word) for word in words), lambda value: value in words)
+
+
+def either(left: Rule, right: Rule) -> Rule:
+    """What one of two rules accepts."""
+    return Rule(f"{left.expected}, or {right.expected}", lambda value: left.accepts(value) or right.accepts(value))
+
+
+def text() -> Rule:
+    """Words."""
+    return Rule("text", lambda value: isinstance(value, str) and bool(value.split()))
+
+
+def eight(low: int, high: int) -> Rule:
+    """A whole number for each priority or buffer from 0 to 7, with commas."""
+
+    def accepts(value: Value) -> bool:
+        parts = str(value).split(",")
+        return len(parts) == 8 and all(part.isdigit() and low <= int(part) <= high for part in parts)
+
+    return Rule(f"eight numbers from {low} to {high} with commas", accepts)
+
+
+def check_by(kind: str, rules: Mapping[str, Rule]) -> Callable[[str, str, Optional[Value]], None]:
+    """A check that holds names and values to `rules`."""
+
+    def check(target: str, name: str, value: Optional[Value]) -> None:
+        label = f"{kind} {target}".strip()
+        if name not in rules:
+            raise SettingsError(f"{label} has no setting {name!r}", f"known: {', '.join(known_names(rules))}")
+        if value is not None and not rules[name].accepts(value):
+            raise SettingsError(f"{label} {name}: found {value!r}, expected {rules[name].expected}")
+
+    return check
+
+
+def known_names(rules: Iterable[str]) -> List[str]:
+    """Names for people: one for all that differ by a number only."""
+    return list(dict.fromkeys(_NUMBERED.sub(r"\1N", name) for name in rules))

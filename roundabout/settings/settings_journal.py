@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of settings: what was found, by whom, and what is still to be restored."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from roundabout.settings.settings_host import SettingsError
+
+Key = Tuple[str, str, str]  # kind, target ("" for sysctls and CPUs), name
+Entry = Dict[str, Any]  # one line of the journal
+
+
+class Journal:
+    """JSON lines under an exclusive lock, which is held while the journal is open; lines are only ever appended."""
+
+    def __init__(self, state: Path) -> None:
+        self.path = state / "journal.jsonl"
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._drop_torn_line()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self._file)
+
+    def _drop_torn_line(self) -> None:
+        """A line without its end was never followed by a write to the host."""
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.ftruncate(self._file, whole)
+
+    def entries(self) -> List[Entry]:
+        """Every line, oldest first."""
+        found = []
+        for number, line in enumerate(self.path.read_text().splitlines(), start=1):
+            try:
+                found.append(json.loads(line))
+            except ValueError as error:
+                hint = "move the file away; what it held must be restored by hand"
+                raise SettingsError(f"{self.path}: line {number} is not JSON: {line[:60]!r}", hint) from error
+        return found
+
+    def append(self, entries: List[Entry]) -> None:
+        """Add lines; they are on disk when this returns."""
+        rest = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        os.fsync(self._file)
+        directory = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def empty(self) -> None:
+        """Forget everything, once nothing is left to restore."""
+        os.ftruncate(self._file, 0)
+
+
+def leave(stack: List[Entry], owner: str) -> List[Entry]:
+    """The stack without `owner`; who came next inherits what it had found."""
+    left: List[Entry] = []
+    heir_finds: Optional[Entry] = None
+    for entry in stack:
+        if heir_finds:
+            entry = dict(entry, found=heir_finds["found"])  # noqa: PLW2901
+        heir_finds = entry if entry["owner"] == owner else None
+        if entry["owner"] != owner:
+            _push(left, entry)
+    return left
+
+
+def _push(stack: List[Entry], entry: Entry) -> None:
+    """Add an owner's entry: of several in a row the oldest says what was found, the newest what was written (which is
+    null for what a write may have dragged along)."""
+    if stack and stack[-1]["boot"] != entry["boot"]:
+        stack.clear()
+    if stack and stack[-1]["owner"] == entry["owner"]:
+        wrote = stack[-1]["wrote"] if entry["wrote"] is None else entry["wrote"]
+        stack[-1] = dict(stack[-1], wrote=wrote)
+    else:
+        stack.append(entry)
+
+
+def outstanding(entries: Iterable[Entry]) -> Dict[Key, List[Entry]]:
+    """For each setting the owners that still have to restore it, first come first; the last one's value is in force."""
+    stacks: Dict[Key, List[Entry]] = {}
+    for entry in entries:
+        if entry["entry"] == "restored":
+            stacks = {key: leave(stack, entry["owner"]) for key, stack in stacks.items()}
+            stacks = {key: stack for key, stack in stacks.items() if stack}
+        else:
+            _push(stacks.setdefault((entry["kind"], entry["target"], entry["name"]), []), entry)
+    return stacks

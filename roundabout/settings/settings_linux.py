@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that any Linux host has: sysctls, CPUs, links, interrupts, routes, and the transports of transports/."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from pathlib import Path
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+from roundabout.settings.settings_host import (
+    AbsentError,
+    Host,
+    Kind,
+    SettingsError,
+    ToolError,
+    Value,
+    Values,
+    check_by,
+    either,
+    read_file,
+    same,
+    text,
+    whole,
+    write_file,
+)
+
+SYSCTL_NAME = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+")
+SWITCH = whole(0, 1)
+LINK_RULES = {
+    "gso_max_size": whole(1, 2**32 - 1),
+    "mtu": whole(68, 65535),
+    "autoneg": SWITCH,
+    "speed_mbps": whole(1, 10**7),
+    "pause_autoneg": SWITCH,
+    "pause_rx": SWITCH,
+    "pause_tx": SWITCH,
+}
+IP_NAMES = ("gso_max_size", "mtu")
+# What `ethtool -a` and `ethtool -A` call them. (Pause of the whole link conflicts with PFC: unverified.)
+PAUSE = {
+    "pause_autoneg": ("Autonegotiate", "autoneg"),
+    "pause_rx": ("RX", "rx"),
+    "pause_tx": ("TX", "tx"),
+}
+LINK_UP_S = 15  # a guess: how long a link may take to come back after its speed was set
+IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
+ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap"}  # shown, never given
+
+
+# --- sysctls
+
+
+def check_sysctl(_target: str, name: str, _value: Optional[Value]) -> None:
+    """Only names below /proc/sys."""
+    if not SYSCTL_NAME.fullmatch(name):
+        raise SettingsError(f"sysctl {name!r} is not a sysctl's name", "write it as net.ipv4.tcp_ecn")
+
+
+def _sysctl_path(host: Host, name: str) -> Path:
+    return host.root / "proc/sys" / name.translate({ord("."): "/", ord("/"): "."})
+
+
+def _sysctl_value(content: str) -> Value:
+    """The kernel separates several numbers by tabs; a single one is an integer."""
+    words = content.split()
+    is_integer = len(words) == 1 and re.fullmatch(r"-?[0-9]+", words[0])
+    return int(words[0]) if is_integer else " ".join(words)
+
+
+def read_sysctls(host: Host, _target: str, names: Iterable[str]) -> Values:
+    """What /proc/sys says."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = _sysctl_value(_sysctl_path(host, name).read_text())
+        except OSError as error:
+            raise AbsentError(f"cannot read sysctl {name}: {error.strerror}") from error
+    return found
+
+
+def write_sysctls(host: Host, _target: str, values: Mapping[str, Value]) -> None:
+    """Write /proc/sys, one value after another."""
+    for name, value in values.items():
+        try:
+            write_file(_sysctl_path(host, name), f"sysctl {name}", value)
+        except SettingsError as error:
+            if name == "net.ipv4.tcp_congestion_control" and not error.hint:
+                error.hint = _available(host)
+            raise
+
+
+def _available(host: Host) -> str:
+    name = "net.ipv4.tcp_available_congestion_control"
+    return f"available here: {read_sysctls(host, '', [name])[name]}; load the transport first"
+
+
+# --- One value for all CPUs or interrupts, or words that they take in turn
+
+
+def same_in_turn(left: Value, right: Value) -> bool:
+    """Whether two lists of words are the same once each is repeated as often as it takes."""
+    ours, theirs = str(left).split(), str(right).split()
+    return all(ours[index % len(ours)] == theirs[index % len(theirs)] for index in range(max(len(ours), len(theirs))))
+
+
+def _read_turns(paths: List[Path], label: str) -> str:
+    words = [read_file(path, label) or "nothing" for path in paths]
+    return words[0] if len(set(words)) == 1 else " ".join(words)
+
+
+def _write_turns(paths: List[Path], label: str, value: Value) -> None:
+    """Write every file, then raise what the first refusal was: one CPU or interrupt must not keep the others back."""
+    words = str(value).split()
+    refusals = []
+    for index, path in enumerate(paths):
+        try:
+            write_file(path, f"{label} ({path.parent.name})", words[index % len(words)])
+        except SettingsError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
+
+
+def _by_number(paths: Iterable[Path]) -> List[Path]:
+    return sorted(paths, key=lambda path: int(re.sub(r"[^0-9]", "", path.name)))
+
+
+def _governors(host: Host) -> List[Path]:
+    cpus = _by_number((host.root / "sys/devices/system/cpu").glob("cpu[0-9]*"))
+    files = [cpu / "cpufreq/scaling_governor" for cpu in cpus if (cpu / "cpufreq/scaling_governor").exists()]
+    if not files:
+        raise AbsentError("cpu governor: no CPU of this host has cpufreq/scaling_governor")
+    return files
+
+
+def read_cpu(host: Host, _target: str, names: Iterable[str]) -> Values:
+    """The governor of all CPUs, or of each."""
+    return {name: _read_turns(_governors(host), f"cpu {name}") for name in names}
+
+
+def write_cpu(host: Host, _target: str, values: Mapping[str, Value]) -> None:
+    """Write each CPU's governor."""
+    for name, value in values.items():
+        _write_turns(_governors(host), f"cpu {name}", value)
+
+
+def _affinities(host: Host, target: str) -> List[Path]:
+    interrupts = _by_number((host.root / "sys/class/net" / target / "device/msi_irqs").glob("[0-9]*"))
+    if not interrupts:
+        raise AbsentError(f"irq {target}: /sys/class/net/{target}/device/msi_irqs names no interrupt")
+    return [host.root / "proc/irq" / interrupt.name / "smp_affinity_list" for interrupt in interrupts]
+
+
+def read_irq(host: Host, target: str, names: Iterable[str]) -> Values:
+    """The CPUs of all interrupts of a NIC, or of each."""
+    return {name: _read_turns(_affinities(host, target), f"irq {target} {name}") for name in names}
+
+
+def write_irq(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """Deal a NIC's interrupts out to CPU lists."""
+    for name, value in values.items():
+        _write_turns(_affinities(host, target), f"irq {target} {name}", value)
+
+
+# --- Links
+
+
+def _ask(host: Host, tool: str, *arguments: str) -> str:
+    """What a tool says of something that need not be there."""
+    try:
+        return host.run(tool, *arguments)
+    except ToolError as error:
+        raise AbsentError(str(error), error.hint) from error
+
+
+def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
+    """What `ip -d link`, `ethtool` and `ethtool -a` say of one interface."""
+    wanted = list(names)
+    found: Values = {}
+    if any(name in IP_NAMES for name in wanted):
+        found.update(json.loads(_ask(host, "ip", "-j", "-d", "link", "show", "dev", target))[0])
+    if "speed_mbps" in wanted or "autoneg" in wanted:
+        found.update(_speed(_ask(host, "ethtool", target)))
+    if any(name in PAUSE for name in wanted):
+        said = _fields(_ask(host, "ethtool", "-a", target))
+        found.update({name: int(said[shown] == "on") for name, (shown, _) in PAUSE.items() if shown in said})
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise SettingsError(f"link {target} {missing[0]}: this host's tools do not tell it")
+    return {name: found[name] for name in wanted}
+
+
+def _fields(said: str) -> Dict[str, str]:
+    pairs = (line.split(":", 1) for line in said.splitlines() if ":" in line)
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _speed(said: str) -> Values:
+    fields = _fields(said)
+    found: Values = {"autoneg": int(fields.get("Auto-negotiation") == "on")}
+    speed = re.fullmatch(r"([0-9]+)Mb/s", fields.get("Speed", ""))
+    found["speed_mbps"] = int(speed.group(1)) if speed else "unknown"
+    return found
+
+
+def write_link(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """One call of each tool that is needed."""
+    by_ip = [word for name in IP_NAMES if name in values for word in (name, str(values[name]))]
+    if by_ip:
+        host.run("ip", "link", "set", "dev", target, *by_ip)
+    if "speed_mbps" in values or "autoneg" in values:
+        _write_speed(host, target, values)
+    pause = [
+        word
+        for name, (_, given) in PAUSE.items()
+        if name in values
+        for word in (given, "on" if values[name] else "off")
+    ]
+    if pause:
+        host.run("ethtool", "-A", target, *pause)
+
+
+def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """With autoneg the link chooses its speed; a speed of our own turns it off. The link goes down for it."""
+    if values.get("autoneg"):
+        words = ["autoneg", "on"]
+    elif "speed_mbps" in values:
+        words = ["speed", str(values["speed_mbps"]), "autoneg", "off"]
+    else:
+        words = ["autoneg", "off"]
+    host.run("ethtool", "-s", target, *words)
+    give_up = time.monotonic() + LINK_UP_S
+    while read_link(host, target, ["speed_mbps"])["speed_mbps"] == "unknown" and time.monotonic() < give_up:
+        time.sleep(0.1)
+
+
+def drags_link(_host: Host, _target: str, names: List[str]) -> List[str]:
+    """A speed changes autoneg, and the other way round."""
+    return ["autoneg", "speed_mbps"] if {"autoneg", "speed_mbps"} & set(names) else []
+
+
+# --- Routes
+
+
+def check_route(target: str, name: str, value: Optional[Value]) -> None:
+    """Prefixes of a data network only: SSH and file servers keep the host's own congestion control."""
+    if not IPV4_PREFIX.fullmatch(target):
+        raise SettingsError(f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, never the default route")
+    check_by("route", {"congctl": text()})(target, name, value)
+
+
+def _route(host: Host, target: str) -> Tuple[List[str], str]:
+    """The words that make the route as it is, but for its congestion control, and that."""
+    lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
+    if not lines:
+        raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
+    if len(lines) > 1:
+        raise SettingsError(f"route {target}: found {len(lines)} routes, expected one")
+    words = [word for word in lines[0].split() if word not in ROUTE_FLAGS]
+    if "congctl" not in words:
+        return words, "none"
+    at = words.index("congctl")
+    end = at + (3 if words[at + 1] == "lock" else 2)
+    return words[:at] + words[end:], words[end - 1]
+
+
+def _device(words: List[str]) -> str:
+    return words[words.index("dev") + 1] if "dev" in words else ""
+
+
+def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
+    """The congestion control that `ip route` gives a prefix; refuses the interface of the default route."""
+    words, congestion_control = _route(host, target)
+    default = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").split()
+    if _device(words) == _device(default):
+        raise SettingsError(
+            f"route {target} leaves by {_device(words)}, which has the default route: expected a data network",
+            "SSH and file servers must keep the host's own congestion control",
+        )
+    return dict.fromkeys(names, congestion_control)
+
+
+def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """One `ip route change`, which leaves all else of the route as it is."""
+    words, _ = _route(host, target)
+    wanted = values["congctl"]
+    change = ["congctl", str(wanted)] if wanted != "none" else []
+    try:
+        host.run("ip", "-4", "route", "change", *words, *change)
+    except ToolError as error:
+        raise SettingsError(str(error), error.hint or _available(host)) from error
+
+
+# --- Transports
+
+
+def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
+    """The parameters in force in this network namespace."""
+    parameters = json.loads(_ask(host, "transport", "get", target))["params"]
+    unknown = [name for name in names if name not in parameters]
+    if unknown:
+        raise SettingsError(f"transport {target} has no parameter {unknown[0]!r}", f"known: {', '.join(parameters)}")
+    return {name: parameters[name] for name in names}
+
+
+def write_transport(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """One `transport set`."""
+    host.run("transport", "set", target, *(f"{name}={value}" for name, value in values.items()))
+
+
+def _nearly_same(left: Value, right: Value) -> bool:
+    """The transports keep fixed point: a part in a thousand is the same."""
+    try:
+        return math.isclose(float(left), float(right), rel_tol=1e-3)
+    except ValueError:
+        return left == right
+
+
+def _any_name(_target: str, _name: str, _value: Optional[Value]) -> None:
+    """The transport itself knows its parameters."""
+
+
+KINDS = {
+    "sysctl": Kind(read_sysctls, write_sysctls, same, check_sysctl),
+    "cpu": Kind(read_cpu, write_cpu, same_in_turn, check_by("cpu", {"governor": text()})),
+    "link": Kind(read_link, write_link, same, check_by("link", LINK_RULES), drags_link),
+    "irq": Kind(read_irq, write_irq, same_in_turn, check_by("irq", {"cpus": either(text(), whole(0, 10**5))})),
+    "route": Kind(read_route, write_route, same, check_route),
+    "transport": Kind(read_transport, write_transport, _nearly_same, _any_name),
+}

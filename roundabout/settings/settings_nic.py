@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of ConnectX NICs: DCQCN, RoCE, and what firmware keeps across reboots.
+
+DCQCN has two backends, probed file by file: OFED's sysfs (/sys/class/net/IF/ecn, with a params folder or without) and
+mainline's debugfs (cc_params). PARAMETERS is the only place that knows names and units of both, and of NV config.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional
+
+from roundabout.settings.settings_host import (
+    AbsentError,
+    Host,
+    Kind,
+    Rule,
+    SettingsError,
+    ToolError,
+    Value,
+    Values,
+    check_by,
+    either,
+    one_of,
+    read_file,
+    same,
+    whole,
+    write_file,
+)
+
+U32 = whole(0, 2**32 - 1)
+SWITCH = whole(0, 1)
+TOS = whole(0, 255)
+# From ConnectX-6 Dx on, firmware may ignore cc_params. PCI device number: the kernel's mlx5_core_pci_table.
+FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
+LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
+LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
+PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
+
+
+def nic_folder(host: Host, target: str) -> Path:
+    """The NIC's folder in sysfs; raises AbsentError where there is no such interface."""
+    folder = host.root / "sys/class/net" / target
+    if not (folder / "device").exists():
+        raise AbsentError(f"{target}: no network interface of a PCI device here has this name")
+    return folder
+
+
+def _pci_address(host: Host, target: str) -> str:
+    return os.path.basename(os.path.realpath(nic_folder(host, target) / "device"))
+
+
+# --- DCQCN
+
+
+class Unit(NamedTuple):
+    """How a value of a document becomes the NIC's whole number, and back."""
+
+    rule: Rule
+    to_nic: Callable[[float], int] = int
+    from_nic: Callable[[int], Value] = int
+
+
+def _fraction(low: int, high: int) -> Rule:
+    return Rule(
+        f"a number from {low}/1024 to {high}/1024",
+        lambda value: not isinstance(value, str) and low / 1024 <= value <= high / 1024,
+    )
+
+
+COUNT = Unit(U32)
+ALPHA = Unit(_fraction(0, 1023), lambda value: round(value * 1024), lambda code: code / 1024)
+# The NIC keeps 1 - g, of 1024: alpha = code/1024 * alpha, plus 1 - code/1024 after a CNP (the vendor's page "DCQCN
+# Parameters", DOC-2790, version 19); the paper's alpha = (1 - g) * alpha + g. So the default 1019 is g = 1/205.
+GAIN = Unit(_fraction(1, 1024), lambda value: 1024 - round(value * 1024), lambda code: 1 - code / 1024)
+
+
+class Parameter(NamedTuple):
+    """One row of the table: its name in OFED's sysfs (NV config: capitals and _P1), in cc_params, and its unit."""
+
+    ofed: Optional[str]
+    cc_params: str
+    unit: Unit = COUNT
+
+    @property
+    def nv(self) -> Optional[str]:
+        """The name in NV config, for a NIC's first port."""
+        return f"{self.ofed.upper()}_P1" if self.ofed else None
+
+
+PARAMETERS = {
+    "T_us": Parameter("rpg_time_reset", "rp_time_reset"),
+    "byte_counter_bytes": Parameter("rpg_byte_reset", "rp_byte_reset"),
+    "F": Parameter("rpg_threshold", "rp_threshold"),
+    "R_AI_mbps": Parameter("rpg_ai_rate", "rp_ai_rate"),
+    "R_HAI_mbps": Parameter("rpg_hai_rate", "rp_hai_rate"),
+    "R_min_mbps": Parameter("rpg_min_rate", "rp_min_rate"),
+    "R_max_mbps": Parameter("rpg_max_rate", "rp_max_rate"),
+    "Gd_log2": Parameter("rpg_gd", "rp_gd"),
+    "min_decrease_factor_percent": Parameter("rpg_min_dec_fac", "rp_min_dec_fac", Unit(whole(0, 100))),
+    "g": Parameter("dce_tcp_g", "rp_dce_tcp_g", GAIN),
+    "alpha_timer_us": Parameter("dce_tcp_rtt", "rp_dce_tcp_rtt"),
+    "rate_reduce_period_us": Parameter("rate_reduce_monitor_period", "rp_rate_reduce_monitor_period"),
+    "alpha_initial": Parameter("initial_alpha_value", "rp_initial_alpha_value", ALPHA),
+    "clamp_target_rate": Parameter("clamp_tgt_rate", "rp_clamp_tgt_rate", Unit(SWITCH)),
+    "clamp_target_rate_after_timer": Parameter("clamp_tgt_rate_after_time_inc", "rp_clamp_tgt_rate_ati", Unit(SWITCH)),
+    "rate_on_first_cnp_mbps": Parameter("rate_to_set_on_first_cnp", "rp_rate_to_set_on_first_cnp"),
+    "cnp_gap_us": Parameter("min_time_between_cnps", "np_min_time_between_cnps"),
+    "cnp_dscp": Parameter("cnp_dscp", "np_cnp_dscp", Unit(whole(0, 63))),
+    "cnp_prio": Parameter("cnp_802p_prio", "np_cnp_prio", Unit(whole(0, 7))),
+    "cnp_prio_mode": Parameter(None, "np_cnp_prio_mode", Unit(SWITCH)),
+}
+ENABLES = {
+    f"{side}_enable_prio{priority}": f"roce_{side}/enable/{priority}" for side in ("rp", "np") for priority in range(8)
+}
+DCQCN_RULES = {**{name: each.unit.rule for name, each in PARAMETERS.items()}, **dict.fromkeys(ENABLES, SWITCH)}
+
+
+def _unit(name: str) -> Unit:
+    return PARAMETERS[name].unit if name in PARAMETERS else COUNT
+
+
+def _dcqcn_files(host: Host, target: str, name: str) -> List[Path]:
+    """Where a parameter may be, best first."""
+    ecn = nic_folder(host, target) / "ecn"
+    if name in ENABLES:
+        return [ecn / ENABLES[name]]
+    parameter = PARAMETERS[name]
+    files = [host.root / "sys/kernel/debug/mlx5" / _pci_address(host, target) / "cc_params" / parameter.cc_params]
+    if parameter.ofed:
+        side = ecn / f"roce_{parameter.cc_params[:2]}"
+        files = [side / "params" / parameter.ofed, side / parameter.ofed, *files]
+    return files
+
+
+def _dcqcn_file(host: Host, target: str, name: str) -> Path:
+    files = _dcqcn_files(host, target, name)
+    try:
+        found = next((file for file in files if file.exists()), None)
+    except PermissionError as error:
+        raise SettingsError(f"dcqcn {target} {name}: {error.filename}: {error.strerror}", "run as root") from error
+    if found:
+        return found
+    hint = "mount debugfs and load mlx5_ib, or install DOCA-OFED"
+    if name in ENABLES:
+        hint = "without OFED, priorities are chosen by ROCE_CC_PRIO_MASK_P1 in nv"
+    tried = ", ".join(f"/{file.relative_to(host.root)}" for file in files)
+    raise SettingsError(f"dcqcn {target} {name}: found none of {tried}", hint)
+
+
+def read_dcqcn(host: Host, target: str, names: Iterable[str]) -> Values:
+    """The parameters as the NIC has them, in a document's units."""
+    files = {name: _dcqcn_file(host, target, name) for name in names}
+    if any(file.parent.name == "cc_params" for file in files.values()):
+        _refuse_inert(host, target)
+    return {name: _number(file, f"dcqcn {target} {name}", _unit(name)) for name, file in files.items()}
+
+
+def _number(file: Path, label: str, unit: Unit = COUNT) -> Value:
+    content = read_file(file, label)
+    if not content.isdigit():
+        raise SettingsError(f"{label}: {file}: found {content!r}, expected a whole number")
+    return unit.from_nic(int(content))
+
+
+def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """Write one file a parameter; cnp_prio_mode last, since mainline clears it with cnp_prio (mlx5's cong.c)."""
+    for name in sorted(values, key=lambda each: each == "cnp_prio_mode"):
+        file = _dcqcn_file(host, target, name)
+        try:
+            write_file(file, f"dcqcn {target} {name}", _unit(name).to_nic(float(values[name])))
+        except SettingsError as error:
+            error.hint = error.hint or (LOCKDOWN if file.parent.name == "cc_params" else PHYSICAL_ONLY)
+            raise
+
+
+def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
+    """In cc_params, cnp_prio takes cnp_prio_mode along."""
+    if "cnp_prio" in names and _dcqcn_file(host, target, "cnp_prio").parent.name == "cc_params":
+        return ["cnp_prio_mode"]
+    return []
+
+
+def _refuse_inert(host: Host, target: str) -> None:
+    """Raise AbsentError where firmware takes cc_params and ignores them."""
+    label = f"dcqcn {target}"
+    device = int(read_file(nic_folder(host, target) / "device/device", label), 16)
+    if device < FIRST_WITHOUT_LEGACY_DCQCN:
+        return
+    try:
+        now = _query_nv(host, target, [LEGACY_DCQCN])[LEGACY_DCQCN]
+    except ToolError:
+        return  # a firmware that does not know the setting has no other congestion control
+    if now.current == 0:
+        hint = f"apply nv {target} {LEGACY_DCQCN}: 1, then mlxfwreset or reboot"
+        raise AbsentError(f"{label}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
+
+
+# --- NV config: what firmware keeps, in force after mlxfwreset or a reboot
+
+
+class Stored(NamedTuple):
+    """One line of `mlxconfig -e q`."""
+
+    current: Value
+    next_boot: Value
+
+
+NV_NAMES = {parameter.nv: name for name, parameter in PARAMETERS.items() if parameter.nv}
+
+
+def check_nv(target: str, name: str, value: Optional[Value]) -> None:
+    """Names of DCQCN's table, or mlxconfig's own, in capitals."""
+    if name in PARAMETERS and PARAMETERS[name].nv:
+        check_by("nv", DCQCN_RULES)(target, name, value)
+    elif name in NV_NAMES:
+        raise SettingsError(f"nv {target} {name}: found mlxconfig's name, expected {NV_NAMES[name]}")
+    elif not re.fullmatch(r"[A-Z][A-Z0-9_]+", name):
+        raise SettingsError(
+            f"nv {target} has no setting {name!r}", "known: DCQCN's parameters, and mlxconfig's in capitals"
+        )
+    elif value is not None and not U32.accepts(value):
+        raise SettingsError(f"nv {target} {name}: found {value!r}, expected {U32.expected}")
+
+
+def _nv_name(host: Host, target: str, name: str) -> str:
+    if name not in PARAMETERS:
+        return name
+    if not _pci_address(host, target).endswith(".0"):
+        hint = "use mlxconfig's own name, in capitals"
+        raise SettingsError(f"nv {target} {name}: known for a NIC's first port only, found the second", hint)
+    return str(PARAMETERS[name].nv)
+
+
+def _nv_tool(host: Host) -> str:
+    for tool in ("mlxconfig", "mstconfig"):
+        if host.has(tool):
+            return tool
+    raise SettingsError("found neither mlxconfig nor mstconfig", "install NVIDIA MFT, or the package mstflint")
+
+
+def _query_nv(host: Host, target: str, nv_names: List[str]) -> Dict[str, Stored]:
+    said = host.run(_nv_tool(host), "-d", _pci_address(host, target), "-e", "q", *nv_names)
+    stored = {}
+    for line in said.splitlines():
+        words = line.replace("*", " ").split()
+        if len(words) == 4 and words[0] in nv_names:  # name, default, current, next boot
+            stored[words[0]] = Stored(_nv_value(words[2]), _nv_value(words[3]))
+    missing = [name for name in nv_names if name not in stored]
+    if missing:
+        raise SettingsError(f"nv {target}: mlxconfig says nothing of {missing[0]}: found {said.strip()!r}")
+    return stored
+
+
+def _nv_value(word: str) -> Value:
+    """`300`, or the number of `True(1)`."""
+    number = re.fullmatch(r"(?:\w+\()?(0x[0-9a-fA-F]+|[0-9]+)\)?", word)
+    return int(number.group(1), 0) if number else word
+
+
+def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
+    """What the next boot will use."""
+    by_name = {name: _nv_name(host, target, name) for name in names}
+    stored = _query_nv(host, target, list(by_name.values()))
+    return {name: _unit(name).from_nic(int(stored[nv_name].next_boot)) for name, nv_name in by_name.items()}
+
+
+def write_nv(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """One `mlxconfig set`."""
+    pairs = [f"{_nv_name(host, target, name)}={_unit(name).to_nic(float(value))}" for name, value in values.items()]
+    host.run(_nv_tool(host), "-d", _pci_address(host, target), "-y", "set", *pairs)
+
+
+# --- RoCE
+
+ROCE_RULES = {
+    "mode": one_of("RoCE v2", "IB/RoCE v1"),
+    "tos": TOS,
+    "traffic_class": either(TOS, one_of("none")),
+    "gid_index": U32,
+}
+CMA_FILES = {"mode": "default_roce_mode", "tos": "default_roce_tos"}
+
+
+def _rdma_device(host: Host, target: str) -> Path:
+    devices = sorted((nic_folder(host, target) / "device/infiniband").glob("*"))
+    if not devices:
+        raise SettingsError(f"roce {target}: found no RDMA device of this interface", "load mlx5_ib")
+    return host.root / "sys/class/infiniband" / devices[0].name
+
+
+@contextlib.contextmanager
+def _cma_port(host: Host, target: str) -> Iterator[Path]:
+    """The folder of rdma_cm's defaults. It exists while somebody has made it; what was written in it stays."""
+    group = host.root / "sys/kernel/config/rdma_cm" / _rdma_device(host, target).name
+    made = not group.exists()
+    if made:
+        try:
+            group.mkdir()
+        except OSError as error:
+            raise SettingsError(
+                f"roce {target}: {group}: {error.strerror}", "mount configfs, modprobe rdma_cm"
+            ) from error
+    try:
+        yield group / "ports/1"
+    finally:
+        if made:
+            group.rmdir()
+
+
+def read_roce(host: Host, target: str, names: Iterable[str]) -> Values:
+    """What configfs and sysfs say."""
+    readers: Dict[str, Callable[[], Value]] = {
+        "mode": lambda: _read_cma(host, target, "mode", read_file),
+        "tos": lambda: _read_cma(host, target, "tos", _number),
+        "traffic_class": lambda: _traffic_class(host, target),
+        "gid_index": lambda: _gid_index(host, target),
+    }
+    return {name: readers[name]() for name in names}
+
+
+def _read_cma(host: Host, target: str, name: str, read: Callable[[Path, str], Value]) -> Value:
+    with _cma_port(host, target) as port:
+        return read(port / CMA_FILES[name], f"roce {target} {name}")
+
+
+def _traffic_class_file(host: Host, target: str) -> Path:
+    file = _rdma_device(host, target) / "tc/1/traffic_class"
+    if not file.exists():
+        hint = "without OFED, applications choose it (NCCL_IB_TC), and tos is for rdma_cm's"
+        raise SettingsError(f"roce {target} traffic_class: found no /{file.relative_to(host.root)}", hint)
+    return file
+
+
+def _traffic_class(host: Host, target: str) -> Value:
+    """`Global tclass=106`, or nothing while none is set."""
+    said = read_file(_traffic_class_file(host, target), f"roce {target} traffic_class")
+    number = re.match(r"(?:Global tclass=)?([0-9]+)", said)
+    return int(number.group(1)) if number else "none"
+
+
+def _gid_index(host: Host, target: str) -> int:
+    """The first GID that is RoCE v2 with an IPv4 address, as show_gids prints it."""
+    port = _rdma_device(host, target) / "ports/1"
+    types = sorted((port / "gid_attrs/types").glob("[0-9]*"), key=lambda path: int(path.name))
+    for file in types:
+        label = f"roce {target} gid_index"
+        gid = read_file(port / "gids" / file.name, label)
+        if gid.startswith("0000:0000:0000:0000:0000:ffff:") and read_file(file, label) == "RoCE v2":
+            return int(file.name)
+    raise SettingsError(
+        f"roce {target} gid_index: found no RoCE v2 GID with an IPv4 address", "give the NIC an address"
+    )
+
+
+def write_roce(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """Write configfs and sysfs, one value after another."""
+    for name, value in values.items():
+        label = f"roce {target} {name}"
+        if name == "gid_index":
+            raise SettingsError(f"{label} is read only: it follows from the interface's addresses")
+        if name == "traffic_class":
+            # -1 takes it back: what OFED's driver starts with.
+            write_file(_traffic_class_file(host, target), label, -1 if value == "none" else value)
+            continue
+        with _cma_port(host, target) as port:
+            write_file(port / CMA_FILES[name], label, value)
+
+
+KINDS = {
+    "roce": Kind(read_roce, write_roce, same, check_by("roce", ROCE_RULES)),
+    "dcqcn": Kind(read_dcqcn, write_dcqcn, same, check_by("dcqcn", DCQCN_RULES), drags_dcqcn),
+    "nv": Kind(read_nv, write_nv, same, check_nv, survives_reboot=True),
+}

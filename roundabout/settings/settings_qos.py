@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priorities of a NIC: trust, DSCP map, PFC and receive buffers, by mlnx_qos (mlnx-tools) or else dcb (iproute2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Iterable, List, Mapping
+
+from roundabout.settings.settings_host import (
+    Host,
+    Kind,
+    SettingsError,
+    ToolError,
+    Value,
+    Values,
+    check_by,
+    eight,
+    either,
+    one_of,
+    same,
+    whole,
+)
+from roundabout.settings.settings_nic import nic_folder
+
+DSCPS = {f"dscp{dscp}_prio": dscp for dscp in range(64)}
+RULES = {
+    "dcbx": one_of("os", "fw"),
+    "trust": one_of("pcp", "dscp"),
+    **dict.fromkeys(DSCPS, either(whole(0, 7), one_of("none"))),
+    "pfc": eight(0, 1),
+    "cable_length_m": whole(0, 65535),
+    "prio2buffer": eight(0, 7),
+    "buffer_size_bytes": eight(0, 2**32 - 1),
+}
+# A change of one may change the others: drivers fit buffers to PFC and to the cable.
+TIED = ("pfc", "cable_length_m", "prio2buffer", "buffer_size_bytes")
+# How mlnx_qos is told, in the order in which it is.
+MLNX_OPTIONS = {
+    "pfc": "--pfc",
+    "cable_length_m": "--cable_len",
+    "prio2buffer": "--prio2buffer",
+    "buffer_size_bytes": "--buffer_size",
+}
+
+
+def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
+    """What the tool says of an interface."""
+    state = _state(host, target)
+    wanted = list(names)
+    missing = [name for name in wanted if name not in state]
+    if missing:
+        hint = "" if host.has("mlnx_qos") else "it may need mlnx_qos, of mlnx-tools"
+        raise SettingsError(f"qos {target} {missing[0]}: {_tool(host)} does not tell it", hint)
+    return {name: state[name] for name in wanted}
+
+
+def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    """One call a setting, in an order that lets each take effect."""
+    {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)](host, target, values)
+
+
+def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
+    """DSCP entries and trust hang together, and so do PFC and buffers."""
+    state = _state(host, target)
+    dragged = [name for name in TIED if name in state] if set(names) & set(TIED) else []
+    if "trust" in names:
+        dragged += [name for name in DSCPS if state[name] != "none"]
+    if "trust" in names or set(names) & set(DSCPS):
+        dragged.insert(0, "trust")
+    return dragged
+
+
+def _tool(host: Host) -> str:
+    for tool in ("mlnx_qos", "dcb"):
+        if host.has(tool):
+            return tool
+    raise SettingsError("found neither mlnx_qos nor dcb", "install mlnx-tools, or iproute2 5.11 or later")
+
+
+def _state(host: Host, target: str) -> Values:
+    nic_folder(host, target)
+    if _tool(host) == "mlnx_qos":
+        return parse_mlnx_qos(host.run("mlnx_qos", "-i", target))
+    return _state_by_dcb(host, target)
+
+
+# --- mlnx_qos
+
+
+def parse_mlnx_qos(said: str) -> Values:
+    """What `mlnx_qos -i IF` prints. While trust is pcp it shows no DSCP map: then no DSCP has a priority."""
+    state: Values = dict.fromkeys(DSCPS, "none")
+    for line in said.splitlines():
+        name, _, rest = line.strip().partition(":")
+        words = line.split()
+        if name == "DCBX mode":
+            state["dcbx"] = "os" if "OS" in rest else "fw"
+        elif name == "Priority trust state":
+            state["trust"] = rest.strip()
+        elif name == "prio":
+            priority, _, dscps = rest.partition("dscp:")
+            state.update({f"dscp{int(dscp)}_prio": int(priority) for dscp in re.findall(r"[0-9]+", dscps)})
+        elif name == "Receive buffer size (bytes)":
+            state["buffer_size_bytes"] = ",".join(rest.strip().split(",")[:8])
+        elif name == "Cable len":
+            state["cable_length_m"] = int(rest)
+        elif len(words) == 9 and words[0] in ("enabled", "buffer"):
+            state["pfc" if words[0] == "enabled" else "prio2buffer"] = ",".join(words[1:])
+    if "trust" not in state or "pfc" not in state:
+        raise SettingsError(f"mlnx_qos says neither trust nor PFC: found {said.strip()!r}")
+    return state
+
+
+def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    call = ("mlnx_qos", "-i", target)
+    if "dcbx" in values:
+        host.run(*call, "-d", str(values["dcbx"]))
+    if "trust" in values:
+        host.run(*call, f"--trust={values['trust']}")
+    mapped = {name: values[name] for name in values if name in DSCPS}
+    if mapped:
+        now = _state(host, target)  # trust has changed the map
+        for name, priority in mapped.items():
+            _map_by_mlnx_qos(host, target, DSCPS[name], now[name], priority)
+    for name, option in MLNX_OPTIONS.items():
+        if name in values:
+            host.run(*call, option, str(values[name]))
+
+
+def _map_by_mlnx_qos(host: Host, target: str, dscp: int, now: Value, priority: Value) -> None:
+    if same(now, priority):
+        return
+    change = f"del,{dscp},{now}" if priority == "none" else f"set,{dscp},{priority}"
+    host.run("mlnx_qos", "-i", target, "--dscp2prio", change)
+
+
+# --- dcb: trust is dscp while there is a DSCP entry
+
+
+def _state_by_dcb(host: Host, target: str) -> Values:
+    app, pfc = (host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "pfc"))
+    try:
+        buffer = host.run("dcb", "-j", "buffer", "show", "dev", target)
+    except ToolError:
+        buffer = ""  # drivers need not have buffers
+    return parse_dcb(app, pfc, buffer)
+
+
+def parse_dcb(app: str, pfc: str, buffer: str) -> Values:
+    """What `dcb -j app`, `pfc` and `buffer show dev IF` print; `buffer` may be nothing."""
+    try:
+        entries = json.loads(app).get("dscp_prio", [])
+        lossless = json.loads(pfc)
+        buffers = json.loads(buffer or "null")
+    except ValueError as error:
+        raise SettingsError(f"dcb: found {(app, pfc, buffer)!r}, expected JSON") from error
+    state: Values = dict.fromkeys(DSCPS, "none")
+    state.update({f"dscp{dscp}_prio": priority for dscp, priority in entries})
+    state["trust"] = "dscp" if entries else "pcp"
+    state["pfc"] = _commas(lossless["prio_pfc"])
+    state["cable_length_m"] = lossless["delay"]  # the field that mlnx_qos --cable_len sets (mlnx-tools: set_ieee_pfc)
+    if buffers:
+        state["prio2buffer"] = _commas(buffers["prio_buffer"])
+        state["buffer_size_bytes"] = _commas(buffers["buffer_size"])
+    return state
+
+
+def _commas(numbers: Iterable[Any]) -> str:
+    return ",".join(str(int(number)) for number in numbers)
+
+
+def _write_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    if "dcbx" in values:
+        raise SettingsError(f"qos {target} dcbx: dcb cannot set it", "it needs mlnx_qos, of mlnx-tools")
+    _map_by_dcb(host, target, values)
+    if "pfc" in values:
+        host.run("dcb", "pfc", "set", "dev", target, "prio-pfc", *_mapping(values["pfc"], ("off", "on")))
+    if "cable_length_m" in values:
+        host.run("dcb", "pfc", "set", "dev", target, "delay", str(values["cable_length_m"]))
+    if "prio2buffer" in values:
+        host.run("dcb", "buffer", "set", "dev", target, "prio-buffer", *_mapping(values["prio2buffer"]))
+    if "buffer_size_bytes" in values:
+        host.run("dcb", "buffer", "set", "dev", target, "buffer-size", *_mapping(values["buffer_size_bytes"]))
+
+
+def _mapping(value: Value, names: Iterable[str] = ()) -> List[str]:
+    """`0,1` as dcb's `0:0 1:1`, or with a name for each number."""
+    words = list(names)
+    numbers = [words[int(number)] if words else number for number in str(value).split(",")]
+    return [f"{index}:{number}" for index, number in enumerate(numbers)]
+
+
+def _map_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
+    if values.get("trust") == "pcp":
+        host.run("dcb", "app", "flush", "dev", target, "dscp-prio")
+    now = _state_by_dcb(host, target)
+    for name, dscp in DSCPS.items():
+        wanted = values.get(name, now[name])
+        if same(wanted, now[name]):
+            continue
+        verb, priority = ("del", now[name]) if wanted == "none" else ("replace", wanted)
+        host.run("dcb", "app", verb, "dev", target, "dscp-prio", f"{dscp}:{priority}")
+    if values.get("trust") == "dscp" and _state_by_dcb(host, target)["trust"] != "dscp":
+        raise SettingsError(f"qos {target} trust: with dcb it follows from DSCP entries", "declare dscp26_prio, say")
+
+
+KINDS = {"qos": Kind(read_qos, write_qos, same, check_by("qos", RULES), drags_qos)}

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inventory of a rack: an Ansible inventory in YAML, typed, and checked before any machine is touched.
+
+Hosts and switches carry the names that experiments use; the inventory binds them, and links, to machines, NICs and
+switch ports. How machines are reached (users, keys, jump hosts) is ssh's business, and secrets are ansible-vault's.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from roundabout.spec.base import Name, NodeName, Positive, Strict
+from roundabout.spec.errors import SpecError
+from roundabout.spec.library import parse_as, shown
+from roundabout.spec.source import Block, Document, read
+from roundabout.spec.topology import Topology
+
+SECRET = re.compile(r"pass|secret|token|private_key", re.IGNORECASE)
+ECT0 = 2  # "this packet's transport understands ECN": the low bits of a ToS byte
+
+
+def _ipv4(text: str) -> str:
+    try:
+        interface = IPv4Interface(text)
+    except ValueError:
+        interface = IPv4Interface("0.0.0.0/0")
+    network = interface.network
+    if not 8 <= network.prefixlen <= 30 or interface.ip in (network.network_address, network.broadcast_address):
+        raise ValueError("a host's IPv4 address with its prefix length (8 to 30), as in 10.10.0.1/24")
+    return text
+
+
+def _matching(pattern: str, expected: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(expected)
+        return text
+
+    return AfterValidator(check)
+
+
+# Nothing in these can be read as an option or by a shell.
+SshAlias = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "a host name or an alias of ssh_config")]
+User = Annotated[str, _matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
+# 15 characters are all that Linux has for an interface's name.
+Nic = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")]
+SwitchPort = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,31}", "a port as the switch calls it")]
+AbsolutePath = Annotated[str, _matching(r"/[A-Za-z0-9._/-]{1,200}", "an absolute path without blanks")]
+UserPath = Annotated[str, _matching(r"[~/][A-Za-z0-9._/-]{1,200}", "a path that begins with / or ~")]
+Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)]
+Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
+Priority = Annotated[int, Field(ge=0, le=7)]
+Dscp = Annotated[int, Field(ge=0, le=63)]
+Mbps = Annotated[int, Field(ge=0, le=10**6)]
+Bit = Annotated[int, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Cells = Annotated[int, Field(ge=1, le=10**6)]
+
+
+class Lossless(Strict):
+    """The classes of RoCE's packets and of its CNPs, the same in NICs and switches (docs/rack.md has the sources)."""
+
+    priority: Priority = 3
+    dscp: Dscp = 26
+    cnp_priority: Priority = 6
+    cnp_dscp: Dscp = 48
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.priority == self.cnp_priority or self.dscp == self.cnp_dscp:
+            raise ValueError("CNPs in a priority and with a DSCP of their own")
+        return self
+
+    @property
+    def tos(self) -> int:
+        """The ToS byte of RoCE's packets: DSCP, and ECT(0)."""
+        return self.dscp << 2 | ECT0
+
+
+class Rates(Strict):
+    """What a link carries, Gbit/s."""
+
+    line_rate_gbps: Positive
+    payload_rate_gbps: Positive
+
+    @model_validator(mode="after")
+    def _payload_fits(self) -> Self:
+        if self.payload_rate_gbps > self.line_rate_gbps:
+            raise ValueError("a payload rate no higher than the line rate")
+        return self
+
+
+class Everywhere(Rates):
+    """What hosts and switches share."""
+
+    ssh_config: UserPath = "~/.ssh/config"
+    lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
+    link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
+    lossless: Lossless = Lossless()
+
+    def rates(self, link: str) -> Rates:
+        """What the link carries."""
+        common = Rates(line_rate_gbps=self.line_rate_gbps, payload_rate_gbps=self.payload_rate_gbps)
+        return self.link_rates.get(link, common)
+
+
+class Dcqcn(Strict):
+    """DCQCN's parameters between trials; what is left out stays as the NIC has it. Names as in docs/settings.md."""
+
+    T_us: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    byte_counter_bytes: Annotated[int, Field(ge=0, le=32767 * 1024)] | None = None
+    F: Annotated[int, Field(ge=1, le=31)] | None = None
+    R_AI_mbps: Mbps | None = None
+    R_HAI_mbps: Mbps | None = None
+    R_min_mbps: Mbps | None = None
+    R_max_mbps: Mbps | None = None
+    Gd_log2: Annotated[int, Field(ge=0, le=15)] | None = None
+    min_decrease_factor_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    g: Share | None = None
+    alpha_timer_us: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    rate_reduce_period_us: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    alpha_initial: Share | None = None
+    clamp_target_rate: Bit | None = None
+    clamp_target_rate_after_timer: Bit | None = None
+    rate_on_first_cnp_mbps: Mbps | None = None
+    cnp_gap_us: Annotated[int, Field(ge=0, le=4095)] | None = None
+
+
+class Servers(Strict):
+    """What all servers have in common."""
+
+    ansible_user: User = "root"
+    roundabout_prefix: AbsolutePath = "/opt/roundabout"
+    roundabout_state: AbsolutePath = "/var/lib/roundabout"
+    versions: Literal["today", "cassini-2024", "cross-traffic-2021"] = "today"
+    driver: Literal["inbox", "ofed"]
+    gpu: Literal["none", "check", "install"] = "check"
+    clock: Literal["chrony", "ptp", "leave"] = "chrony"
+    mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
+    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None
+    governor: Literal["performance", "leave"] = "performance"
+    irq_cpus: Cpus | None = None
+    dcqcn: Dcqcn = Dcqcn()
+    dcqcn_in_nv_config: bool = False
+
+
+class Server(Strict):
+    """One spec host: a machine and the NIC that carries the link under test."""
+
+    ansible_host: SshAlias
+    nic: Nic
+    address: Address
+    link: Name
+
+
+class Ecn(Strict):
+    """When a switch marks, and how much it may still receive after it asked for a pause. In the switch's cells."""
+
+    cell_bytes: Annotated[int, Field(ge=16, le=4096)]
+    Kmin_cells: Cells
+    Kmax_cells: Cells
+    Pmax_percent: Annotated[int, Field(ge=1, le=100)]
+    pfc_skid_cells: Cells
+    queue_cells: Cells
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.Kmin_cells < self.Kmax_cells <= self.queue_cells:
+            raise ValueError("Kmin_cells below Kmax_cells, and both within queue_cells")
+        return self
+
+
+class Switches(Strict):
+    """What all switches have in common."""
+
+    ansible_user: User = "admin"
+    system: Literal["junos", "sonic", "tofino"]
+    confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
+    ecn: Ecn
+
+
+class Switch(Strict):
+    """One spec switch: a machine, or some ports of one, and which link is in which port."""
+
+    ansible_host: SshAlias
+    ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
+
+
+class ServerGroup(Strict):
+    """The group `rack`."""
+
+    vars: Servers
+    hosts: Annotated[dict[NodeName, Server], Field(min_length=2, max_length=512)]
+
+
+class SwitchGroup(Strict):
+    """The group `switches`."""
+
+    vars: Switches
+    hosts: Annotated[dict[NodeName, Switch], Field(min_length=1, max_length=64)]
+
+
+class Groups(Strict):
+    """The two groups of a rack."""
+
+    rack: ServerGroup
+    switches: SwitchGroup
+
+
+class All(Strict):
+    """Ansible's group of everything."""
+
+    vars: Everywhere
+    children: Groups
+
+
+class _Place(NamedTuple):
+    """A value that must be there once, and where it is."""
+
+    value: str
+    location: tuple[str | int, ...]
+
+
+class Inventory(Strict):
+    """A whole inventory."""
+
+    all: All
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        for what, places in (
+            ("a machine's NIC", self._nics()),
+            ("an address", self._addresses()),
+            ("a host's link", self._host_links()),
+            ("a switch's port", self._switch_ports()),
+            ("a host's or switch's name", self._names()),
+        ):
+            seen = set()
+            for place in places:
+                if place.value in seen:
+                    raise _located(place.location, f"'{place.value}' a second time", f"{what} once")
+                seen.add(place.value)
+        self._check_network()
+        self._check_links()
+        return self
+
+    @property
+    def servers(self) -> Mapping[str, Server]:
+        """The servers by spec host."""
+        return self.all.children.rack.hosts
+
+    @property
+    def switches(self) -> Mapping[str, Switch]:
+        """The switches by spec switch."""
+        return self.all.children.switches.hosts
+
+    @property
+    def common(self) -> Servers:
+        """What the servers have in common."""
+        return self.all.children.rack.vars
+
+    @property
+    def lease_host(self) -> str:
+        """The machine that keeps the leases of all users."""
+        return self.all.vars.lease_host or next(iter(self.servers.values())).ansible_host
+
+    @cached_property
+    def ends(self) -> dict[str, tuple[str, ...]]:
+        """What each link joins."""
+        found: dict[str, tuple[str, ...]] = {server.link: (name,) for name, server in self.servers.items()}
+        for name, switch in self.switches.items():
+            for link in switch.ports:
+                found[link] = (*found.get(link, ()), name)
+        return found
+
+    def _nics(self) -> Iterator[_Place]:
+        for name, server in self.servers.items():
+            yield _Place(f"{server.ansible_host} {server.nic}", (*_server(name), "nic"))
+
+    def _addresses(self) -> Iterator[_Place]:
+        for name, server in self.servers.items():
+            yield _Place(server.address.partition("/")[0], (*_server(name), "address"))
+
+    def _host_links(self) -> Iterator[_Place]:
+        for name, server in self.servers.items():
+            yield _Place(server.link, (*_server(name), "link"))
+
+    def _switch_ports(self) -> Iterator[_Place]:
+        for name, switch in self.switches.items():
+            for link, port in switch.ports.items():
+                yield _Place(f"{switch.ansible_host} {port}", (*_switch(name), "ports", link))
+
+    def _names(self) -> Iterator[_Place]:
+        for name in self.servers:
+            yield _Place(name, _server(name))
+        for name in self.switches:
+            yield _Place(name, _switch(name))
+
+    def _check_network(self) -> None:
+        networks = {name: IPv4Interface(server.address).network for name, server in self.servers.items()}
+        first = next(iter(networks.values()))
+        for name, network in networks.items():
+            if network != first:
+                raise _located((*_server(name), "address"), f"an address in {network}", f"one in {first}, as the first")
+
+    def _check_links(self) -> None:
+        for name, server in self.servers.items():
+            if len(self.ends[server.link]) == 1:
+                raise _located((*_server(name), "link"), f"'{server.link}', which no switch has", "a link in a port")
+        for name, switch in self.switches.items():
+            for link in switch.ports:
+                if len(self.ends[link]) != 2:
+                    found = f"link '{link}' with {len(self.ends[link])} ends ({', '.join(self.ends[link])})"
+                    raise _located((*_switch(name), "ports", link), found, "each link with two ends")
+        for link in self.all.vars.link_rates:
+            if link not in self.ends:
+                raise _located(("all", "vars", "link_rates", link), f"'{link}'", "a link in a port of a switch")
+
+
+def read_inventory(path: Path) -> Inventory:
+    """The inventory in `path`. Raises SpecError for the first thing wrong with it."""
+    document = read(path, shown(path))
+    _refuse_secrets(document, document.root, ())
+    return parse_as(Inventory, document)
+
+
+def check_topology(inventory: Inventory, topology: Topology, file: str) -> None:
+    """Refuse a topology that the inventory does not bind wholly, at the topology's rates. Raises SpecError."""
+    for node in (*topology.hosts, *topology.switches):
+        if node not in inventory.servers and node not in inventory.switches:
+            expected = f"a machine for each host and switch of topology {topology.name}"
+            raise SpecError(file, f"no {node}", expected)
+    for link in topology.links:
+        ends = inventory.ends.get(link.name)
+        if ends is None or set(ends) != set(link.ends):
+            found = f"link {link.name} between {' and '.join(ends)}" if ends else f"no link {link.name}"
+            raise SpecError(file, found, f"it between {' and '.join(link.ends)}, as in topology {topology.name}")
+        rates = inventory.all.vars.rates(link.name)
+        if (rates.line_rate_gbps, rates.payload_rate_gbps) != (link.line_rate_gbps, link.payload_rate_gbps):
+            found = f"link {link.name} of {rates.line_rate_gbps:g} Gbit/s, {rates.payload_rate_gbps:g} of payload"
+            expected = f"{link.line_rate_gbps:g} and {link.payload_rate_gbps:g}, as in topology {topology.name}"
+            raise SpecError(file, found, expected, hint="run it on a topology with this rack's rates")
+
+
+def _server(name: str) -> tuple[str, ...]:
+    return ("all", "children", "rack", "hosts", name)
+
+
+def _switch(name: str) -> tuple[str, ...]:
+    return ("all", "children", "switches", "hosts", name)
+
+
+def _located(location: tuple[str | int, ...], found: str, expected: str) -> PydanticCustomError:
+    return PydanticCustomError("located", "{expected}", {"location": location, "found": found, "expected": expected})
+
+
+def _refuse_secrets(document: Document, block: Block, location: tuple[str, ...]) -> None:
+    """An inventory is copied into results: a password has no place in it."""
+    for key, value in block.items():
+        if SECRET.search(key):
+            hint = "ansible-vault create group_vars/all/secrets.yml, beside the inventory"
+            raise document.error((*location, key), f"the secret '{key}'", "secrets in a vault", hint=hint)
+        if isinstance(value, Block):
+            _refuse_secrets(document, value, (*location, key))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases on a rack's hosts, switches and links, for its several users.
+
+All of them are locks on files of one machine that every user's inventory names. A program there holds the locks for as
+long as it hears from its owner: they end with the owner's connection, and with silence, and nobody else can end them.
+"""
+
+from collections.abc import Iterable
+
+from roundabout.testbeds.rack.inventory import Inventory
+
+HEARTBEAT_S = 5
+SILENCE_S = 60
+
+# Runs on the lease host: Python 3.8, standard library. Arguments: folder, owner, silence in seconds, names.
+HOLDER = r"""
+import fcntl, json, os, select, sys, time
+folder, owner, silence_s, names = sys.argv[1], sys.argv[2], float(sys.argv[3]), sorted(sys.argv[4:])
+os.makedirs(folder, mode=0o755, exist_ok=True)
+held = []
+def content():
+    utc = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return json.dumps({"owner": owner, "since_utc": since, "heard_utc": utc}).encode()
+since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+for name in names:
+    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("busy " + name + " " + os.read(handle, 4096).decode(errors="replace"), flush=True)
+        sys.exit(0)
+    held.append(handle)
+print("held", flush=True)
+while True:
+    for handle in held:
+        now = content()
+        os.pwrite(handle, now, 0)
+        os.ftruncate(handle, len(now))
+    if not select.select([0], [], [], silence_s)[0] or not os.read(0, 4096):
+        break
+for handle in held:
+    os.ftruncate(handle, 0)
+"""
+
+
+def names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
+    """What a topology takes of a rack, by machines and ports, since users may call them differently."""
+    servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
+    machines = {f"switch {inventory.switches[switch].ansible_host}" for switch in switches}
+    ports = [
+        f"port {switch.ansible_host} {switch.ports[link]}"
+        for link in links
+        for switch in inventory.switches.values()
+        if link in switch.ports
+    ]
+    return [name.replace("/", "_") for name in (*servers, *sorted(machines), *ports)]

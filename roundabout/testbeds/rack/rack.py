@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rack as a testbed: the machines of an inventory that a topology needs."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from roundabout.errors import RoundaboutError
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.testbeds import Capability, Host, Port
+from roundabout.testbeds.rack.examine import Finding, examine
+from roundabout.testbeds.rack.inventory import Inventory
+from roundabout.testbeds.rack.variables import trial_document
+
+if TYPE_CHECKING:
+    from fabric import Connection
+
+RDMA = ("RDMA device", "DCQCN")
+PRIORITIES = ("mlnx_qos", "dcb")
+
+
+class RackError(RoundaboutError):
+    """A rack is not what its inventory says."""
+
+
+@dataclass(frozen=True)
+class Rack:
+    """The part of a rack that has a topology. It is a Testbed."""
+
+    inventory: Inventory
+    topology: Topology
+    name: str
+    found: frozenset[Capability]  # what all of its hosts can do
+
+    kind = "rack"
+    emulated = False
+    scale = 1.0
+
+    @classmethod
+    def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
+        """The rack with what its hosts can do, which is asked here.
+
+        Raises:
+            RackError: a host does not answer.
+        """
+        findings = {host: found for host, found in examine(inventory).items() if host in topology.hosts}
+        for host, found in findings.items():
+            if not found[0].good:
+                raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
+        return cls(inventory, topology, name, capabilities_of(findings))
+
+    @property
+    def settings_state(self) -> Path:
+        """Where `settings.py` keeps its journal."""
+        return Path(self.inventory.common.roundabout_state)
+
+    @cached_property
+    def hosts(self) -> Mapping[str, Host]:
+        """The hosts by name, in the topology's order."""
+        return {name: host_of(self.inventory, name) for name in self.topology.hosts}
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """None: switches of a rack are not ours to sample."""
+        return ()
+
+    def identity(self) -> dict[str, Any]:
+        """What makes two racks give different results: all that the inventory says, which holds no secrets."""
+        inventory = hashlib.sha256(self.inventory.model_dump_json().encode()).hexdigest()
+        return {"kind": self.kind, "inventory_sha256": inventory, "capabilities": sorted(self.found)}
+
+    def capabilities(self) -> frozenset[Capability]:
+        """What all hosts can do."""
+        return self.found
+
+    def ssh_config(self) -> Path:
+        """The file for `ssh -F`."""
+        return Path(self.inventory.all.vars.ssh_config).expanduser()
+
+    def connect(self, host: str) -> "Connection":
+        """A Fabric connection to a host, not yet open."""
+        return connect_machine(self.inventory, self.inventory.servers[host].ansible_host)
+
+    def bytes_on_host(self, paper_bytes: int) -> int:
+        """The same: a rack is at the papers' scale."""
+        return paper_bytes
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Gbit/s -> bit/s."""
+        return paper_gbps * 1e9
+
+    def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
+        """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
+        return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
+
+    def switch_samplers(self) -> list[list[str]]:
+        """None: switches of a rack are not ours to sample."""
+        return []
+
+    def port_at(self, ifindex: int) -> NoReturn:
+        """No sampler ever saw a port."""
+        raise KeyError(ifindex)
+
+
+def host_of(inventory: Inventory, name: str) -> Host:
+    """A spec host, as the runner sees it."""
+    server = inventory.servers[name]
+    interface = IPv4Interface(server.address)
+    return Host(
+        name=name,
+        ssh_alias=server.ansible_host,
+        address=str(interface.ip),
+        prefix_length=interface.network.prefixlen,
+        interface=server.nic,
+        prefix=Path(inventory.common.roundabout_prefix),
+    )
+
+
+def connect_machine(inventory: Inventory, alias: str) -> "Connection":
+    """A Fabric connection to a machine, not yet open; only machines that ssh knows already are accepted."""
+    from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
+    from paramiko import RejectPolicy  # noqa: PLC0415
+
+    config = Config(runtime_ssh_path=str(Path(inventory.all.vars.ssh_config).expanduser()))
+    connection = Connection(alias, user=inventory.common.ansible_user, config=config)
+    known = config.base_ssh_config.lookup(alias).get("userknownhostsfile", "~/.ssh/known_hosts")
+    for path in known.split():
+        connection.client.load_system_host_keys(str(Path(path).expanduser()))
+    connection.client.set_missing_host_key_policy(RejectPolicy())
+    return connection
+
+
+def capabilities_of(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
+    """What every host can do, of what each was found to have."""
+    good = [{each.name for each in found if each.good} for found in findings.values()]
+    capabilities: set[Capability] = {"own clock"}
+    if all(names >= set(RDMA) for names in good):
+        capabilities.add("rdma")
+        if all(names & set(PRIORITIES) for names in good):
+            capabilities |= {"pfc", "priorities"}
+    return frozenset(capabilities)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an inventory means to the playbooks: settings documents of servers, and what switches are told, by host."""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import Any
+
+from roundabout.spec.experiment import TrialSpec
+from roundabout.testbeds.rack.inventory import Inventory, Server
+
+ROCE_V2 = "RoCE v2"
+# The congestion control's name in the kernel, by the transport's; others are called what they are.
+KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
+
+
+def playbook_variables(inventory: Inventory) -> dict[str, Any]:
+    """An Ansible inventory to be read beside the user's: the roles' variables, by host."""
+    config = str(Path(inventory.all.vars.ssh_config).expanduser())
+    servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
+    switches = {name: switch_variables(inventory, name) for name in inventory.switches}
+    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}}
+    return {"all": {"vars": {"ansible_ssh_common_args": f"-F {config}"}, "children": children}}
+
+
+def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
+    """A server's variables."""
+    common = inventory.common
+    return {
+        "ansible_host": server.ansible_host,
+        "ansible_user": common.ansible_user,
+        "ansible_become": common.ansible_user != "root",
+        "roundabout_prefix": common.roundabout_prefix,
+        "roundabout_state": common.roundabout_state,
+        "versions": common.versions,
+        "base_clock": common.clock,
+        "gpu_policy": common.gpu,
+        "nic_driver_wanted": common.driver,
+        "training_policy": common.gpu,
+        "settings_document": settings_document(inventory, server),
+        "settings_nic": server.nic,
+    }
+
+
+def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
+    """A switch's variables."""
+    return {
+        "ansible_host": inventory.switches[name].ansible_host,
+        "ansible_user": inventory.all.children.switches.vars.ansible_user,
+        "switches_ssh_config": str(Path(inventory.all.vars.ssh_config).expanduser()),
+        "switches_facts": switch_facts(inventory, name),
+    }
+
+
+def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
+    """What holds on a server between trials, as docs/settings.md lays documents out."""
+    common, lossless = inventory.common, inventory.all.vars.lossless
+    pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
+    priorities = {
+        f"dscp{lossless.dscp}_prio": lossless.priority,
+        f"dscp{lossless.cnp_dscp}_prio": lossless.cnp_priority,
+    }
+    cable = {} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}
+    ofed = common.driver == "ofed"
+    dcbx = {"dcbx": "os", "trust": "dscp"} if ofed else {}  # with `dcb`, trust follows from the DSCP entries
+    speed_mbps = round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)
+    link = {"mtu": common.mtu_bytes, "speed_mbps": speed_mbps, "pause_rx": 0, "pause_tx": 0}
+    document: dict[str, Any] = {
+        "cpu": {} if common.governor == "leave" else {"governor": common.governor},
+        "link": {server.nic: link},
+        "irq": {} if common.irq_cpus is None else {server.nic: {"cpus": common.irq_cpus}},
+        "qos": {server.nic: {**dcbx, **priorities, "pfc": pfc, **(cable if ofed else {})}},
+        "roce": {server.nic: _roce(lossless.tos, ofed=ofed)},
+        "dcqcn": {server.nic: _dcqcn(inventory, ofed=ofed)},
+        "nv": _nv(inventory, server),
+    }
+    return {kind: content for kind, content in document.items() if content}
+
+
+def _roce(tos: int, *, ofed: bool) -> dict[str, Any]:
+    traffic_class = {"traffic_class": tos} if ofed else {}
+    return {"mode": ROCE_V2, "tos": tos, **traffic_class}
+
+
+def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
+    lossless = inventory.all.vars.lossless
+    asked = inventory.common.dcqcn.model_dump(exclude_none=True)
+    enabled = {f"{side}_enable_prio{lossless.priority}": 1 for side in ("rp", "np")} if ofed else {}
+    return {**asked, "cnp_dscp": lossless.cnp_dscp, "cnp_prio": lossless.cnp_priority, **enabled}
+
+
+def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
+    if not inventory.common.dcqcn_in_nv_config:
+        return {}
+    return {server.nic: inventory.common.dcqcn.model_dump(exclude_none=True)}
+
+
+def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
+    """What a trial sets on one server; nothing on one without a worker, whose values stay those between trials."""
+    transport = next((job.transport for job in trial.jobs.values() if host in job.workers), None)
+    if transport is None:
+        return {}
+    # Sockets get it by the data network's route, so that SSH and NFS keep their own.
+    network = str(IPv4Interface(server.address).network)
+    document: dict[str, Any] = {"route": {network: {"congctl": KERNEL_NAMES.get(transport.name, transport.name)}}}
+    if transport.name == "dcqcn":
+        asked = {name: _whole(value) for name, value in transport.parameters.items() if value is not None}
+        document["transport"] = {"dcqcn": asked}
+        if rdma:
+            document["dcqcn"] = {server.nic: asked}
+    return document
+
+
+def _whole(value: float) -> float:
+    """NICs take whole numbers; what is not whole, they refuse by name."""
+    return int(value) if value == int(value) else value
+
+
+def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
+    """An Ansible inventory with which `site.yml` brings programs up to date, and touches nothing else."""
+    ours = ("ansible_host", "ansible_user", "ansible_become", "roundabout_prefix", "roundabout_state")
+    every = playbook_variables(inventory)["all"]
+    servers = every["children"]["rack"]["hosts"]
+    testbed = {host: {name: servers[host][name] for name in ours} for host in hosts}
+    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, "testbed": {"hosts": testbed}}
+    return {"all": {"vars": every["vars"], "children": groups}}
+
+
+def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
+    """What one switch is told: its ports with their rates, classes, and thresholds in bytes and cells."""
+    switch, common = inventory.switches[name], inventory.all.children.switches.vars
+    ports = [
+        {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
+        for link, port in switch.ports.items()
+    ]
+    ecn = common.ecn
+    thresholds = {
+        "Kmin_bytes": ecn.Kmin_cells * ecn.cell_bytes,
+        "Kmax_bytes": ecn.Kmax_cells * ecn.cell_bytes,
+        # Junos has fill levels in percent of a queue.
+        "Kmin_percent": round(100 * ecn.Kmin_cells / ecn.queue_cells),
+        "Kmax_percent": round(100 * ecn.Kmax_cells / ecn.queue_cells),
+    }
+    return {
+        "system": common.system,
+        "confirm_minutes": common.confirm_minutes,
+        "ports": ports,
+        "lossless": inventory.all.vars.lossless.model_dump(),
+        "ecn": {**ecn.model_dump(), **thresholds},
+    }

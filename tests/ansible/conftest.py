@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers made of files (tests/settings/stand_ins), as Ansible hosts of this machine."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+STAND_INS = Path(__file__).parents[1] / "settings" / "stand_ins" / "trees.py"
+
+
+def load_trees() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("trees", STAND_INS)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TREES = load_trees()
+
+
+class Servers(NamedTuple):
+    """An inventory, and the tree of each server in it."""
+
+    inventory: Path
+    roots: dict[str, Path]
+
+    def snapshot(self) -> dict[str, Any]:
+        return {name: TREES.snapshot(root) for name, root in self.roots.items()}
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Servers:
+    """A ConnectX-5 with OFED and one without."""
+    hosts, roots = {}, {}
+    for name in ("connectx-5-ofed", "connectx-5-inbox"):
+        root = roots[name] = tmp_path / name
+        TREES.build(name, root)
+        for folder in ("etc/systemd/system", "etc/udev/rules.d"):
+            (root / folder).mkdir(parents=True)
+        hosts[name] = {
+            "ansible_connection": "local",
+            "roundabout_prefix": str(tmp_path / f"{name}-prefix"),
+            "roundabout_state": str(tmp_path / f"{name}-state"),
+            "settings_root": str(root),
+            "settings_nic": "eth2",
+            "settings_document": {kind: each for kind, each in TREES.document(name).items() if kind != "transport"},
+        }
+    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, "stand_ins": {"hosts": hosts}}
+    inventory = tmp_path / "inventory.json"
+    inventory.write_text(json.dumps({"all": {"children": groups}}))
+    return Servers(inventory, roots)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from roundabout.spec import SpecError, load_topology
+from roundabout.testbeds.rack.inventory import check_topology, read_inventory
+
+EXAMPLE = Path(__file__).parents[2] / "inventory.example"
+
+
+def test_the_example_is_an_inventory_as_it_is() -> None:
+    inventory = read_inventory(EXAMPLE)
+    assert list(inventory.servers) == ["s0", "s1", "s2", "s3"]
+    assert inventory.all.vars.lossless.tos == 106  # as roce.md has it
+
+
+def test_each_testbed_of_the_papers(testbed_of_a_paper: tuple[str, Path]) -> None:
+    which, path = testbed_of_a_paper
+    sizes = {"four": (4, 1, 4), "twelve": (12, 2, 13), "twenty-four": (24, 13, 36)}
+    inventory = read_inventory(path)
+    assert (len(inventory.servers), len(inventory.switches), len(inventory.ends)) == sizes[which]
+
+
+def test_a_topology_that_is_part_of_the_rack_fits(inventory_file: Path) -> None:
+    check_topology(read_inventory(inventory_file), load_topology("dumbbell-2x2"), "inventory")
+
+
+MISTAKES = [
+    ("nic: ens1f0np0", "nic: 'eth0; reboot'", "hosts.s0.nic: found 'eth0; reboot', expected a network interface"),
+    ("10.10.0.2/24", "10.10.0.1/24", "hosts.s1.address: found '10.10.0.1' a second time, expected an address once"),
+    ("10.10.0.2/24", "10.10.0.2", "found '10.10.0.2', expected a host's IPv4 address with its prefix length"),
+    ("10.10.0.2/24", "10.10.1.2/24", "found an address in 10.10.1.0/24, expected one in 10.10.0.0/24"),
+    ("gpu1.example.org", "gpu0.example.org", "hosts.s1.nic: found 'gpu0.example.org ens1f0np0' a second time"),
+    ("link: s1}", "link: s0}", "hosts.s1.link: found 's0' a second time, expected a host's link once"),
+    ("link: s1}", "link: s77}", "hosts.s1.link: found 's77', which no switch has"),
+    ("s1: Ethernet4", "s1: Ethernet0", "ports.s1: found 'sonic0.example.org Ethernet0' a second time"),
+    ("L1: Ethernet48", "L2: Ethernet48", "ports.L2: found link 'L2' with 1 ends (tor0), expected each link"),
+    ("driver: inbox", "driver: ofd", "vars.driver: found 'ofd', expected 'inbox' or 'ofed'"),
+    ("driver: inbox, ", "", "vars.driver: found nothing, expected a value"),
+    ("T_us: 125", "T_us: 125.5", "dcqcn.T_us: found 125.5, expected a whole number"),
+    ("T_us: 125", "t_us: 125", "dcqcn.t_us: found the unknown field 't_us', expected one of T_us"),
+    ("Kmin_cells: 1000", "Kmin_cells: 3000", "expected Kmin_cells below Kmax_cells"),
+    ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
+    ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
+    ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), MISTAKES)
+def test_a_mistake_is_one_message(inventory_file: Path, right: str, wrong: str, message: str) -> None:
+    text = inventory_file.read_text()
+    assert right in text
+    inventory_file.write_text(text.replace(right, wrong, 1))
+    with pytest.raises(SpecError) as error:
+        read_inventory(inventory_file)
+    assert message in error.value.message
+    assert f"{inventory_file}:" in error.value.message
+    assert "\n" not in error.value.message
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), [
+    ("line_rate_gbps: 50", "line_rate_gbps: 100", "found link s0 of 100 Gbit/s, 43 of payload, expected 50 and 43"),
+    ("s2: {ansible_host", "s20: {ansible_host", "found no s2, expected a machine for each host and switch"),
+])  # fmt: skip
+def test_another_topology_is_refused(inventory_file: Path, right: str, wrong: str, message: str) -> None:
+    inventory_file.write_text(inventory_file.read_text().replace(right, wrong, 1))
+    with pytest.raises(SpecError) as error:
+        check_topology(read_inventory(inventory_file), load_topology("dumbbell-2x2"), str(inventory_file))
+    assert message in error.value.message

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an inventory becomes: settings documents that settings.py takes, and what switches are told, as golden files."""
+
+import json
+from pathlib import Path
+
+from roundabout.settings.settings import flatten
+from roundabout.spec import TrialSpec, load_profile, load_topology
+from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
+
+
+def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str, Path]) -> None:
+    inventory = read_inventory(testbed_of_a_paper[1])
+    for server in inventory.servers.values():
+        document = settings_document(inventory, server)
+        flatten(document)
+        assert document["roce"][server.nic]["tos"] == 106
+        assert document["qos"][server.nic]["pfc"] == "0,0,0,1,0,0,0,0"
+        assert document["dcqcn"][server.nic]["T_us"] == 125
+
+
+def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:
+    inventory = read_inventory(testbed_of_a_paper[1])
+    document = settings_document(inventory, inventory.servers["s0"])
+    ofed = inventory.common.driver == "ofed"
+    assert ("rp_enable_prio3" in document["dcqcn"]["ens1f0np0"]) == ofed
+    assert ("traffic_class" in document["roce"]["ens1f0np0"]) == ofed
+    assert ("dcbx" in document["qos"]["ens1f0np0"]) == ofed
+    assert document["link"]["ens1f0np0"]["speed_mbps"] == (25000 if testbed_of_a_paper[0] == "four" else 50000)
+
+
+def test_nv_config_only_on_request(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    unasked = read_inventory(inventory_file)
+    assert "nv" not in settings_document(unasked, unasked.servers["s0"])
+    inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, dcqcn_in_nv_config: true"))
+    asked = read_inventory(inventory_file)
+    assert settings_document(asked, asked.servers["s0"])["nv"] == {"ens1f0np0": {"T_us": 125}}
+
+
+def test_variables_hold_no_secrets_and_are_json(inventory_file: Path) -> None:
+    text = json.dumps(playbook_variables(read_inventory(inventory_file)))
+    assert "pass" not in text
+    assert json.loads(text)["all"]["children"]["rack"]["hosts"]["s0"]["ansible_host"] == "gpu0.example.org"
+
+
+def trial(**jobs: dict[str, object]) -> TrialSpec:
+    profile = load_profile("vgg19-fig1").model_dump(by_alias=True)
+    whole = {
+        name: {"profile": profile, "flows": 1, "start_offset_ms": 0.0, "jitter": 0.0, **job}
+        for name, job in jobs.items()
+    }
+    topology = load_topology("dumbbell-2x2").model_dump(by_alias=True)
+    return TrialSpec.model_validate({"topology": topology, "jobs": whole, "iterations": 1, "one_job_at_a_time": False})
+
+
+def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None:
+    servers = read_inventory(inventory_file).servers
+    spec = trial(
+        j1={"workers": ["s0", "s2"], "transport": {"name": "dcqcn", "T_us": 100.0}},
+        j2={"workers": ["s1", "s4"], "transport": {"name": "dcqcn", "T_us": 125.0}},
+    )
+    of = {host: trial_document(spec, host, servers[host], rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
+    timers = {host: each["dcqcn"]["ens1f0np0"] for host, each in of.items() if each}
+    assert timers == {"s0": {"T_us": 100}, "s1": {"T_us": 125}, "s2": {"T_us": 100}, "s4": {"T_us": 125}}
+    assert of["s3"] == {}
+    assert of["s0"]["route"] == {"10.10.0.0/24": {"congctl": "rb_dcqcn"}}
+    for document in of.values():
+        flatten(document)
+    assert "dcqcn" not in trial_document(spec, "s0", servers["s0"], rdma=False)
+
+
+def test_a_run_deploys_programs_and_nothing_else(inventory_file: Path) -> None:
+    groups = deployment(read_inventory(inventory_file), ["s0"])["all"]["children"]
+    assert groups["rack"] == groups["switches"] == {"hosts": {}}
+    assert "settings_document" not in groups["testbed"]["hosts"]["s0"]

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers with ConnectX NICs, made of files: every setting is set, read back and rolled back."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from roundabout.settings import settings, settings_nic
+from roundabout.settings.settings_host import Host, SettingsError
+
+Server = Callable[[str], Host]
+BACKENDS = ("connectx-5-ofed", "connectx-5-ofed-params", "connectx-5-inbox")
+
+# A value other than the default for each parameter, and what the NIC must hold then.
+TABLE = {
+    "T_us": (100, 100),
+    "byte_counter_bytes": (0, 0),
+    "F": (5, 5),
+    "R_AI_mbps": (40.0, 40),
+    "R_HAI_mbps": (400, 400),
+    "R_min_mbps": (10, 10),
+    "R_max_mbps": (25000, 25000),
+    "Gd_log2": (10, 10),
+    "min_decrease_factor_percent": (25, 25),
+    "g": (1 / 256, 1020),
+    "alpha_timer_us": (55, 55),
+    "rate_reduce_period_us": (50, 50),
+    "alpha_initial": (0.5, 512),
+    "clamp_target_rate": (1, 1),
+    "clamp_target_rate_after_timer": (0, 0),
+    "rate_on_first_cnp_mbps": (10000, 10000),
+    "cnp_gap_us": (50, 50),
+    "cnp_dscp": (46, 46),
+    "cnp_prio": (5, 5),
+}
+
+
+def nic_file(trees: ModuleType, host: Host, parameter: settings_nic.Parameter) -> Path:
+    ecn = host.root / "sys/class/net/eth2/ecn"
+    if ecn.exists():
+        return next(ecn.glob(f"**/{parameter.ofed}"))
+    path: Path = host.root / trees.CC_PARAMS / parameter.cc_params
+    return path
+
+
+def test_the_table_is_the_whole_table(trees: ModuleType) -> None:
+    rows = {(each.ofed, each.cc_params) for each in settings_nic.PARAMETERS.values() if each.ofed}
+    assert rows == {(ofed, mainline) for ofed, mainline, _ in trees.RP + trees.NP}
+    assert set(TABLE) | {"cnp_prio_mode"} == set(settings_nic.PARAMETERS)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("parameter", TABLE)
+def test_every_parameter_is_set_read_back_and_rolled_back(
+    server: Server, trees: ModuleType, name: str, parameter: str
+) -> None:
+    host = server(name)
+    before = trees.snapshot(host.root)
+    value, code = TABLE[parameter]
+    document = {"dcqcn": {"eth2": {parameter: value}}}
+    answer = settings.apply(host, document, "run")
+    assert answer["applied"] == document
+    assert answer["changed"] == [f"dcqcn eth2 {parameter}"]
+    assert nic_file(trees, host, settings_nic.PARAMETERS[parameter]).read_text() == f"{code}\n"
+    assert settings.read(host, document)["differs"] == []
+    assert settings.restore(host, "run")["failed"] == []
+    assert trees.snapshot(host.root) == before
+
+
+@pytest.mark.parametrize("parameter", TABLE)
+def test_every_parameter_is_kept_in_nv_config(server: Server, trees: ModuleType, parameter: str) -> None:
+    host = server("connectx-5-ofed")
+    value, code = TABLE[parameter]
+    document = {"nv": {"eth2": {parameter: value}}}
+    stored = json.loads((host.root / f"nv-{trees.PCI}").read_text())
+    name = settings_nic.PARAMETERS[parameter].nv
+    assert settings.apply(host, document, "site")["applied"] == document
+    assert json.loads((host.root / f"nv-{trees.PCI}").read_text())[name][2] == code
+    settings.restore(host, "site")
+    assert json.loads((host.root / f"nv-{trees.PCI}").read_text()) == stored
+
+
+def test_defaults_in_the_units_of_the_papers(server: Server) -> None:
+    for name in BACKENDS:
+        found = settings.read(server(name), {"dcqcn": {"eth2": dict.fromkeys(TABLE)}})["found"]["dcqcn"]["eth2"]
+        assert found["T_us"] == 300
+        assert found["g"] == 5 / 1024
+        assert found["alpha_initial"] == 1023 / 1024
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_whole_rack_document_is_applied_once_and_rolled_back(server: Server, trees: ModuleType, name: str) -> None:
+    host, document = server(name), trees.document(name)
+    before = trees.snapshot(host.root)
+    dry = settings.read(host, document)
+    assert trees.snapshot(host.root) == before
+    answer = settings.apply(host, document, "site")
+    assert answer["differs"] == []
+    assert answer["applied"] == document
+    assert [each["setting"] for each in dry["differs"]] == answer["changed"]
+    journal = (host.state / "journal.jsonl").read_bytes()
+    after = trees.snapshot(host.root)
+    assert settings.apply(host, document, "site")["changed"] == []
+    assert trees.snapshot(host.root) == after
+    assert (host.state / "journal.jsonl").read_bytes() == journal
+    report = settings.restore(host, "site")
+    assert report["failed"] == report["skipped"] == report["overridden"] == []
+    assert trees.snapshot(host.root) == before
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_reboot_leaves_nothing_to_restore_but_nv_config(server: Server, trees: ModuleType, name: str) -> None:
+    host, document = server(name), trees.document(name)
+    before = trees.snapshot(host.root)
+    settings.apply(host, document, "site")
+    trees.reboot(name, host.root)
+    drift = {each["setting"] for each in settings.read(host, document)["differs"]}
+    assert drift >= {"dcqcn eth2 T_us", "qos eth2 pfc", "roce eth2 mode", "link eth2 mtu"}
+    assert not any(each.startswith("nv ") for each in drift)
+    report = settings.restore(host, "site")
+    assert report["failed"] == []
+    assert {each["reason"] for each in report["skipped"]} == {"gone with an earlier boot"}
+    assert all(each.startswith("nv ") for each in report["restored"])
+    trees.reboot(name, host.root)
+    boot = "proc/sys/kernel/random/boot_id"
+    assert trees.snapshot(host.root) | {boot: ""} == before | {boot: ""}
+
+
+def test_settings_are_applied_again_after_a_reboot(server: Server, trees: ModuleType) -> None:
+    host, document = server("connectx-5-ofed"), trees.document("connectx-5-ofed")
+    settings.apply(host, document, "site")
+    trees.reboot("connectx-5-ofed", host.root)
+    assert settings.apply(host, document, "site")["differs"] == []
+    settings.restore(host, "site")
+    assert settings.read(host, {"dcqcn": {"eth2": {"T_us": 300}}, "nv": {"eth2": {"T_us": 300}}})["differs"] == []
+
+
+def test_drift_is_named_and_restored(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-5-ofed")
+    document = {"dcqcn": {"eth2": {"T_us": 100}}, "qos": {"eth2": trees.QOS_WANTED}}
+    before = trees.snapshot(host.root)
+    settings.apply(host, document, "site")
+    nic_file(trees, host, settings_nic.PARAMETERS["T_us"]).write_text("55\n")
+    host.run("mlnx_qos", "-i", "eth2", "--trust=pcp")
+    differs = settings.read(host, document)["differs"]
+    assert {"setting": "dcqcn eth2 T_us", "expected": 100, "found": 55} in differs
+    assert {"setting": "qos eth2 trust", "expected": "dscp", "found": "pcp"} in differs
+    assert {"setting": "qos eth2 dscp26_prio", "expected": 3, "found": "none"} in differs
+    report = settings.restore(host, "site")
+    assert {"setting": "dcqcn eth2 T_us", "wrote": 100, "found": 55} in report["overridden"]
+    assert trees.snapshot(host.root) == before
+
+
+def test_a_map_that_trust_throws_away_comes_back(server: Server, trees: ModuleType) -> None:
+    for name in ("connectx-5-ofed", "connectx-5-inbox"):
+        host = server(name)
+        settings.apply(host, {"qos": {"eth2": {**trees.QOS_WANTED, "dscp8_prio": 7}}}, "admin")
+        before = trees.snapshot(host.root)
+        settings.apply(host, {"qos": {"eth2": {"trust": "pcp"}}}, "run")
+        assert (
+            settings.read(host, {"qos": {"eth2": {"dscp8_prio": None}}})["found"]["qos"]["eth2"]["dscp8_prio"] == "none"
+        )
+        assert settings.restore(host, "run")["failed"] == []
+        assert trees.snapshot(host.root) == before
+
+
+def test_what_a_write_drags_along_comes_back(
+    server: Server, trees: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mainline's cong.c clears np_cnp_prio_mode with each write of np_cnp_prio."""
+    host = server("connectx-5-inbox")
+    mode = host.root / trees.CC_PARAMS / "np_cnp_prio_mode"
+    write_file = settings_nic.write_file
+
+    def write(path: Path, label: str, value: settings.Value) -> None:
+        write_file(path, label, value)
+        if path.name == "np_cnp_prio":
+            mode.write_text("0\n")
+
+    monkeypatch.setattr(settings_nic, "write_file", write)
+    before = trees.snapshot(host.root)
+    settings.apply(host, {"dcqcn": {"eth2": {"cnp_prio": 5}}}, "run")
+    assert mode.read_text() == "0\n"
+    assert settings.restore(host, "run")["failed"] == []
+    assert trees.snapshot(host.root) == before
+    both = {"dcqcn": {"eth2": {"cnp_prio_mode": 1, "cnp_prio": 5}}}
+    assert settings.apply(host, both, "run")["differs"] == []
+
+
+def test_inert_cc_params_are_said_until_nv_config_mends_them(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-6-dx")
+    document = {"dcqcn": {"eth2": {"T_us": 300}}}  # the default: nothing to write, and still not in force
+    for act in (lambda: settings.read(host, document), lambda: settings.apply(host, document, "run")):
+        with pytest.raises(
+            SettingsError, match="cc_params do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False"
+        ) as error:
+            act()
+        assert "nv eth2 ROCE_CC_LEGACY_DCQCN: 1" in error.value.hint
+    settings.apply(host, {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 1}}}, "site")
+    with pytest.raises(SettingsError, match="cc_params do nothing"):
+        settings.read(host, document)
+    trees.reboot("connectx-6-dx", host.root)
+    assert settings.read(host, document)["differs"] == []
+    assert settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")["differs"] == []
+
+
+def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
+    host = server("connectx-6-dx")
+    (host.root / "bin/mlxconfig").unlink()
+    with pytest.raises(SettingsError, match="neither mlxconfig nor mstconfig"):
+        settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+
+
+def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Server) -> None:
+    host = server("connectx-5-ofed")
+    document = {"dcqcn": {"eth2": {"g": 0.01}}, "qos": {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}}
+    answer = settings.apply(host, document, "run")
+    assert answer["differs"] == [
+        {"setting": "dcqcn eth2 g", "expected": 0.01, "found": 10 / 1024},
+        {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "100096,0,0,0,0,0,0,0"},
+    ]
+    assert settings.apply(host, document, "run")["changed"] == []
+
+
+def test_the_gid_index_is_the_one_that_show_gids_shows(server: Server) -> None:
+    host = server("connectx-5-ofed")
+    rows = [line.split() for line in host.run("show_gids").splitlines()]
+    (index,) = [int(row[2]) for row in rows if row[-2:] == ["v2", "eth2"] and len(row) == 7]
+    assert settings.read(host, {"roce": {"eth2": {"gid_index": index}}})["differs"] == []
+    with pytest.raises(SettingsError, match="roce eth2 gid_index is read only"):
+        settings.apply(host, {"roce": {"eth2": {"gid_index": 1}}}, "run")
+
+
+def test_configfs_gets_its_folder_for_the_time_that_it_takes(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The kernel fills the folder as it is made and empties it as it goes; values stay with the device."""
+    host = server("connectx-5-inbox")
+    group = host.root / "sys/kernel/config/rdma_cm/mlx5_0"
+    kept = tmp_path / "kept"
+    group.rename(kept)
+    mkdir, rmdir = Path.mkdir, Path.rmdir
+    monkeypatch.setattr(
+        Path, "mkdir", lambda path, *a, **k: kept.rename(path) if path == group else mkdir(path, *a, **k)
+    )
+    monkeypatch.setattr(Path, "rmdir", lambda path: path.rename(kept) if path == group else rmdir(path))
+    assert settings.apply(host, {"roce": {"eth2": {"mode": "RoCE v2", "tos": 106}}}, "run")["differs"] == []
+    assert not group.exists()
+    assert (kept / "ports/1/default_roce_tos").read_text() == "106\n"
+
+
+def test_interrupts_and_governors_come_back_one_by_one(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-5-ofed")
+    before = trees.snapshot(host.root)
+    document = {"cpu": {"governor": "performance"}, "irq": {"eth2": {"cpus": "0 1 2"}}}
+    answer = settings.apply(host, document, "run")
+    assert answer["found"]["cpu"]["governor"] == "schedutil powersave powersave powersave"
+    assert answer["applied"]["irq"]["eth2"]["cpus"] == "0 1 2 0"
+    assert answer["differs"] == []
+    settings.restore(host, "run")
+    assert trees.snapshot(host.root) == before
+
+
+def test_a_speed_of_our_own_gives_way_to_autoneg_again(server: Server) -> None:
+    host = server("connectx-5-ofed")
+    answer = settings.apply(host, {"link": {"eth2": {"speed_mbps": 25000}}}, "run")
+    assert answer["applied"] == {"link": {"eth2": {"speed_mbps": 25000}}}
+    settings.restore(host, "run")
+    assert settings.read(host, {"link": {"eth2": {"speed_mbps": 50000, "autoneg": 1}}})["differs"] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "said", "hint"),
+    [
+        ({"dcqcn": {"eth2": {"T": 1}}}, "dcqcn eth2 has no setting 'T'", "known: T_us, byte_counter_bytes, F, "),
+        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 0 to", ""),
+        ({"dcqcn": {"eth2": {"g": 2}}}, "dcqcn eth2 g: found 2, expected a number from 1/1024 to 1024/1024", ""),
+        ({"dcqcn": {"eth9": {"T_us": 1}}}, "eth9: no network interface of a PCI device", ""),
+        ({"dcqcn": {"eth2": {"cnp_prio_mode": 1}}}, "cnp_prio_mode: found none of /sys/kernel/debug/mlx5/", "debugfs"),
+        ({"qos": {"eth2": {"pfc": "3"}}}, "qos eth2 pfc: found '3', expected eight numbers from 0 to 1", ""),
+        ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, pfc"),
+        ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),
+        ({"link": {"eth2": {"pause_rx": "off"}}}, "link eth2 pause_rx: found 'off', expected a whole number", ""),
+        ({"nv": {"eth2": {"RPG_TIME_RESET_P1": 5}}}, "found mlxconfig's name, expected T_us", ""),
+        ({"nv": {"eth2": {"NOTHING": 5}}}, "doesn't support NOTHING parameter", ""),
+        ({"route": {"default": {"congctl": "reno"}}}, "route 'default': expected an IPv4 prefix", ""),
+        ({"route": {"10.0.9.0/24": {"congctl": "reno"}}}, "route 10.0.9.0/24: this host has no such route", "ip route"),
+        ({"route": {"10.0.2.0/24": {"congctl": "nothing"}}}, "Invalid argument", "available here: reno cubic"),
+        ({"link": {"eth2": {"speed_mbps": 40000}}}, "Cannot set new settings: Invalid argument", ""),
+        ({"cpu": {"frequency": 1}}, "cpu has no setting 'frequency'", "known: governor"),
+    ],
+)
+def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: Any, said: str, hint: str) -> None:
+    host = server("connectx-5-ofed")
+    before = trees.snapshot(host.root)
+    with pytest.raises(SettingsError) as error:
+        settings.apply(host, document, "run")
+    assert said in str(error.value)
+    assert hint in error.value.hint
+    assert trees.snapshot(host.root) == before
+
+
+@pytest.mark.parametrize(
+    ("document", "said", "hint"),
+    [
+        ({"dcqcn": {"eth2": {"rp_enable_prio3": 1}}}, "rp_enable_prio3: found none of", "ROCE_CC_PRIO_MASK_P1 in nv"),
+        ({"qos": {"eth2": {"dcbx": "os"}}}, "qos eth2 dcbx: dcb does not tell it", "mlnx_qos"),
+        ({"qos": {"eth2": {"trust": "dscp"}}}, "trust: with dcb it follows from DSCP entries", "declare dscp26_prio"),
+        ({"roce": {"eth2": {"traffic_class": 106}}}, "found no /sys/class/infiniband/mlx5_0/tc/1", "NCCL_IB_TC"),
+        ({"nv": {"eth2": {"T_us": 1}}}, "found neither mlxconfig nor mstconfig", "mstflint"),
+    ],
+)
+def test_what_the_inbox_driver_lacks(server: Server, document: Any, said: str, hint: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        settings.apply(server("connectx-5-inbox"), document, "run")
+    assert said in str(error.value)
+    assert hint in error.value.hint
+
+
+def test_the_interface_of_the_default_route_is_left_alone(server: Server) -> None:
+    host = server("connectx-5-ofed")
+    routes = ["default via 10.0.2.254 dev eth2", "10.0.2.0/24 dev eth2 scope link"]
+    (host.root / "routes").write_text(json.dumps(routes))
+    with pytest.raises(SettingsError, match="leaves by eth2, which has the default route"):
+        settings.apply(host, {"route": {"10.0.2.0/24": {"congctl": "reno"}}}, "run")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes nobody")
+def test_permission_denied_says_which_setting_and_what_to_do(trees: ModuleType) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        host = Host(Path(folder) / "root", Path(folder) / "state")
+        trees.build("connectx-5-ofed", host.root)
+        before = trees.snapshot(host.root)
+        host.state.mkdir()
+        os.chmod(folder, 0o755)
+        os.chown(host.state, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(SettingsError, match="cannot set dcqcn eth2 T_us to 100: Permission denied") as error:
+                settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")
+            assert error.value.hint == "run as root"
+        finally:
+            os.seteuid(0)
+        assert trees.snapshot(host.root) == before
+
+
+def test_debugfs_that_is_closed_says_what_may_have_closed_it(
+    server: Server, trees: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = server("connectx-5-inbox")
+    real_open = os.open
+
+    def closed(path: Path, flags: int, mode: int = 0o777) -> int:
+        if "cc_params" in str(path):
+            raise PermissionError(1, "Operation not permitted")
+        return real_open(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", closed)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(SettingsError, match="cannot set dcqcn eth2 T_us to 100: Operation not permitted") as error:
+        settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")
+    assert "lockdown" in error.value.hint
+
+
+def test_the_program_itself_with_tools_as_programs(tmp_path: Path, trees: ModuleType) -> None:
+    root = tmp_path / "root"
+    trees.build("connectx-5-ofed", root)
+    before = trees.snapshot(root)
+    command = [sys.executable, "-IS", settings.__file__]
+    options = ["--owner", "site", "--root", str(root), "--state", str(tmp_path / "state")]
+    document = json.dumps(trees.document("connectx-5-ofed"))
+    applied = subprocess.run([*command, "apply", *options], input=document, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    assert json.loads(applied.stdout)["differs"] == []
+    restored = subprocess.run([*command, "restore", *options], capture_output=True, text=True)
+    assert restored.returncode == 0, restored.stderr
+    assert trees.snapshot(root) == before
