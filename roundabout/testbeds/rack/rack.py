@@ -98,6 +98,10 @@ class Rack:
         """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
 
+    def congestion_control(self, transport: str) -> str:
+        """What a server's kernel calls a transport. DCQCN is its NIC's: the kernel knows it by no name."""
+        return transport
+
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""
         return []
