@@ -13,7 +13,9 @@ from roundabout.store.rates import increments
 BUSY_MAX = 0.95  # of all cores over a window of 1 s: beyond it, what was measured was the CPU
 STEAL_MAX = 0.03  # other virtual machines took the CPU away
 PORT = ("link", "host", "towards")
-LATE_P90_MAX = 0.02  # of an iteration: in one of ten, trainers woke up so late that it is not what the profile says
+# In one of ten iterations trainers woke up so late that it is not what the profile says: by this share of it, and more
+# than this at all.
+LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
 
 
 def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
@@ -45,7 +47,7 @@ def faults(
         ),
         *_over(
             measured["late_p90_ms"],
-            LATE_P90_MAX * (pc.approximate_median(tables["iterations"]["iteration_ms"]).as_py() or 0.0),
+            max(LATE_P90_MAX * (_median_ms(tables["iterations"]) or 0.0), LATE_P90_MAX_MS),
             "trainers woke up {:.2f} ms late (90th percentile, limit {:.1f} ms)",
         ),
     ]
@@ -55,6 +57,11 @@ def faults(
     if trial.spec.topology.queue == "lossless":
         found += _losses(tables)
     return found
+
+
+def _median_ms(iterations: pa.Table) -> float | None:
+    median: float | None = pc.approximate_median(iterations["iteration_ms"]).as_py()
+    return median
 
 
 def _missing_iterations(trial: PlannedTrial, iterations: pa.Table, workers: int) -> list[str]:
