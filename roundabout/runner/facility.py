@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from roundabout.errors import RoundaboutError
 from roundabout.provision import provision
@@ -20,7 +21,7 @@ class LabFacility:
     """Labs on this machine. It is a Facility."""
 
     sampler = ROOT / "build/bin/sampler"
-    where: Mapping[str, str] = {}
+    where: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         """Labs are built with `calibration`, or with the one that the lab keeps."""

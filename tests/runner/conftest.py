@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -22,6 +23,7 @@ SCALE = 50
 COMMON = r"""
 import json, os, sys, time
 from pathlib import Path
+from typing import ClassVar
 home = Path(__file__).resolve().parent.parent
 words = sys.argv[1:]
 def option(name):
@@ -181,7 +183,7 @@ class FakeLink(LocalLink):
 class FakeFacility:
     """Keeps what it made as files under `folder`, so that tests see what is left."""
 
-    where = {}
+    where: ClassVar = {}
 
     def __init__(self, folder):
         self.folder = Path(folder)
