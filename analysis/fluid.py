@@ -136,9 +136,7 @@ def fluid_limits(spec: TrialSpec) -> dict[str, Limits]:
         )
         for name, job in spec.jobs.items()
     }
-    moving = {
-        name: job for name, job in jobs.items() if all(capacity[edge] > 0 for path in job.paths for edge in path)
-    }
+    moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for path in job.paths for edge in path)}
     found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items()))), strict=True))
     return {name: found.get(name, NEVER) for name in jobs}
 

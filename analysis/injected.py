@@ -13,6 +13,8 @@ from roundabout.store import Run
 
 WIDTH = 18
 """Packets in the moving average (Figure B-5)."""
+READINGS = 60_000
+"""As many as in Figure 3-8, evenly over the capture: a reading a packet would count fast times more than slow ones."""
 
 
 @dataclass(frozen=True)
@@ -56,5 +58,12 @@ def injected(run: Run) -> list[Injected]:
         payload = np.concatenate([flow.payload_bytes for flow in own])[order]
         at_ns, gbps = moving_average_gbps(at_ns[order], payload, WIDTH)
         known = np.isfinite(gbps)
-        found.append(Injected(row["kind"], row["asked_gbps"], at_ns[known], gbps[known]))
+        if known.any():
+            found.append(Injected(row["kind"], row["asked_gbps"], *_evenly(at_ns[known], gbps[known])))
     return sorted(found, key=attrgetter("kind"))
+
+
+def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
+    """What the average of the next packet to leave says, at even distances."""
+    evenly_ns = at_ns[0] + np.linspace(0, at_ns[-1] - at_ns[0], READINGS).astype(np.int64)
+    return evenly_ns, gbps[np.searchsorted(at_ns, evenly_ns)]

@@ -67,7 +67,7 @@ def header(run: Run, summary: dict[str, Any]) -> Html:
     facts = [
         summary["experiment"],
         experiment.get("source"),
-        f"{experiment['repetitions']} repetitions",
+        f"{experiment['repetitions']} repetition{'' if experiment['repetitions'] == 1 else 's'}",
         summary["run"],
     ]
     return Html(
@@ -79,7 +79,8 @@ def header(run: Run, summary: dict[str, Any]) -> Html:
 
 def cards(summary: dict[str, Any]) -> Html:
     """Each expectation with what was measured and the verdict."""
-    return Html(f'<div class="cards">{"".join(map(_card, summary["expectations"]))}</div>')
+    found = "".join(map(_card, summary["expectations"]))
+    return Html(f'<div class="cards">{found}</div>' if found else "")
 
 
 def times(summary: dict[str, Any]) -> Html:

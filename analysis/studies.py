@@ -97,35 +97,37 @@ class Study:
 
 
 def studies(run: Run) -> list[Study]:
-    """Every sweep of the run, in the experiment's order."""
-    loaded = loaded_jobs(run)
+    """Every sweep of the run, in the order in which the thesis has them; what it does not have comes last."""
+    loaded = sorted(loaded_jobs(run), key=_rank)
     return [_study(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
 
 
 def by_setting(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
-    """Studies by kind of traffic and transport, in the order of the thesis, and by model, the thesis' first."""
-    return _grouped(found, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}", lambda each: each.loaded.model)
+    """Studies by kind of traffic and transport, and by model."""
+    return _grouped(
+        found, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}", lambda each: each.loaded.model
+    )
 
 
 def by_model(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
     """Studies by model, and by kind of traffic and transport."""
-    return _grouped(found, lambda each: each.loaded.model, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}")
+    return _grouped(
+        found, lambda each: each.loaded.model, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}"
+    )
 
 
 def _grouped(
     found: Sequence[Study], outer: Callable[[Study], str], inner: Callable[[Study], str]
 ) -> dict[str, dict[str, Study]]:
     groups: dict[str, dict[str, Study]] = {}
-    for study in sorted(found, key=_rank):
+    for study in found:
         group = groups.setdefault(outer(study), {})
         name = inner(study)
         group[study.name if name in group else name] = study
     return groups
 
 
-def _rank(study: Study) -> tuple[int, ...]:
-    """Place in the thesis; what it does not know comes last."""
-    loaded = study.loaded
+def _rank(loaded: LoadedJob) -> tuple[int, ...]:
     places = (
         ([each.traffic for each in SETTINGS], loaded.traffic),
         (["RDMA", "TCP"], loaded.transport),

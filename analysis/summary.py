@@ -11,8 +11,8 @@ import numpy as np
 
 from analysis.bootstrap import Array, Interval, interval95, resample
 from analysis.fluid import Limits, fluid_limits
-from analysis.marks import JobMarks, of_cells
 from analysis.loaded import is_sweep
+from analysis.marks import JobMarks, of_cells
 from analysis.measures import Measured, experiment_of, first_shares, matches, measured
 from analysis.studies import studies
 from analysis.sweep_summary import finite, sweeps
@@ -55,9 +55,10 @@ def summarise(run: Run) -> dict[str, Any]:
 
 
 def stored_or_new(run: Run) -> dict[str, Any]:
-    """The run's summary as it was stored; made anew where it was not."""
+    """The run's summary as it was stored; made anew where it was not, or before there were sweeps in it."""
     path = run.path / "summary.json"
-    return read_json(path) if path.exists() else summarise(run)
+    stored = read_json(path) if path.exists() else None
+    return summarise(run) if stored is None or (is_sweep(run) and "sweeps" not in stored) else stored
 
 
 def speedup(slow: Measured, fast: Measured, job: str | None) -> Figure | None:

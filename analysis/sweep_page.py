@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a sweep's report as HTML, ours beside what the thesis printed."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
@@ -13,7 +14,7 @@ from analysis.sweep_table import span
 from analysis.verdicts import Verdict
 
 NOTHING = Html("<p>Too little was measured for this.</p>")
-MARKS = {True: ("inside", "agrees"), False: ("outside", "does not agree"), None: ("", "not measured")}
+_MARKS = {True: ("inside", "agrees"), False: ("outside", "does not agree"), None: ("", "not measured")}
 
 Sweep = dict[str, Any]
 
@@ -22,7 +23,7 @@ def agreement(found: Sequence[Verdict]) -> Html:
     """Each claim of the thesis, what was found of it, and whether that agrees; what was not measured comes last."""
     rows = []
     for each in sorted(found, key=lambda each: each.agrees is None):
-        css, word = MARKS[each.agrees]
+        css, word = _MARKS[each.agrees]
         rows.append(
             f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
             f'<td class="name">{escape(each.here)}</td>'
@@ -32,15 +33,17 @@ def agreement(found: Sequence[Verdict]) -> Html:
 
 
 def in_short(found: Sequence[Verdict]) -> Html:
-    """How many claims agree."""
-    count = {verdict: sum(each.agrees is verdict for each in found) for verdict in MARKS}
-    if not count[True] + count[False]:
+    """How many claims agree, and which do not."""
+    agree, against, open_ = (
+        [each.claim for each in found if each.agrees is verdict] for verdict in (True, False, None)
+    )
+    if len(open_) == len(found):
         return Html("<p>Too little was measured to hold it against the thesis.</p>")
-    against = "; ".join(escape(each.claim) for each in found if each.agrees is False)
+    claims = "".join(f"<li>{escape(claim)}</li>" for claim in against)
     return Html(
-        f"<p><b>{count[True]} of the thesis' claims agree with this run, {count[False]} do not"
-        f"{f', {count[None]} were not measured' if count[None] else ''}.</b>"
-        f"{f' Not so here: {against}.' if against else ''}</p>"
+        f"<p><b>Of {len(found)} claims of the thesis, agreeing with this run: {len(agree)}; not agreeing: "
+        f"{len(against)}; not measured: {len(open_)}.</b>{' Not so here:' if claims else ''}</p>"
+        f"{f'<ul>{claims}</ul>' if claims else ''}"
     )
 
 
@@ -67,13 +70,13 @@ def spare(sweeps: Sequence[Sweep]) -> Html:
 def fits(sweeps: Sequence[Sweep]) -> Html:
     """The chosen fits, with intervals."""
     heads = ("A, s", "B", "n", "C, Gbit/s", "R²,<br>log", "R²,<br>linear", "misses a level<br>left out by")
-    return _by_setting(sweeps, heads, _fit)
+    return _by_setting([each for each in sweeps if each["fit"]], heads, _fit)
 
 
 def fits_as_printed(sweeps: Sequence[Sweep]) -> Html:
     """Our levels fitted with the n and the C that the thesis held, beside its coefficients (Tables 3.9 and 3.10)."""
     heads = ("n", "A, s", "B", "R²,<br>log", "thesis:<br>A, s", "B", "source")
-    return _by_setting([each for each in sweeps if (each["paper"] or {}).get("fit")], heads, _printed)
+    return _by_setting([each for each in sweeps if (each["paper"] or {}).get("ours_with_its_n")], heads, _printed)
 
 
 def predictions(studies: Sequence[Study], loads_gbps: Sequence[float]) -> Html:
@@ -86,7 +89,7 @@ def predictions(studies: Sequence[Study], loads_gbps: Sequence[float]) -> Html:
         f'<tr><td class="name">{escape(study.name)}</td>{"".join(_predicted(study, load) for load in loads_gbps)}</tr>'
         for study in fitted
     )
-    return as_table(head, rows)
+    return _tight(head, rows)
 
 
 def loads(outcomes: Sequence[dict[str, Any]]) -> Html:
@@ -114,25 +117,32 @@ def missing(sweeps: Sequence[Sweep], why: str, what: str) -> Html:
     return Html(f"<p>Without {what}:</p><ul>{''.join(lines)}</ul>" if lines else "")
 
 
-def _by_setting(sweeps: Sequence[Sweep], heads: Iterable[str], figures: Callable[[Sweep], str]) -> Html:
-    """A row a sweep, those of a traffic and a transport together."""
+def _by_setting(sweeps: Sequence[Sweep], heads: Sequence[str], figures: Callable[[Sweep], str]) -> Html:
+    """A row a sweep, under a line for each kind of traffic and transport."""
     if not sweeps:
         return NOTHING
     rows, previous = [], None
-    for sweep in sorted(sweeps, key=_setting):
-        name = ", ".join(_setting(sweep))
-        rows.append(
-            f'<tr class="{"" if name == previous else "first"}"><td class="name"><b>'
-            f'{"" if name == previous else escape(name)}</b></td>'
-            f'<td class="name">{escape(sweep["model"])}</td>{figures(sweep)}</tr>'
-        )
-        previous = name
-    head = '<th class="name"></th><th class="name">model</th>' + "".join(f"<th>{each}</th>" for each in heads)
-    return as_table(head, rows)
+    for sweep in sweeps:
+        if _setting(sweep) != previous:
+            previous = _setting(sweep)
+            rows.append(f'<tr class="group"><td class="name" colspan="{len(heads) + 1}">{escape(previous)}</td></tr>')
+        rows.append(f'<tr><td class="name">{escape(_within(sweep, sweeps))}</td>{figures(sweep)}</tr>')
+    return _tight('<th class="name"></th>' + "".join(f"<th>{each}</th>" for each in heads), rows)
 
 
-def _setting(sweep: Sweep) -> tuple[str, str]:
-    return sweep["traffic"], sweep["transport"]
+def _within(sweep: Sweep, sweeps: Sequence[Sweep]) -> str:
+    """The model; the whole name where others of the setting train the same."""
+    same = [each for each in sweeps if (_setting(each), each["model"]) == (_setting(sweep), sweep["model"])]
+    return str(sweep["model"] if len(same) == 1 else sweep["name"])
+
+
+def _tight(head: str, rows: Iterable[str]) -> Html:
+    """A table whose figures stay on one line."""
+    return Html(as_table(head, rows).replace("<table>", '<table class="tight">'))
+
+
+def _setting(sweep: Sweep) -> str:
+    return f"{sweep['traffic']}, {sweep['transport']}"
 
 
 def _demand(sweep: Sweep) -> str:
@@ -165,8 +175,6 @@ def _spare(sweep: Sweep) -> str:
 
 def _fit(sweep: Sweep) -> str:
     fit = sweep["fit"]
-    if fit is None:
-        return "<td></td>" * 7
     miss = fit["chosen_by"][0]["miss"]
     r_squared = "".join(as_figure(fit["r_squared"][name], None, 3) for name in ("log", "linear"))
     return _coefficients(fit) + r_squared + ("<td></td>" if miss is None else f"<td>{miss:.1%}</td>")
@@ -180,9 +188,7 @@ def _coefficients(fit: dict[str, Any]) -> str:
 
 def _printed(sweep: Sweep) -> str:
     ours, theirs = sweep["paper"]["ours_with_its_n"], sweep["paper"]["fit"]
-    own = "<td></td>" * 3
-    if ours:
-        own = _estimate(ours["a_s"], 3) + _estimate(ours["b"], 2) + as_figure(ours["r_squared"]["log"], None, 3)
+    own = _estimate(ours["a_s"], 3) + _estimate(ours["b"], 2) + as_figure(ours["r_squared"]["log"], None, 3)
     return (
         f"<td>{theirs['n']:g}</td>{own}<td>{theirs['a_s']:g}</td><td>{theirs['b']:g}</td>"
         f"<td>{escape(theirs['source'])}</td>"
@@ -202,7 +208,8 @@ def _predicted(study: Study, load_gbps: float) -> str:
     except DegradationError as error:
         return f'<td><small title="{escape(str(error))}">beyond the model</small></td>'
     where = "<br>extrapolated" if found.extrapolates else ""
-    return f"<td>{found.time_s:.2f} s<small>{span(found.ci95, 2)}{where}</small></td>"
+    low, high = (f"{end:.3g}" if math.isfinite(end) else "" for end in found.ci95)
+    return f"<td>{found.time_s:.3g} s<small>{f'{low} to {high}' if high else f'from {low}'}{where}</small></td>"
 
 
 def _load(asked: float, trials: Sequence[dict[str, Any]]) -> str:
@@ -215,7 +222,8 @@ def _load(asked: float, trials: Sequence[dict[str, Any]]) -> str:
     lagging = _mean(each["lagging_share"] for each in trials)
     return (
         f"<td>{asked:g}</td>{means}<td>{len(trials)}</td><td>{'all' if held == len(trials) else held}</td>"
-        f"<td>{'' if late is None else f'{late / 1e3:.1f} ms'}</td><td>{'' if lagging is None else f'{lagging:.1%}'}</td>"
+        f"<td>{'' if late is None else f'{late / 1e3:.1f} ms'}</td>"
+        f"<td>{'' if lagging is None else f'{lagging:.1%}'}</td>"
     )
 
 
@@ -231,5 +239,3 @@ def _percent(value: float | None) -> str:
 def _observed(sweep: Sweep) -> dict[str, Any]:
     """The thesis' figures for it; empty without any."""
     return (sweep["paper"] or {}).get("observed") or {}
-
-

@@ -38,7 +38,9 @@ def fits(groups: Mapping[str, Mapping[str, Study]]) -> list[Figure]:
     """Each sweep with its fit and the one that the thesis printed, two models a figure (Figures 3-6, 3-7, B-3)."""
     panels = {
         model: {
-            name: Series(study.sweep, study.fit, study.printed) for name, study in group.items() if study.sweep is not None
+            name: Series(study.sweep, study.fit, study.printed)
+            for name, study in group.items()
+            if study.sweep is not None and len(study.sweep.levels) > 1
         }
         for model, group in groups.items()
     }
@@ -59,7 +61,7 @@ def congestion(series: Mapping[str, Study]) -> Figure | None:
 def distributions(studies: Sequence[Study], kind: Callable[[Study], str]) -> Figure | None:
     """Cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
     panels: dict[str, dict[str, dict[str, Array]]] = {}
-    for title, load_gbps in (("light load, 30 %", LIGHT_GBPS), ("heavy load, 80 %", HEAVY_GBPS)):
+    for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
         for study in studies:
             times_s = study.times_s(load_gbps)
             if len(times_s):
@@ -73,7 +75,7 @@ def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
         return None
     result, (trace, histogram) = figure(1, 2, 3.4)
     colours = job_colours([each.name for each in found])
-    edges = np.linspace(0, np.quantile(np.concatenate([each.gbps for each in found]), 0.999), BINS)
+    edges = np.linspace(0, np.quantile(np.concatenate([each.gbps for each in found]), 0.995), BINS)
     counts = {each.name: _counts(each.gbps, edges) for each in found}
     highest = max(each.max() for each in counts.values())
     for each in found:

@@ -95,8 +95,7 @@ def _fit(fit: Fit) -> dict[str, Any]:
 
 def _misses(choice: Choice) -> list[dict[str, Any]]:
     return [
-        {"n": each.n, "capacity_gbps": each.capacity_gbps, "miss": finite(miss)}
-        for each, miss in choice.misses.items()
+        {"n": each.n, "capacity_gbps": each.capacity_gbps, "miss": finite(miss)} for each, miss in choice.misses.items()
     ]
 
 

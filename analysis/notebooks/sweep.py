@@ -67,16 +67,16 @@ sweep_page.agreement(judged)
 # ## Slower, the more of the link is taken
 #
 # Mean iteration time against the load of cross traffic as it was on the wire, payload, by its senders' counters; bars
-# reach up to the 99 % tail. Lines are fits of t = A exp(B / (C - BW)^n), with where the curve lies with 95 %. Thin dashed
-# lines are what the job would take if the link were shared like water and cross traffic took its load first. Against
-# the hyperbola C / (C - BW), a fit with n = 1 is straight.
+# reach up to the 99 % tail. Lines are fits of t = A exp(B / (C - BW)^n), with where the curve lies with 95 %. Thin
+# dashed lines are what the job would take if the link were shared like water and cross traffic took its load first.
+# Against the hyperbola C / (C - BW), a fit with n = 1 is straight.
 
 # %%
 all_of(
     [
         page.show(
             sweep_plots.degradation(group),
-            f"<b>{setting}</b>, {len(group)} of the thesis' models.{compare(setting)}",
+            f"<b>{setting}</b>.{compare(setting)}",
             f"Iteration time against {setting} load, for {', '.join(group)}",
         )
         for setting, group in settings.items()
@@ -87,8 +87,8 @@ all_of(
 # ## Fits
 #
 # The model is chosen among n = 1/2, 1, 2 and a free n with C held at what the link carries, and those three n with a
-# free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named; fits
-# are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open.
+# free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named;
+# fits are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open.
 
 # %%
 sweep_page.fits(sweeps)
@@ -108,8 +108,8 @@ all_of(
     [
         page.show(
             figure,
-            "By model, each kind of traffic and transport with its fit; dashed: the fit that the thesis printed. Compare "
-            "its Figures 3-6, 3-7, B-2 and B-3.",
+            "By model, each kind of traffic and transport with its fit; dashed: the fit that the thesis printed. "
+            "Compare its Figures 3-6, 3-7, B-2 and B-3.",
             "Iteration time against load with our fits and the thesis'",
         )
         for figure in sweep_plots.fits(by_model(found))
@@ -119,16 +119,17 @@ all_of(
 # %% [markdown]
 # ## Congestion points
 #
-# Where congestion first dominates: a line through the first levels, a tangent to the next ones, and the level nearest to
-# where the two cross (Appendix A.2, on the logarithmic axis). The link could have carried so much data for the job in an
-# iteration at that level; the thesis compares this with what an iteration sends (equation 3.1), and finds it above that.
+# Where congestion first dominates: a line through the first levels, a tangent to the next ones, and the level nearest
+# to where the two cross (Appendix A.2, on the logarithmic axis). The link could have carried so much data for the job
+# in an iteration at that level; the thesis compares this with what an iteration sends (equation 3.1), and finds it
+# above that.
 
 # %%
 all_of(
     [
         page.show(
             sweep_plots.congestion(group),
-            f"<b>{setting}</b>. Dotted: line and tangent; thin: the level taken; the bar is the crossing's 95 % interval. "
+            f"<b>{setting}</b>. Dotted: line and tangent; thin: the level taken; bar: the crossing's 95 % interval. "
             "Compare the thesis, Figure A-1.",
             f"How congestion points under {setting} were found",
         )
@@ -146,9 +147,10 @@ sweep_page.missing(sweeps, "why_no_congestion", "a congestion point")
 # %% [markdown]
 # ## What the link had left
 #
-# Available is what cross traffic leaves of the link's payload rate; needed is the data of an iteration over the time that
-# it took. The difference goes unused. First the heaviest load of each sweep (Tables 3.3, 3.5 and 3.7), then the mean
-# over the levels from the congestion point on (Table 3.8). The thesis counts from 25 Gbit/s, and sweeps to up to 24.7.
+# Available is what cross traffic leaves of the link's payload rate; needed is the data of an iteration over the time
+# that it took. The difference goes unused. First the heaviest load of each sweep (Tables 3.3, 3.5 and 3.7), then the
+# mean over the levels from the congestion point on (Table 3.8). The thesis counts from 25 Gbit/s, and sweeps to up to
+# 24.7.
 
 # %%
 sweep_page.bandwidths(sweeps)
@@ -159,8 +161,8 @@ sweep_page.spare(sweeps)
 # %% [markdown]
 # ## Distributions
 #
-# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s on the wire, which the thesis calls 30 % and
-# 80 %.
+# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s on the wire, which the thesis calls 30 %
+# and 80 %.
 
 # %%
 page.show(
@@ -188,9 +190,9 @@ sweep_page.predictions(found, (10, 15, 19, 22))
 # %% [markdown]
 # ## The load that was meant, and the load that was there
 #
-# Planned is the load of the flows drawn, offered that of the flows that were due while jobs ran. Figures on this page go
-# by what was on the wire. A schedule that was not held means that flows began late or were not carried: on a full link
-# they wait for each other.
+# Planned is the load of the flows drawn, offered that of the flows that were due while jobs ran. Figures on this page
+# go by what was on the wire. A schedule that was not held means that flows began late or were not carried: on a full
+# link they wait for each other.
 
 # %%
 sweep_page.loads(outcomes(run))
@@ -198,12 +200,12 @@ sweep_page.loads(outcomes(run))
 # %%
 page.show(
     sweep_plots.injection(bursts, found[0].loaded.link_gbps),
-    "How fast the sender put packets out, as a moving average over 18 of them; dotted: the means. Compare the thesis, "
-    "Figures 3-8 and B-5.",
+    "How fast the sender put packets out: a moving average over 18 of them, read at 60,000 instants; dotted: means. "
+    "Compare the thesis, Figures 3-8 and B-5.",
     "Injection rates of cross traffic over time, and their histograms",
 ) if found and (bursts := injected(run)) else page.Html(
-    "<p>Histograms of injection rates (the thesis' Figure 3-8) need packets: this run captured none of a host that only "
-    "sends cross traffic (<code>capture: {hosts: [...]}</code> in the experiment).</p>"
+    "<p>Histograms of injection rates (the thesis' Figure 3-8) need packets: this run captured none of a host that "
+    "only sends cross traffic (<code>capture: {hosts: [...]}</code> in the experiment).</p>"
 )
 
 # %% [markdown]

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import shutil
+import sys
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
 
+sys.path.insert(0, str(Path(__file__).parent))  # tests of sweeps share a module, which lies beside them
 ROOT = Path(__file__).parents[2]
 BEGIN_NS = 1_763_700_000_000_000_000
 BOOT_NS = 1_763_600_000_000_000_000

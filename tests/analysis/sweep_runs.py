@@ -31,14 +31,15 @@ iterations: %(iterations)s
 transport: {name: %(transport)s}
 factors:
   load_gbps: %(loads)s
+%(more)s
 repetitions: %(repetitions)s
 """
 
 
 def experiment(folder, *, loads, profile="vgg16-ring3", transport="dcqcn", iterations=20, repetitions=4, more=""):
-    """One model, one kind of cross traffic; `more` are lines for its file."""
+    """One model, one kind of cross traffic; `more` holds further factors."""
     path = folder / "toy-sweep.yaml"
-    path.write_text(ONE % locals() + more)
+    path.write_text(ONE % locals())
     return load_experiment(path, ROOT)
 
 
@@ -100,7 +101,7 @@ def _trial(run, cell, repetition, reason, captured):
         mean = mean_s(job, kind, wire_gbps) * generator.normal(1, 0.3 * spread)
         times_ms = 1e3 * mean * generator.gamma(spread**-2, spread**2, cell.spec.iterations)
         tables["iterations"] += [
-            _iterations(name, rank, host, times_ms, job.profile.comm_bytes, start_ns)
+            _iterations(name, rank, host, (times_ms, job.profile.comm_bytes), start_ns)
             for rank, host in enumerate(job.workers)
         ]
         sent |= dict.fromkeys(job.workers, cell.spec.iterations * job.profile.comm_bytes)
@@ -144,7 +145,9 @@ def _where(host, at_ms, start_ns):
     return {"host": np.full(len(at), host), "host_ns": at - BOOT_NS, "controller_ns": at, "offset_bound_ns": zero}
 
 
-def _iterations(job, rank, host, times_ms, size, start_ns):
+def _iterations(job, rank, host, played, start_ns):
+    """`played` holds times in ms, and bytes sent in each."""
+    times_ms, size = played
     ends = np.cumsum(times_ms)
     starts, count = ends - times_ms, len(times_ms)
     return {
@@ -196,7 +199,8 @@ def _cross_traffic(traffic, wire_gbps, took_ms, start_ns):
         "finished_flows": 4998,
         "unfinished_flows": 2,
     }
-    return {**_where(traffic.sender, [took_ms], start_ns), **{name: [value] for name, value in values.items()}}
+    on_testbed = {name: [value / SCALE if "_gbps" in name else value] for name, value in values.items()}
+    return {**_where(traffic.sender, [took_ms], start_ns), **on_testbed}
 
 
 def _packets(traffic, start_ns, generator, count=6000):

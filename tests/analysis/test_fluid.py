@@ -15,9 +15,11 @@ from analysis.fluid import (
     best_offsets,
     fluid_limits,
     iteration_times,
+    left_by_cross_traffic,
     max_min_rates,
 )
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec
+from roundabout.spec.experiment import CrossTraffic
 
 VGG19 = (Compute(150.0), Send(574_680_000, 143.0))
 LINK = ("tor0", "tor1")
@@ -238,3 +240,52 @@ def test_communication_that_does_not_fit_cannot_interleave_fully():
     jobs = [two_ways([Compute(100.0), Send(574.68e6, 143.0)]) for _ in range(2)]
     times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
     assert all(243.0 < each[-1] < 100 + 574.68e6 * 8 / 21.5e9 * 1e3 for each in times)
+
+
+# --- cross traffic ---------------------------------------------------------------------------------------------------
+
+STAR = [("s0", "tor"), ("s1", "tor"), ("s2", "tor"), ("s3", "tor")]
+
+
+def beside(spec, **loads):
+    """The trial with cross traffic from a host to others: `beside(spec, s2=(["s0"], 10))`."""
+    traffic = {
+        f"from-{sender}": CrossTraffic.model_validate(
+            {"kind": "consistent", "from": sender, "to": receivers, "load_gbps": load}
+        )
+        for sender, (receivers, load) in loads.items()
+    }
+    return spec.model_copy(update={"cross_traffic": traffic})
+
+
+def ring():
+    return trial({"j1": ["s0", "s1", "s3"]}, STAR, HOSTS, ["tor"])
+
+
+def test_cross_traffic_takes_its_load_on_its_way_and_in_its_direction():
+    left = left_by_cross_traffic(beside(ring(), s2=(["s0", "s1"], 10)))
+    free = left_by_cross_traffic(ring())
+    taken = {edge: (free[edge] - left[edge]) / BYTES_PER_MS_OF_GBPS for edge in free}
+    expected = {("s2", "tor"): 10, ("tor", "s0"): 5, ("tor", "s1"): 5}
+    assert taken == pytest.approx(dict.fromkeys(free, 0) | expected)
+
+
+def test_a_ring_is_as_fast_as_the_link_that_cross_traffic_shares():
+    alone = fluid_limits(ring())["j1"]
+    beside_20 = fluid_limits(beside(ring(), s2=(["s0"], 20)))["j1"]
+    assert alone.fair_ms == pytest.approx(293)
+    assert beside_20.fair_ms == pytest.approx(150 + 574.68e6 * 8 / 23e9 * 1e3)
+    assert beside_20.alone_ms == beside_20.fair_ms == beside_20.interleaved_ms
+
+
+def test_cross_traffic_elsewhere_changes_nothing():
+    assert fluid_limits(beside(ring(), s0=(["s2"], 10)))["j1"].fair_ms == pytest.approx(293)
+
+
+def test_a_job_that_is_left_nothing_never_ends_and_holds_up_nobody():
+    two = trial({"j1": ["s0", "s1"], "j2": ["s2", "s3"]}, STAR, HOSTS, ["tor"])
+    limits = fluid_limits(beside(two, s2=(["s0"], 43)))
+    assert limits["j1"].fair_ms == limits["j2"].fair_ms == float("inf")  # s2 sends for j2 too
+    limits = fluid_limits(beside(two, s1=(["s0"], 43)))
+    assert limits["j1"].fair_ms == float("inf")
+    assert limits["j2"].fair_ms == pytest.approx(293)

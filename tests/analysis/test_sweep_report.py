@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a run over loads: what a reader must find in it, and that too little data fails nothing."""
+
+import re
+
+import numpy as np
+import pytest
+from sweep_runs import experiment, sweep_run
+
+from analysis.injected import injected
+from analysis.report import render
+from analysis.summary import summarise
+
+KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """BERT-large over TCP under two kinds of traffic, whose sender was captured at 20 Gbit/s."""
+    folder = tmp_path_factory.mktemp("pair")
+    planned = experiment(
+        folder, loads=[0, 8, 12, 15, 18, 20], profile="bert-large-tcp-ring3", transport="cubic", more=KINDS
+    )
+    return sweep_run(folder, planned, captured={20})
+
+
+@pytest.fixture(scope="module")
+def text(pair):
+    pair.write_summary(summarise(pair))
+    return render(pair).read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "What agrees with the thesis",
+        "At 80 % load burst traffic is the worse one",
+        "equations 3.3, 3.5, 3.6",
+        "Compare the thesis, Figure 3-4",
+        "Tables 3.9 and 3.10, Figures 3-7 and B-3",  # whose coefficients stand beside ours
+        "<td>3.667</td>",
+        "<td>2344</td>",  # Table 3.6
+        "extrapolated",
+        "Figures 3-8 and B-5",
+        "schedule<br>held",
+        "What this cannot show",
+        "0123456789ab",
+        "consistent: cubic",
+        "No trial was invalid",
+    ],
+)
+def test_what_a_reader_must_find(text, words):
+    assert words in text
+
+
+def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
+    images = re.findall(r"<img [^>]+>", text)
+    assert len(images) == 2 + 1 + 2 + 2 + 1  # degradation, fits, congestion, distributions, injection
+    assert all(len(re.search(r'alt="([^"]*)"', image)[1]) > 20 for image in images)
+
+
+def test_nothing_is_loaded_from_elsewhere_and_no_code_is_shown(text):
+    assert "<script" not in text
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|\#)[^"']*""", text)
+    assert "RUN =" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+
+
+def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
+    burst, consistent = injected(pair)
+    assert (burst.name, consistent.kind) == ("burst, 20 Gbit/s asked", "consistent")
+    assert burst.gbps.mean() == pytest.approx(20, rel=0.1)
+    assert consistent.gbps.mean() == pytest.approx(20, rel=0.1)
+    assert np.quantile(burst.gbps, 0.99) > 1.5 * np.quantile(consistent.gbps, 0.99)
+
+
+def test_too_little_data_is_said_and_fails_nothing(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1)})
+    run.write_summary(summarise(run))
+    text = render(run).read_text()
+    assert "found 1 levels, expected at least 4" in text
+    assert "this run captured none" in text
+    assert "No job trained over TCP" in text
+    assert "Too little was measured for this" in text
+
+
+def test_a_sweep_without_a_valid_trial_has_a_report_too(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1), (18, 1)})
+    run.write_summary(summarise(run))
+    text = render(run).read_text()
+    assert "Too little was measured to hold it against the thesis" in text
+    assert text.count("97% busy") == 2
+    assert "<img" not in text

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs over loads: their sweeps in summary.json and on the screen, and what they say of the thesis."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+from sweep_runs import experiment, mean_s, sweep_run
+
+from analysis.loaded import is_sweep, loaded_jobs, outcomes
+from analysis.measures import measured
+from analysis.page import provenance
+from analysis.studies import by_model, by_setting, studies
+from analysis.summary import stored_or_new, summarise
+from analysis.table import table
+from analysis.verdicts import verdicts
+from roundabout.store.files import write_json
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
+LOADS = [0, 6, 11, 14, 16, 18, 20]
+KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"
+
+
+def validate(summary):
+    Draft202012Validator.check_schema(SCHEMA)
+    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(summary, allow_nan=False)))
+
+
+def shown(summary):
+    console = Console(width=80, color_system=None)
+    with console.capture() as captured:
+        console.print(table(summary))
+    return captured.get()
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """VGG-16 under consistent traffic over RDMA, as in Figure 3-3; one trial of 18 Gbit/s is invalid."""
+    folder = tmp_path_factory.mktemp("sweep")
+    return sweep_run(folder, experiment(folder, loads=LOADS), spoilt={(18, 2)})
+
+
+@pytest.fixture(scope="module")
+def _summary(sweep):
+    return summarise(sweep)
+
+
+@pytest.fixture
+def summary(_summary):
+    return deepcopy(_summary)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The same model over TCP under two kinds of traffic."""
+    folder = tmp_path_factory.mktemp("pair")
+    planned = experiment(
+        folder, loads=[0, 8, 14, 20], profile="resnet50-ring3", transport="cubic", more=KINDS, iterations=30
+    )
+    return sweep_run(folder, planned)
+
+
+def test_a_sweep_is_told_by_its_factor(run, sweep):
+    assert is_sweep(sweep)
+    assert not is_sweep(run)
+    assert "sweeps" not in summarise(run)
+
+
+def test_the_load_is_what_was_on_the_wire(sweep):
+    (loaded,) = loaded_jobs(sweep)
+    assert list(loaded.levels) == LOADS
+    assert {asked: len(each) for asked, each in loaded.levels.items()} == dict.fromkeys(LOADS, 4) | {18: 3}
+    rows = {(row["levels"]["load_gbps"], row["repetition"]): row["achieved_gbps"] for row in outcomes(sweep)}
+    assert len(rows) == 23  # the level without load has no cross traffic
+    for asked, each in loaded.levels.items():
+        achieved = [value for (level, _), value in sorted(rows.items()) if level == asked] or [0.0] * 4
+        assert [load for load, _ in each] == pytest.approx(achieved, abs=0.01)
+
+
+def test_a_summary_of_a_sweep_follows_its_schema(summary):
+    validate(summary)
+
+
+def test_levels_hold_the_figures_of_the_cells(summary):
+    (entry,) = summary["sweeps"]
+    assert entry["name"] == "VGG-16, consistent, RDMA"
+    assert [level["asked_gbps"] for level in entry["levels"]] == LOADS
+    assert [level["repetitions"] for level in entry["levels"]] == [4, 4, 4, 4, 4, 3, 4]
+    for level, cell in zip(entry["levels"], summary["cells"], strict=True):
+        assert level["mean_s"] == pytest.approx(cell["mean_ms"] / 1e3)
+        assert level["p99_s"] == pytest.approx(cell["p99_ms"] / 1e3)
+    assert entry["levels"][0]["times_no_load"] == 1
+    assert entry["levels"][-1]["mean_ci95_s"][0] < entry["levels"][-1]["mean_s"] < entry["levels"][-1]["mean_ci95_s"][1]
+    assert entry["levels"][-2]["mean_ci95_s"] is None
+
+
+def test_fluid_limits_rise_with_the_load_on_the_wire(summary):
+    (entry,) = summary["sweeps"]
+    fluid = [level["fluid_s"] for level in entry["levels"]]
+    assert fluid[0] == pytest.approx(0.37)
+    assert fluid == sorted(fluid)
+    assert fluid[-1] < entry["levels"][-1]["mean_s"]
+    assert summary["cells"][0]["fluid"]["alone_ms"] == pytest.approx(370)
+    assert summary["cells"][-1]["fluid"]["alone_ms"] == pytest.approx(fluid[-1] * 1e3, rel=0.05)
+
+
+def test_fit_and_congestion_are_those_of_the_toy(summary):
+    (entry,) = summary["sweeps"]
+    assert entry["fit"]["r_squared"]["log"] > 0.99
+    assert entry["fit"]["chosen_by"][0]["miss"] == min(each["miss"] for each in entry["fit"]["chosen_by"])
+    assert len(entry["fit"]["chosen_by"]) == 7
+    assert 8 < entry["congestion"]["load_gbps"] < 18
+    assert entry["congestion"]["theory_mb"] == entry["data_mb"] == pytest.approx(737.9, abs=0.1)
+    assert entry["congestion"]["above_theory_percent"] > 0
+    assert entry["most_congested"]["delta_gbps"] == pytest.approx(
+        entry["most_congested"]["available_gbps"] - entry["most_congested"]["required_gbps"]
+    )
+    assert entry["spare_gbps"] > 0
+
+
+def test_the_thesis_stands_beside_it(summary, pair):
+    (entry,) = summary["sweeps"]
+    assert entry["paper"]["observed"]["figure"] == "3-3"
+    assert entry["paper"]["observed"]["congestion_gbps"] == 15.7
+    assert entry["paper"]["observed"]["above_theory_percent"] == pytest.approx(34, abs=0.5)
+    assert entry["paper"]["fit"] is None  # none was printed for VGG-16 under consistent traffic
+    consistent, burst = summarise(pair)["sweeps"]
+    assert consistent["paper"]["observed"] is None
+    assert consistent["paper"]["fit"]["b"] == 3.311
+    assert consistent["paper"]["ours_with_its_n"]["n"] == {"value": 0.5, "ci95": None}
+    assert burst["paper"]["observed"]["figure"] == "3-4"
+
+
+def test_with_four_levels_fewer_models_are_tried(pair):
+    summary = summarise(pair)
+    validate(summary)
+    for entry in summary["sweeps"]:
+        assert len(entry["fit"]["chosen_by"]) == 3
+        assert entry["congestion"] is None
+        assert "expected at least 5" in entry["why_no_congestion"]
+
+
+def test_the_table_of_a_sweep_fits_80_columns(summary):
+    text = shown(summary)
+    assert max(map(len, text.splitlines())) <= 80
+    for words in ("VGG-16, consistent, RDMA", "on the wire", "R² ", "% above theory", "thesis: at 15.7 Gbit/s"):
+        assert words in text
+    assert "speed-up" not in text
+
+
+def test_what_could_not_be_had_says_why(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 14, 20], repetitions=1), spoilt={(0, 1)})
+    summary = summarise(run)
+    validate(summary)
+    (entry,) = summary["sweeps"]
+    assert entry["fit"] is None
+    assert "found 2 levels" in entry["why_no_fit"]
+    assert entry["levels"][0]["times_no_load"] is None
+    assert "none: found 2 levels" in shown(summary)
+
+
+def test_without_a_valid_trial_there_is_no_sweep(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1), spoilt={(0, 1), (20, 1)})
+    summary = summarise(run)
+    validate(summary)
+    assert summary["sweeps"] == []
+    assert "no valid trial" in shown(summary)
+
+
+def test_a_load_that_takes_all_leaves_no_fluid_limit(tmp_path):
+    summary = summarise(sweep_run(tmp_path, experiment(tmp_path, loads=[0, 23.5], repetitions=1), spoilt={(23.5, 2)}))
+    validate(summary)
+    assert summary["cells"][1]["fluid"]["fair_ms"] is None
+
+
+def test_a_summary_from_before_there_were_sweeps_is_made_anew(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1))
+    old = {name: value for name, value in summarise(run).items() if name != "sweeps"}
+    write_json(run.path / "summary.json", old)
+    assert len(stored_or_new(run)["sweeps"]) == 1
+    run.write_summary({**old, "sweeps": []})
+    assert stored_or_new(run)["sweeps"] == []
+
+
+def test_studies_come_in_the_order_of_the_thesis(pair):
+    found = studies(pair)
+    assert [study.name for study in found] == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
+    assert list(by_setting(found)) == ["consistent, TCP", "burst, TCP"]
+    assert list(by_model(found)) == ["ResNet-50"]
+    loads_gbps, times_s = found[0].fluid_line
+    assert loads_gbps[0] == 0
+    assert (np.diff(times_s) >= 0).all()
+    assert len(found[0].times_s(20)) == 120
+    assert len(found[0].times_s(11)) == 0
+
+
+def test_transports_are_named_once_a_variant(pair):
+    text = provenance(pair, measured(pair))
+    assert text.count("consistent: cubic") == 1
+
+
+def test_claims_are_judged_by_what_was_measured(pair, summary):
+    judged = {each.claim: each for each in verdicts(summary["sweeps"] + summarise(pair)["sweeps"])}
+    agrees = {claim.partition(" (")[0]: each.agrees for claim, each in judged.items()}
+    assert agrees["At 80 % load burst traffic is the worse one"] is True
+    assert agrees["At 30 % load consistent and burst traffic hardly differ"] is True
+    assert agrees["At the congestion point more data would fit through than an iteration sends"] is True
+    assert agrees["Once saturated, web-search traffic leaves more of the link unused than iperf does"] is None
+    assert [each.agrees for each in verdicts([])] == [None] * len(judged)
+
+
+def test_a_claim_that_does_not_hold_names_where(summary):
+    summary["sweeps"][0]["congestion"]["above_theory_percent"] = -3.0
+    (found,) = [each for each in verdicts(summary["sweeps"]) if "congestion point" in each.claim]
+    assert found.agrees is False
+    assert "not so: VGG-16, consistent, RDMA -3 %" in found.here
+
+
+def test_tails_of_a_few_iterations_are_not_judged(summary):
+    for level in summary["sweeps"][0]["levels"]:
+        level["iterations"] = 2
+    (tails,) = [each for each in verdicts(summary["sweeps"]) if "99 % tail lies" in each.claim]
+    assert tails.agrees is None
+
+
+def test_the_toy_slows_down_as_it_should(sweep):
+    (loaded,) = loaded_jobs(sweep)
+    assert mean_s(loaded.job, "burst", 20) > mean_s(loaded.job, "consistent", 20) > loaded.fluid_s(20)
