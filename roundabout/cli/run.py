@@ -16,7 +16,7 @@ from roundabout.plan import Plan, make_plan
 from roundabout.spec.load import load_experiment
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
     quick: Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")] = False,
