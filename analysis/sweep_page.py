@@ -14,22 +14,28 @@ from analysis.sweep_table import span
 from analysis.verdicts import Verdict
 
 NOTHING = Html("<p>Too little was measured for this.</p>")
-_MARKS = {True: ("inside", "agrees"), False: ("outside", "does not agree"), None: ("", "not measured")}
 
 Sweep = dict[str, Any]
 
 
 def agreement(found: Sequence[Verdict]) -> Html:
-    """Each claim of the thesis, what was found of it, and whether that agrees; what was not measured comes last."""
-    rows = []
-    for each in sorted(found, key=lambda each: each.agrees is None):
-        css, word = _MARKS[each.agrees]
-        rows.append(
-            f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
-            f'<td class="name">{escape(each.here)}</td>'
-            f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
-        )
-    return as_table('<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>', rows)
+    """Each claim of the thesis that was measured, what was found, and whether that agrees; the others are folded."""
+    judged = [each for each in found if each.agrees is not None]
+    others = [each for each in found if each.agrees is None]
+    head = '<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>'
+    table = as_table(head, map(_claim, judged)) if judged else ""
+    lines = "".join(f"<li>{escape(each.claim)} ({escape(each.source)})</li>" for each in others)
+    folded = f"<details><summary>Not measured by this run</summary><ul>{lines}</ul></details>" if lines else ""
+    return Html(table + folded)
+
+
+def _claim(each: Verdict) -> str:
+    css, word = ("inside", "agrees") if each.agrees else ("outside", "does not agree")
+    return (
+        f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
+        f'<td class="name">{escape(each.here)}</td>'
+        f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
+    )
 
 
 def in_short(found: Sequence[Verdict]) -> Html:
@@ -203,6 +209,8 @@ def _estimate(estimate: dict[str, Any], digits: int) -> str:
 
 def _predicted(study: Study, load_gbps: float) -> str:
     assert study.fit is not None
+    if load_gbps >= study.loaded.link_gbps:
+        return "<td><small>more than the link carries</small></td>"
     try:
         found = predict(study.fit, load_gbps)
     except DegradationError as error:
