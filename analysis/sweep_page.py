@@ -69,8 +69,18 @@ def bandwidths(sweeps: Sequence[Sweep]) -> Html:
 
 
 def spare(sweeps: Sequence[Sweep]) -> Html:
-    """What is left unused while the link is saturated (Table 3.8)."""
-    return _by_setting(sweeps, ("unused, Gbit/s", "thesis, Gbit/s"), _spare)
+    """What is left unused while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a setting."""
+    if not sweeps:
+        return NOTHING
+    settings = list(dict.fromkeys(map(_setting, sweeps)))
+    head = '<th class="name"></th>' + "".join(f"<th>{escape(setting)}</th>" for setting in settings)
+    rows = []
+    for name in dict.fromkeys(_within(each, sweeps) for each in sweeps):
+        own = {_setting(each): each for each in sweeps if _within(each, sweeps) == name}
+        rows.append(
+            f'<tr><td class="name">{escape(name)}</td>{"".join(_spare(own.get(each)) for each in settings)}</tr>'
+        )
+    return _tight(head, rows)
 
 
 def fits(sweeps: Sequence[Sweep]) -> Html:
@@ -175,8 +185,12 @@ def _needed(case: dict[str, Any]) -> str:
     return "".join(rates) + _percent(case.get("delta_percent"))
 
 
-def _spare(sweep: Sweep) -> str:
-    return as_figure(sweep["spare_gbps"], None, 2) + as_figure(_observed(sweep).get("spare_gbps"), None, 2)
+def _spare(sweep: Sweep | None) -> str:
+    if sweep is None:
+        return "<td></td>"
+    ours, theirs = sweep["spare_gbps"], _observed(sweep).get("spare_gbps")
+    under = "" if theirs is None else f"<small>thesis {theirs:.2f}</small>"
+    return f"<td>{'' if ours is None else f'{ours:.2f}'}{under}</td>"
 
 
 def _fit(sweep: Sweep) -> str:

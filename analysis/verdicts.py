@@ -64,13 +64,14 @@ def _fits(sweeps: Sequence[Sweep]) -> Verdict:
 
 def _exponents(sweeps: Sequence[Sweep]) -> Verdict:
     claim = "With C held at the link's rate, n is 1 under iperf, 1/2 under consistent and 2 under burst traffic"
-    best = {each["name"]: n for each in sweeps if (n := _best_exponent(each)) is not None}
-    wanted = {each["name"]: EXPONENTS.get(each["traffic"]) for each in sweeps}
-    right = [name for name, n in best.items() if n == wanted[name]]
-    wrong = {name: f"n = {n:g}" for name, n in best.items() if n != wanted[name]}
-    here = f"foretells levels best in {len(right)} of {_count(len(best))}" if best else ""
-    where = f"; not so: {', '.join(f'{name} {n}' for name, n in wrong.items())}" if wrong else ""
-    return Verdict(claim, "equations 3.3, 3.5, 3.6", here + where, not wrong if best else None)
+    found: dict[str, list[bool]] = {}
+    for sweep in sweeps:
+        n = _best_exponent(sweep)
+        if n is not None and sweep["traffic"] in EXPONENTS:
+            found.setdefault(sweep["traffic"], []).append(n == EXPONENTS[sweep["traffic"]])
+    here = "; ".join(f"{kind} in {sum(each)} of {len(each)}" for kind, each in found.items())
+    agrees = all(all(each) for each in found.values())
+    return Verdict(claim, "equations 3.3, 3.5, 3.6", f"foretells levels best of the three under {here}", agrees if found else None)
 
 
 def _best_exponent(sweep: Sweep) -> float | None:
