@@ -69,9 +69,10 @@ def _exponents(sweeps: Sequence[Sweep]) -> Verdict:
         n = _best_exponent(sweep)
         if n is not None and sweep["traffic"] in EXPONENTS:
             found.setdefault(sweep["traffic"], []).append(n == EXPONENTS[sweep["traffic"]])
-    here = "; ".join(f"{kind} in {sum(each)} of {len(each)}" for kind, each in found.items())
+    counts = "; ".join(f"{kind} in {sum(each)} of {len(each)}" for kind, each in found.items())
     agrees = all(all(each) for each in found.values())
-    return Verdict(claim, "equations 3.3, 3.5, 3.6", f"foretells levels best of the three under {here}", agrees if found else None)
+    here = f"foretells levels best of the three under {counts}"
+    return Verdict(claim, "equations 3.3, 3.5, 3.6", here, agrees if found else None)
 
 
 def _best_exponent(sweep: Sweep) -> float | None:
