@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analysis.bootstrap import Array
-from analysis.data import HostPlace, counters, iterations, query
+from analysis.data import iterations, query
 from analysis.degradation.sweep import Level, Sweep
 from analysis.fluid import fluid_limits
 from analysis.measures import experiment_of
@@ -95,6 +95,8 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
         setting = {factor: level for factor, level in cell.levels.items() if factor != LOAD}
         for job in cell.spec.jobs:
             repetitions = times.get((frozenset(cell.levels.items()), job), [])
+            if any(each.load_gbps for each in cell.spec.cross_traffic.values()):
+                repetitions = [(trial, each) for trial, each in repetitions if trial in loads]
             if repetitions:
                 new = LoadedJob(cell.variant, job, setting, cell.spec, _traffic(cell.spec), _link_gbps(cell.spec))
                 loaded = found.setdefault((job, json.dumps(setting)), new)
@@ -106,22 +108,21 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
 def wire_loads(run: Run) -> dict[str, float]:
     """Payload of cross traffic in Gbit/s while the jobs ran, per trial, by its senders' interface counters.
 
-    What a job's worker sent from the same host is taken off.
+    What a job's worker sent from the same host is taken off. Where the counters do not tell, what receivers took stands
+    in; a trial of which neither is known is missing.
     """
-    sent, packets = counters(run, "tx_bytes"), counters(run, "tx_packets")
     scale = run.manifest["testbed"]["scale"]
     totals: defaultdict[str, float] = defaultdict(float)
     for row in _windows(run):
-        place = HostPlace(row["trial"], row["host"])
-        edges_ns = np.array([row["begin_ns"], row["end_ns"]])
-        wire = np.diff(sent[place].at(edges_ns))[0]
-        headers = HEADER_BYTES * scale * np.diff(packets[place].at(edges_ns))[0]
-        totals[row["trial"]] += (wire - headers - row["job_bytes"]) * 8 / (row["end_ns"] - row["begin_ns"])
-    return dict(totals)
+        wire, packets = (_gained(row, name) for name in ("bytes", "packets"))
+        sent_bytes = wire - HEADER_BYTES * scale * packets - row["job_bytes"]
+        counted_gbps = sent_bytes * 8 / (row["end_ns"] - row["begin_ns"])
+        totals[row["trial"]] += row["achieved_gbps"] if np.isnan(counted_gbps) else counted_gbps
+    return {trial: total for trial, total in totals.items() if not np.isnan(total)}
 
 
 def outcomes(run: Run) -> list[dict[str, Any]]:
-    """What the generators said, a row a trial and cross traffic, with `load_gbps` as measured on the wire."""
+    """What the generators said, a row a trial and cross traffic, and `wire_gbps`, that of all the trial's."""
     loads = wire_loads(run)
     rows = query(
         run,
@@ -131,22 +132,53 @@ def outcomes(run: Run) -> list[dict[str, Any]]:
         from cross_traffic order by levels, repetition
         """,
     )
-    return [{**row, "levels": json.loads(row["levels"]), "wire_gbps": loads[row["trial"]]} for row in rows.to_pylist()]
+    return [
+        {**row, "levels": json.loads(row["levels"]), "wire_gbps": loads.get(row["trial"])} for row in rows.to_pylist()
+    ]
 
 
 def _windows(run: Run) -> list[dict[str, Any]]:
-    """Per trial and sender of cross traffic: when its jobs ran, and what workers on that host sent meanwhile."""
+    """Per trial and sender of cross traffic: when its jobs ran, what workers on that host sent, and counters' samples.
+
+    Those are the last one up to each end of that time and the first one from there on: at_ns, bytes and packets, named
+    `begin_before_bytes` and so on. `fell` says that the counter was reset in between.
+    """
+    samples = ", ".join(
+        f"{pick}({value}, at_ns) filter (at_ns {relation} {edge}_ns) as {edge}_{side}_{name}"
+        for edge in ("begin", "end")
+        for side, pick, relation in (("before", "arg_max", "<="), ("after", "arg_min", ">="))
+        for name, value in (("ns", "at_ns"), ("bytes", "tx_bytes"), ("packets", "tx_packets"))
+    )
     rows: list[dict[str, Any]] = query(
         run,
-        """
+        f"""
         with ran as (select trial, min(start_ns) as begin_ns, max(comm_end_ns) as end_ns from iterations group by all),
              own as (select trial, host, sum(sent_bytes) as bytes from iterations group by trial, host),
-             senders as (select distinct trial, host from cross_traffic)
-        select trial, host, begin_ns, end_ns, coalesce(bytes, 0)::bigint as job_bytes
-        from senders join ran using (trial) left join own using (trial, host) order by trial, host
-        """,
+             senders as (select trial, host, sum(achieved_gbps) as achieved_gbps from cross_traffic group by all),
+             sent as (select trial, host, controller_ns as at_ns, tx_bytes, tx_packets,
+                             tx_bytes < lag(tx_bytes) over (partition by trial, host order by controller_ns) as fell
+                      from counters semi join senders using (trial, host))
+        select trial, host, begin_ns, end_ns, coalesce(any_value(own.bytes), 0)::bigint as job_bytes,
+               coalesce(any_value(achieved_gbps), 'nan'::double) as achieved_gbps,
+               coalesce(bool_or(fell) filter (at_ns between begin_ns and end_ns), false) as fell, {samples}
+        from senders join ran using (trial) left join own using (trial, host) left join sent using (trial, host)
+        group by trial, host, begin_ns, end_ns order by trial, host
+        """,  # noqa: S608
     ).to_pylist()
     return rows
+
+
+def _gained(row: dict[str, Any], name: str) -> float:
+    """What a counter gained between the ends of a window, linear between samples; nan where that is not known."""
+    totals = []
+    for edge in ("begin", "end"):
+        before, after = row[f"{edge}_before_{name}"], row[f"{edge}_after_{name}"]
+        if before is None or after is None or row["fell"]:
+            return float("nan")
+        begin_ns, end_ns = row[f"{edge}_before_ns"], row[f"{edge}_after_ns"]
+        part = (row[f"{edge}_ns"] - begin_ns) / (end_ns - begin_ns) if end_ns > begin_ns else 0.0
+        totals.append(before + part * (after - before))
+    return float(totals[1] - totals[0])
 
 
 def _times_s(run: Run) -> dict[tuple[frozenset[tuple[str, Any]], str], list[tuple[str, Array]]]:

@@ -14,22 +14,28 @@ from analysis.sweep_table import span
 from analysis.verdicts import Verdict
 
 NOTHING = Html("<p>Too little was measured for this.</p>")
-_MARKS = {True: ("inside", "agrees"), False: ("outside", "does not agree"), None: ("", "not measured")}
 
 Sweep = dict[str, Any]
 
 
 def agreement(found: Sequence[Verdict]) -> Html:
-    """Each claim of the thesis, what was found of it, and whether that agrees; what was not measured comes last."""
-    rows = []
-    for each in sorted(found, key=lambda each: each.agrees is None):
-        css, word = _MARKS[each.agrees]
-        rows.append(
-            f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
-            f'<td class="name">{escape(each.here)}</td>'
-            f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
-        )
-    return as_table('<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>', rows)
+    """Each claim of the thesis that was measured, what was found, and whether that agrees; the others are folded."""
+    judged = [each for each in found if each.agrees is not None]
+    others = [each for each in found if each.agrees is None]
+    head = '<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>'
+    table = as_table(head, map(_claim, judged)) if judged else ""
+    lines = "".join(f"<li>{escape(each.claim)} ({escape(each.source)})</li>" for each in others)
+    folded = f"<details><summary>Not measured by this run</summary><ul>{lines}</ul></details>" if lines else ""
+    return Html(table + folded)
+
+
+def _claim(each: Verdict) -> str:
+    css, word = ("inside", "agrees") if each.agrees else ("outside", "does not agree")
+    return (
+        f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
+        f'<td class="name">{escape(each.here)}</td>'
+        f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
+    )
 
 
 def in_short(found: Sequence[Verdict]) -> Html:
@@ -63,8 +69,18 @@ def bandwidths(sweeps: Sequence[Sweep]) -> Html:
 
 
 def spare(sweeps: Sequence[Sweep]) -> Html:
-    """What is left unused while the link is saturated (Table 3.8)."""
-    return _by_setting(sweeps, ("unused, Gbit/s", "thesis, Gbit/s"), _spare)
+    """What is left unused while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a setting."""
+    if not sweeps:
+        return NOTHING
+    settings = list(dict.fromkeys(map(_setting, sweeps)))
+    head = '<th class="name"></th>' + "".join(f"<th>{escape(setting)}</th>" for setting in settings)
+    rows = []
+    for name in dict.fromkeys(_within(each, sweeps) for each in sweeps):
+        own = {_setting(each): each for each in sweeps if _within(each, sweeps) == name}
+        rows.append(
+            f'<tr><td class="name">{escape(name)}</td>{"".join(_spare(own.get(each)) for each in settings)}</tr>'
+        )
+    return _tight(head, rows)
 
 
 def fits(sweeps: Sequence[Sweep]) -> Html:
@@ -169,8 +185,12 @@ def _needed(case: dict[str, Any]) -> str:
     return "".join(rates) + _percent(case.get("delta_percent"))
 
 
-def _spare(sweep: Sweep) -> str:
-    return as_figure(sweep["spare_gbps"], None, 2) + as_figure(_observed(sweep).get("spare_gbps"), None, 2)
+def _spare(sweep: Sweep | None) -> str:
+    if sweep is None:
+        return "<td></td>"
+    ours, theirs = sweep["spare_gbps"], _observed(sweep).get("spare_gbps")
+    under = "" if theirs is None else f"<small>thesis {theirs:.2f}</small>"
+    return f"<td>{'' if ours is None else f'{ours:.2f}'}{under}</td>"
 
 
 def _fit(sweep: Sweep) -> str:
@@ -203,6 +223,8 @@ def _estimate(estimate: dict[str, Any], digits: int) -> str:
 
 def _predicted(study: Study, load_gbps: float) -> str:
     assert study.fit is not None
+    if load_gbps >= study.loaded.link_gbps:
+        return "<td><small>more than the link carries</small></td>"
     try:
         found = predict(study.fit, load_gbps)
     except DegradationError as error:

@@ -89,6 +89,7 @@ all_of(
 # The model is chosen among n = 1/2, 1, 2 and a free n with C held at what the link carries, and those three n with a
 # free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named;
 # fits are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open.
+# A fitted C above what the link carries says that the curve bends less than the link's own hyperbola does.
 
 # %%
 sweep_page.fits(sweeps)

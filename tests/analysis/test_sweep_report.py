@@ -42,7 +42,7 @@ def text(pair):
         "<td>2344</td>",  # Table 3.6
         "extrapolated",
         "Figures 3-8 and B-5",
-        "schedule<br>held",
+        "schedule<br/>held",
         "What this cannot show",
         "0123456789ab",
         "consistent: cubic",

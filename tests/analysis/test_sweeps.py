@@ -6,12 +6,15 @@ from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 from sweep_runs import experiment, mean_s, sweep_run
 
-from analysis.loaded import is_sweep, loaded_jobs, outcomes
+from analysis.loaded import is_sweep, loaded_jobs, outcomes, wire_loads
 from analysis.measures import measured
 from analysis.page import provenance
 from analysis.studies import by_model, by_setting, studies
@@ -79,6 +82,30 @@ def test_the_load_is_what_was_on_the_wire(sweep):
     for asked, each in loaded.levels.items():
         achieved = [value for (level, _), value in sorted(rows.items()) if level == asked] or [0.0] * 4
         assert [load for load, _ in each] == pytest.approx(achieved, abs=0.01)
+
+
+def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 12], repetitions=2))
+    whole = wire_loads(run)
+    changes = {"reset": lambda column: [column[0], column[1], 0, *column[3:]], "short": lambda column: column[:2]}
+    for (trial, load), change in zip(whole.items(), changes.values(), strict=True):
+        path = run.path / "trials" / trial / "counters.parquet"
+        table = pq.read_table(path)
+        other, sender = (table.filter(pc.field("host") != "s2"), table.filter(pc.field("host") == "s2"))
+        kept = sender.slice(0, len(change(sender["tx_bytes"].to_pylist())))
+        place = kept.schema.get_field_index("tx_bytes")
+        changed = pa.array(change(sender["tx_bytes"].to_pylist()), pa.int64())
+        pq.write_table(pa.concat_tables([other, kept.set_column(place, kept.schema.field(place), changed)]), path)
+        (achieved,) = [row["achieved_gbps"] for row in outcomes(run) if row["trial"] == trial]
+        assert wire_loads(run)[trial] == achieved
+        assert load == pytest.approx(achieved, abs=0.01)
+    path = run.path / "trials" / trial / "cross_traffic.parquet"
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("achieved_gbps")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array([None], pa.float64())), path)
+    assert list(wire_loads(run)) == [each for each in whole if each != trial]
+    (loaded,) = loaded_jobs(run)
+    assert {asked: len(each) for asked, each in loaded.levels.items()} == {0: 2, 12: 1}
 
 
 def test_a_summary_of_a_sweep_follows_its_schema(summary):
