@@ -136,15 +136,20 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     def on_host(host: Host) -> Program:
         return Program("sampler", bench.links[host.name], host_sampler(host, bench.testbed.capabilities()))
 
+    samplers: list[Program] = []  # stopped from the first one on: Ctrl-C may come between two of them
+    stack.callback(_judge_samplers, now, samplers)
+    stack.callback(_stop, now, samplers)
     of_controller = Program("sampler", bench.controller, controller_sampler(bench.facility.sampler))
-    of_switches = [Program("sampler", bench.controller, argv) for argv in bench.testbed.switch_samplers()]
+    samplers.append(of_controller)
+    of_switches = []
+    for argv in bench.testbed.switch_samplers():
+        of_switches.append(Program("sampler", bench.controller, argv))
+        samplers.append(of_switches[-1])
     of_hosts = bench.each(on_host)
+    samplers += of_hosts.values()
     measured.controller_samples = of_controller.lines
     measured.switch_samples = [program.lines for program in of_switches]
     measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
-    samplers = [of_controller, *of_switches, *of_hosts.values()]
-    stack.callback(_judge_samplers, now, samplers)
-    stack.callback(_stop, now, samplers)
     return of_switches
 
 

@@ -198,6 +198,7 @@ def _cross_traffic(traffic, wire_gbps, took_ms, start_ns):
         "due_flows": 5000,
         "finished_flows": 4998,
         "unfinished_flows": 2,
+        "parallel": None,
     }
     on_testbed = {name: [value / SCALE if "_gbps" in name else value] for name, value in values.items()}
     return {**_where(traffic.sender, [took_ms], start_ns), **on_testbed}
