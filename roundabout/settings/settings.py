@@ -198,6 +198,10 @@ def _why_skip(host: Host, holder: Entry, owner: str) -> str:
 
 
 def _restore_target(host: Host, entries: Dict[Key, Entry], report: Dict[str, List[Any]]) -> None:
+    found = {name: entry["found"] for (_, _, name), entry in entries.items()}
+    moot = [key for key in entries if KINDS[key[0]].moot(key[2], found)]
+    report["skipped"] += [{"setting": _label(key), "reason": "not there as the rest was found"} for key in moot]
+    entries = {key: entry for key, entry in entries.items() if key not in moot}
     now, reasons = _read_each(host, entries)
     for key, value in now.items():
         wrote = entries[key]["wrote"]

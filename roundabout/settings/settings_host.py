@@ -75,13 +75,15 @@ class Rule(NamedTuple):
 
 class Kind(NamedTuple):
     """How one kind of setting is read, written and compared. Writers get all values of a target at once: they may
-    depend on each other. `drags` names what a write of these settings may change along with them."""
+    depend on each other. `drags` names what a write of these settings may change along with them; `moot` says whether
+    one is there no more once the target's settings are as given."""
 
     read: Callable[[Host, str, Iterable[str]], Values]
     write: Callable[[Host, str, Mapping[str, Value]], None]
     equal: Callable[[Value, Value], bool]
     check: Callable[[str, str, Optional[Value]], None]
     drags: Callable[[Host, str, List[str]], List[str]] = lambda _host, _target, _names: []
+    moot: Callable[[str, Values], bool] = lambda _name, _settings: False
     survives_reboot: bool = False
 
 

@@ -71,6 +71,11 @@ def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
     return dragged
 
 
+def moot_qos(name: str, settings: Values) -> bool:
+    """Without DSCP trust there is no DSCP map."""
+    return name in DSCPS and settings.get("trust") == "pcp"
+
+
 def _tool(host: Host) -> str:
     for tool in ("mlnx_qos", "dcb"):
         if host.has(tool):
@@ -205,4 +210,4 @@ def _map_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
         raise SettingsError(f"qos {target} trust: with dcb it follows from DSCP entries", "declare dscp26_prio, say")
 
 
-KINDS = {"qos": Kind(read_qos, write_qos, same, check_by("qos", RULES), drags_qos)}
+KINDS = {"qos": Kind(read_qos, write_qos, same, check_by("qos", RULES), drags_qos, moot_qos)}

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings, strategies as st
+from hypothesis import example, given, settings as hypothesis_settings, strategies as st
 
 from roundabout.settings import settings, settings_nic, settings_qos
 from roundabout.settings.settings_host import Host, SettingsError
@@ -160,6 +160,7 @@ def test_owners_in_any_order_leave_a_server_as_they_found_it(ofed: Host, trees: 
     before = trees.snapshot(ofed.root)
 
     @given(steps=steps)
+    @example(steps=[("a", PIECES[2]), ("a", PIECES[4])])  # a map that came and went with trust
     @hypothesis_settings(max_examples=60, deadline=None)
     def check(steps: list[tuple[str, dict[str, Any] | None]]) -> None:
         for owner, document in steps:
