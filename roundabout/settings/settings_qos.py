@@ -73,7 +73,7 @@ def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
 
 def moot_qos(name: str, settings: Values) -> bool:
     """Without DSCP trust there is no DSCP map."""
-    return name in DSCPS and settings.get("trust") == "pcp"
+    return name in DSCPS and settings.get("trust") == "pcp" and settings[name] != "none"
 
 
 def _tool(host: Host) -> str:

@@ -135,7 +135,8 @@ def assert_hosts_were_sampled(run):
         assert rows.num_rows == sampling["samples"]
         (reaction,) = rows_of(run.table("reactions"), **place, counter="segments").to_pylist()
         values = rows["value"].to_pylist()
-        assert values[-1] - values[0] == reaction["after"] - reaction["before"]
+        assert reaction["before"] <= values[0]  # workers may be quicker than the first sample
+        assert values[-1] == reaction["after"]
         assert (values[-1] > values[0]) == (trial["job"] != "j2")  # s0 works for j1
         assert set(rows_of(run.table("device_counters"), **place, counter="up")["value"].to_pylist()) == {1}
 
