@@ -133,7 +133,7 @@ def _load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
     spec = part.spec
     words = {
         "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
-        "duration-s": LASTS * trial.expected_s + LASTS_S,
+        "duration-s": math.ceil(LASTS * trial.expected_s + LASTS_S),  # whole bursts
         "destinations": ",".join(spec.receivers),
         "scale-sizes": 1 / testbed.scale,
         "seed": int(content_hash([trial.seed, part.name]), 16) >> 1,
