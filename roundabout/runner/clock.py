@@ -218,7 +218,8 @@ def _has_stepped(one: Reading, next_: Reading) -> bool:
 
 def _explained_ns(one: Reading, next_: Reading) -> int:
     """By how much an offset may seem to move from one reading to the next, without a step."""
-    return one.bound_ns + next_.bound_ns + round(DRIFT * (next_.run_ns - one.run_ns))
+    # The host's own time between them: on the run's clock, two readings close to each other may be in the wrong order.
+    return one.bound_ns + next_.bound_ns + round(DRIFT * abs(next_.host_ns - one.host_ns))
 
 
 class HostClock:
