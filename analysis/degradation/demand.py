@@ -5,19 +5,19 @@ import numpy as np
 
 from analysis.bootstrap import Array
 from analysis.degradation.sweep import DegradationError, Sweep
+from roundabout.spec.profile import ring_allreduce_bytes
 
-BITS_PER_PARAMETER = 32
 MEGABITS_PER_GBIT = 1e3
 
 
-def data_per_iteration_mb(parameters: float, workers: int) -> float:
+def data_per_iteration_mb(parameters: int, workers: int) -> float:
     """What a ring all-reduce sends over each link per iteration, in MB of 10^6 bytes (equation 3.1; Table 3.1).
 
     Raises DegradationError with fewer than two workers, or without parameters.
     """
     if workers < 2 or parameters <= 0:
         raise DegradationError(f"found {workers} workers and {parameters:g} parameters, expected at least 2, and some")
-    return 2 * (workers - 1) / workers * parameters * BITS_PER_PARAMETER / 8 / 1e6
+    return ring_allreduce_bytes(parameters, workers) / 1e6
 
 
 def required_gbps(data_mb: float, time_s: Array | float) -> Array:
