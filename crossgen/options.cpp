@@ -3,6 +3,7 @@
 
 #include "crossgen/wire.hpp"
 #include "native/errors.hpp"
+#include "native/finite.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -13,6 +14,8 @@
 
 namespace crossgen {
 namespace {
+
+using native::finite;
 
 constexpr int kBadUsage = 2;
 
@@ -35,18 +38,6 @@ struct Given {
   double warm_up_s = 0;
   double drain_s = 10;
 };
-
-// CLI::Range lets "nan" pass.
-CLI::Validator finite(double least, double most) {
-  const auto complain = [least, most](const std::string &text) -> std::string {
-    double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
-      return "";
-    return "expected a number from " + CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most) +
-           ", found " + text;
-  };
-  return {complain, "NUMBER"};
-}
 
 std::uint64_t nanos(double value, double unit_ns) { return static_cast<std::uint64_t>(std::llround(value * unit_ns)); }
 

@@ -9,7 +9,6 @@
 #include "native/control.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace crossgen {
 namespace {
@@ -134,15 +133,7 @@ private:
         if (target->lost())
           throw native::Failure(target->why() + " before the start");
     }
-    constexpr std::string_view kStart = "start ";
-    Nanos start_ns = 0;
-    const char *end = line->data() + line->size();
-    if (!line->starts_with(kStart) || std::from_chars(line->data() + kStart.size(), end, start_ns).ptr != end)
-      throw native::Failure("expected `start MONOTONIC_NS` on standard input, found `" + *line + "`");
-    if (const Nanos past_ns = native::monotonic_ns() - start_ns; past_ns > 0)
-      throw native::Failure("the agreed start was " + std::to_string(past_ns / 1000) +
-                            " us ago when it was read; agree on a later one");
-    return start_ns;
+    return native::parse_start(*line);
   }
 
   void send() {

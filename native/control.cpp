@@ -4,7 +4,9 @@
 #include "native/errors.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
@@ -77,6 +79,18 @@ std::optional<std::string> Control::line() {
   std::string line = input_.substr(0, end);
   input_.erase(0, end + 1);
   return line;
+}
+
+Nanos parse_start(const std::string &line) {
+  constexpr std::string_view kStart = "start ";
+  Nanos start_ns = 0;
+  const char *end = line.data() + line.size();
+  if (!line.starts_with(kStart) || std::from_chars(line.data() + kStart.size(), end, start_ns).ptr != end)
+    throw Failure("expected `start MONOTONIC_NS` on standard input, found `" + line + "`");
+  if (const Nanos past_ns = monotonic_ns() - start_ns; past_ns > 0)
+    throw Failure("the agreed start was " + std::to_string(past_ns / 1000) +
+                  " us ago when it was read; agree on a later one");
+  return start_ns;
 }
 
 } // namespace native

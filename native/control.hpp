@@ -32,4 +32,7 @@ private:
   std::string input_;
 };
 
+// The instant in the line `start MONOTONIC_NS`. Throws Failure for any other line, and where that instant has passed.
+Nanos parse_start(const std::string &line);
+
 } // namespace native

@@ -2,6 +2,7 @@
 #include "trainers/replay/options.hpp"
 
 #include "native/errors.hpp"
+#include "native/finite.hpp"
 #include "trainers/replay/hello.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,8 @@
 
 namespace replay {
 namespace {
+
+using native::finite;
 
 constexpr int kBadUsage = 2;
 
@@ -32,18 +35,6 @@ struct Given {
   std::string profile;
   double start_offset_ms = 0;
 };
-
-// CLI::Range lets "nan" pass.
-CLI::Validator finite(double least, double most) {
-  const auto complain = [least, most](const std::string &text) -> std::string {
-    double value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
-      return "";
-    return "expected a number from " + CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most) +
-           ", found " + text;
-  };
-  return {complain, "NUMBER"};
-}
 
 void declare(CLI::App &app, Options &options, Given &given) {
   app.footer(kExitStatus);

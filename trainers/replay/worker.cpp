@@ -4,7 +4,6 @@
 #include "native/errors.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <cmath>
 #include <linux/sockios.h>
@@ -68,15 +67,7 @@ Nanos Worker::wait_for_start() {
   std::optional<std::string> line;
   while (!(line = control_.line()))
     wait(std::nullopt);
-  constexpr std::string_view kStart = "start ";
-  Nanos start_ns = 0;
-  const char *end = line->data() + line->size();
-  if (!line->starts_with(kStart) || std::from_chars(line->data() + kStart.size(), end, start_ns).ptr != end)
-    throw native::Failure("expected `start MONOTONIC_NS` on standard input, found `" + *line + "`");
-  if (const Nanos past_ns = native::monotonic_ns() - start_ns; past_ns > 0)
-    throw native::Failure("the agreed start was " + std::to_string(past_ns / 1000) +
-                          " us ago when it was read; agree on a later one");
-  return start_ns;
+  return native::parse_start(*line);
 }
 
 void Worker::play_iteration(double compute_factor) {
