@@ -94,7 +94,7 @@ def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ran
             f"found {len(sweep.levels)} levels, expected at least {needed} for {needed - SPARE_LEVELS} coefficients",
             "measure more levels, or hold n or C",
         )
-    if np.ptp(sweep.means_s) == 0:
+    if np.ptp(np.log(sweep.means_s)) == 0:
         raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:
         raise DegradationError(f"found n = {n:g}, expected a positive one")

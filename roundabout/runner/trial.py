@@ -24,7 +24,7 @@ from roundabout.runner.sampling import achieved, controller_sampler, host_sample
 from roundabout.store import Attempt
 from roundabout.testbeds import Host
 
-READY_S = 15  # trainers connect to each other within this
+READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
 START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
