@@ -31,7 +31,10 @@ T = TypeVar("T")
 class Facility(Protocol):
     """How this machine gets testbeds, and gets rid of them."""
 
-    sampler: Path  # for the controller's own CPU
+    @property
+    def sampler(self) -> Path | None:
+        """For the controller's CPU, where that is the hosts'; None where each host has its own and samples it."""
+        ...
 
     @property
     def where(self) -> Mapping[str, str]:

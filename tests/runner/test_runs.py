@@ -106,6 +106,15 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
     assert (rejected.parent / "events.jsonl").exists()
 
 
+def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
+    work.facility.sampler = None
+    work.facility.fault("s1", busy=0.99)
+    run = work.start()
+    ((_, reasons, _), *_) = work.notes.ended
+    assert any("the CPU was 99% busy" in each for each in reasons), reasons
+    assert set(run.table("cpu")["host"].to_pylist()) == {"s0", "s1", "s2", "s3"}
+
+
 def test_drops_of_a_lossless_link_name_the_link(work):
     work.facility.fault("s0", drops=9)
     work.start()
