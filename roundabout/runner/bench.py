@@ -53,6 +53,9 @@ class Facility(Protocol):
     def connect(self, testbed: Testbed, host: str) -> Link:
         """Connect to one of its hosts."""
 
+    def check_held(self) -> None:
+        """Raise RoundaboutError where somebody else may use the testbed meanwhile."""
+
     def undo(self, entry: Entry) -> None:
         """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
 
@@ -96,9 +99,10 @@ def prepared(
 ) -> Iterator[Bench]:
     """A bench for trials on `testbed`, undone in reverse at the end."""
     owner = testbed.name
+    where = {"owner": owner, "hosts": list(testbed.hosts), **facility.where}
     with ExitStack() as stack:
         for name in transports:
-            entry = {"kind": "transport", "name": name, "owner": owner, **facility.where}
+            entry = {"kind": "transport", "name": name, **where}
             stack.enter_context(journal.owing(entry, facility.undo))
             facility.load_transport(name, owner)
         facility.provision(testbed)
@@ -108,7 +112,7 @@ def prepared(
         clocks |= {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        entry = {"kind": "settings", "testbed": owner, "owner": owner, **facility.where}
+        entry = {"kind": "settings", "testbed": owner, **where}
         stack.enter_context(journal.owing(entry, facility.undo))
         yield Bench(testbed, owner, facility, links, clocks, LocalLink(), pool)
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from roundabout.errors import RoundaboutError
 from roundabout.runner.execute import Runner
 from roundabout.runner.links import LocalLink
 from roundabout.spec.load import load_experiment
@@ -192,6 +193,7 @@ class FakeFacility:
         self.folder = Path(folder)
         self.sampler = self.folder / "hosts" / "s0" / "bin" / "sampler"
         self.raised = 0
+        self.lease_lost = False
 
     @property
     def left(self):
@@ -225,6 +227,10 @@ class FakeFacility:
 
     def connect(self, testbed, host):
         return FakeLink(host)
+
+    def check_held(self):
+        if self.lease_lost:
+            raise RoundaboutError("the lease was lost")
 
     def undo(self, entry):
         if entry["kind"] == "folder":

@@ -8,7 +8,8 @@ import pytest
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner import lease
-from roundabout.store import schemas
+from roundabout.runner.trial import measure
+from roundabout.store import Run, schemas
 
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
@@ -132,6 +133,25 @@ def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
     assert (trial["valid"], trial["attempt"]) == (False, 3)
     assert run.table("iterations").num_rows == 0
     assert run.table("iterations", valid_only=False).num_rows == 12
+
+
+def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work, monkeypatch):
+    measured = []
+
+    def measure_and_lose(*arguments):
+        measured.append(measure(*arguments))
+        work.facility.lease_lost = True
+        return measured[-1]
+
+    monkeypatch.setattr("roundabout.runner.execute.measure", measure_and_lose)
+    with pytest.raises(RoundaboutError, match="the lease was lost"):
+        work.start()
+    assert len(measured) == 1
+    with pytest.raises(RoundaboutError, match="the lease was lost"):
+        work.resume()
+    assert len(measured) == 1
+    assert Run.open("last", work.runs).committed() == set()
+    assert work.facility.left == []
 
 
 def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
