@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.cli import clean
 from roundabout.errors import RoundaboutError
 from roundabout.runner import journal, rack_facility
 from roundabout.runner.lease import BusyError
@@ -63,18 +64,22 @@ def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_rest
     assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
 
 
-def test_a_dead_run_owes_a_lost_host_until_it_is_back(hosts: Hosts, facility: RackFacility, tmp_path: Path) -> None:
+def test_a_dead_run_owes_a_lost_host_until_it_is_back(
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state, path = tmp_path / "roundabout", tmp_path / "roundabout/runs/run1.json"
+    monkeypatch.setattr(clean, "STATE", state)
+    monkeypatch.setattr(clean, "facility", lambda _inventory: facility)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"owed": [{"kind": "folder", "path": str(tmp_path / "none")}, OWED]}))
     hosts.lost = {"s2"}
-    with pytest.raises(journal.LostHostsError, match="settings of run1 everywhere: lost host s2") as raised:
-        journal.settle("run1", state, facility.undo)
+    with pytest.raises(RoundaboutError, match="run run1: cannot undo the settings of run1 .*: lost host s2") as raised:
+        clean.command()
     assert "roundabout clean" in str(raised.value.hint)
     assert f"roundabout rollback {tmp_path / 'inventory'} --owner run1" in str(raised.value.hint)
     assert journal.dead(state) == {"run1": [OWED]}
     hosts.lost = set()
-    journal.settle("run1", state, facility.undo)
+    clean.command()
     assert journal.dead(state) == {}
 
 
