@@ -32,11 +32,11 @@ for name in names:
         sys.exit(0)
     held.append(handle)
 while True:
-    print("held", flush=True)
     for handle in held:
         now = content()
         os.pwrite(handle, now, 0)
         os.ftruncate(handle, len(now))
+    print("held", flush=True)
     if not select.select([0], [], [], silence_s)[0] or not os.read(0, 4096):
         break
 for handle in held:
