@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, Running, outcome, show
+from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, outcome, show
+from tests.running import Running
 
 Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]
