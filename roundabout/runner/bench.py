@@ -94,11 +94,11 @@ def prepared(
     """A bench for trials on `testbed`, undone in reverse at the end."""
     owner = testbed.name
     with ExitStack() as stack:
+        facility.provision(testbed)  # what loads transports, too
         for name in transports:
             entry = {"kind": "transport", "name": name, "owner": owner, **facility.where}
             stack.enter_context(journal.owing(entry, facility.undo))
             facility.load_transport(name, owner)
-        facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
         links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}

@@ -41,7 +41,8 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
         (root / name).touch()
     (root / "etc/os-release").write_text("ID=ubuntu\nVERSION_ID=22.04\n")
     tools.mkdir()
-    for name in ("python3", "apt-get", "ip", "ethtool", "tcpdump", "systemctl", "chronyc", "dcb", "nvidia-smi"):
+    others = ("python3", "apt-get", "systemctl", "chronyc", "dcb", "nvidia-smi")
+    for name in ("ip", "ethtool", "tcpdump", "iperf3", *others):
         (tools / name).write_text("#!/bin/sh\n")
         (tools / name).chmod(0o755)
     done = ask(inventory_file, root, str(tools))

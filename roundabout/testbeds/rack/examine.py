@@ -31,7 +31,7 @@ else say root no "neither root nor sudo without a password" "ansible_user: root,
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
 else say python3 no "no Python 3.8 or later" "apt-get install python3"; fi
 tool apt-get "$system"
-for each in ip ethtool tcpdump; do tool "$each" "PROVISION"; done
+for each in ip ethtool tcpdump iperf3; do tool "$each" "PROVISION"; done
 tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$clock" != chrony ] || tool chronyc "PROVISION"
 [ "$clock" != ptp ] || tool ptp4l "PROVISION"
