@@ -36,7 +36,9 @@ def test_nv_config_only_on_request(inventory_file: Path) -> None:
     assert "nv" not in settings_document(unasked, unasked.servers["s0"])
     inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, dcqcn_in_nv_config: true"))
     asked = read_inventory(inventory_file)
-    assert settings_document(asked, asked.servers["s0"])["nv"] == {"ens1f0np0": {"T_us": 125}}
+    assert settings_document(asked, asked.servers["s0"])["nv"] == {
+        "ens1f0np0": {"ROCE_CC_LEGACY_DCQCN": 1, "T_us": 125}
+    }
 
 
 def test_variables_hold_no_secrets_and_are_json(inventory_file: Path) -> None:

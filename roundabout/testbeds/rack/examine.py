@@ -15,7 +15,7 @@ PROVISION = "make provision INVENTORY=..., which installs it"
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
 # name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
 SCRIPT = r"""
-root=$1 nic=$2 driver=$3 gpu=$4 clock=$5
+root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
 tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
 file() { if [ -e "$root$2" ]; then say "$1" yes "$2" ""; else say "$1" no "no $2" "$3"; fi; }
@@ -35,6 +35,8 @@ for each in ip ethtool tcpdump iperf3; do tool "$each" "PROVISION"; done
 tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$clock" != chrony ] || tool chronyc "PROVISION"
 [ "$clock" != ptp ] || tool ptp4l "PROVISION"
+[ "$governor" = leave ] || file "CPU governor" /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor \
+  "a BIOS that leaves power to the system, or governor: leave in the inventory"
 file BTF /sys/kernel/btf/vmlinux "a kernel with CONFIG_DEBUG_INFO_BTF=y; without it no transports in eBPF"
 file "NIC $nic" "/sys/class/net/$nic" "nic in the inventory as \`ip link\` calls it, or the NIC's driver"
 rdma=
@@ -75,7 +77,7 @@ def examine(inventory: Inventory) -> Mapping[str, list[Finding]]:
 def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
     """What SCRIPT is told."""
     common = inventory.common
-    return [root, server.nic, common.driver, common.gpu, common.clock]
+    return [root, server.nic, common.driver, common.gpu, common.clock, common.governor]
 
 
 def parse(text: str) -> Iterator[Finding]:

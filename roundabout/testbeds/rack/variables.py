@@ -98,7 +98,8 @@ def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
 def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
     if not inventory.common.dcqcn_in_nv_config:
         return {}
-    return {server.nic: inventory.common.dcqcn.model_dump(exclude_none=True)}
+    # Without it, ConnectX-6 Dx and later heed none of them.
+    return {server.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
 
 
 def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
