@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.settings import settings, settings_nic
+from roundabout.settings import settings, settings_linux, settings_nic
 from roundabout.settings.settings_host import Host, SettingsError
 
 Server = Callable[[str], Host]
@@ -317,6 +317,23 @@ def test_a_speed_of_our_own_gives_way_to_autoneg_again(server: Server) -> None:
     assert answer["applied"] == {"link": {"eth2": {"speed_mbps": 25000}}}
     settings.restore(host, "run")
     assert settings.read(host, {"link": {"eth2": {"speed_mbps": 50000, "autoneg": 1}}})["differs"] == []
+
+
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_a_link_that_was_found_down_gets_its_autoneg_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch, comes_up: bool
+) -> None:
+    monkeypatch.setattr(settings_linux, "LINK_UP_S", 0)
+    host = server("connectx-5-ofed")
+    path = host.root / "link-eth2"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "down": True}))
+    settings.apply(host, {"link": {"eth2": {"speed_mbps": 25000}}}, "run")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "down": not comes_up}))
+    answer = settings.restore(host, "run")
+    assert answer["failed"] == []
+    assert [each["setting"] for each in answer["skipped"]] == ["link eth2 speed_mbps"]
+    assert json.loads(path.read_text())["autoneg"] == "on"
+    assert settings.show_journal(host)["outstanding"] == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 RDMA = ("RDMA device", "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
+# ssh_config's options, and what they are by default (ssh_config(5)).
+KNOWN_HOSTS = {
+    "userknownhostsfile": "~/.ssh/known_hosts ~/.ssh/known_hosts2",
+    "globalknownhostsfile": "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",
+}
 
 
 class RackError(RoundaboutError):
@@ -132,9 +137,11 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
 
     config = Config(runtime_ssh_path=str(Path(inventory.all.vars.ssh_config).expanduser()))
     connection = Connection(alias, user=inventory.common.ansible_user, config=config)
-    known = config.base_ssh_config.lookup(alias).get("userknownhostsfile", "~/.ssh/known_hosts")
-    for path in known.split():
-        connection.client.load_system_host_keys(str(Path(path).expanduser()))
+    asked = config.base_ssh_config.lookup(alias)
+    for option, usual in KNOWN_HOSTS.items():
+        for path in (Path(name).expanduser() for name in asked.get(option, usual).split()):
+            if path.exists():
+                connection.client.load_system_host_keys(str(path))
     connection.client.set_missing_host_key_policy(RejectPolicy())
     return connection
 
