@@ -277,11 +277,15 @@ def test_a_change_that_is_refused_is_never_confirmed(switches: Switches) -> None
     assert switches.files() == []
 
 
-def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches) -> None:
+def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        switches.hosts, "silent", switches.hosts["junos"] | {"switches_ssh": ["sh", "-c", "cat > /dev/null"]}
+    )
     switches.become("junos", refuses="explicit-congestion-notification")
     switches.become("sonic", refuses="^sonic-cfggen")
     switches.become("tofino", refuses="^bfshell")
     said = switches.complaints("verify")
+    assert "switch silent, pending: no answer (exit status 0)" in said
     assert "switch junos, compare: syntax error. (exit status 0)" in said
     assert "switch sonic, compare: failed: sonic-cfggen (exit status 1)" in said
     assert "switch tofino, compare: failed: bfshell: Error: bfshell refuses (exit status 1)" in said

@@ -30,7 +30,7 @@ def undo_what_is_due(folder: Path) -> None:
 
 def converse(folder: Path) -> int:
     state = load(folder)
-    Cli(state, (line.rstrip("\n") for line in sys.stdin)).run()
+    Cli(state, (line.rstrip("\n").removesuffix(" | no-more") for line in sys.stdin)).run()
     save(folder, state)
     return 0
 
@@ -47,7 +47,7 @@ class Cli:
         for line in self.lines:
             if line == "exit":
                 return
-            if line == "show system commit | no-more":
+            if line == "show system commit":
                 self.show_commits()
             elif line != "configure exclusive":
                 print("unknown command.")
@@ -91,7 +91,7 @@ class Cli:
         if line == "rollback 0":
             self.candidate = list(self.state["running"])
             print("load complete")
-        elif line == "show | compare | no-more":
+        elif line == "show | compare":
             self.compare()
         elif verb == "commit":
             self.commit(rest)
