@@ -290,3 +290,19 @@ def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches, mon
     assert "switch sonic, compare: failed: sonic-cfggen (exit status 1)" in said
     assert "switch tofino, compare: failed: bfshell: Error: bfshell refuses (exit status 1)" in said
     assert switches.running() == switches.running("configured")
+
+
+@pytest.mark.parametrize("system", PORTS)
+def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str, tmp_path: Path) -> None:
+    switch = tmp_path / system
+    wait = [*FAKE, switch, "--minutes", "5"]
+    subprocess.run(wait, check=True)
+    found = json.loads((switch / "switch.json").read_text())["running"]
+    lines = (GOLDEN / system / "apply").read_text().splitlines(keepends=True)
+    for count in range(len(lines), 0, -4):
+        subprocess.run([*FAKE, switch], input="".join(lines[:count]), text=True, capture_output=True)
+        now = json.loads((switch / "switch.json").read_text())["running"]
+        assert (now != found) == (count == len(lines)), count
+        subprocess.run(wait, check=True)
+        assert json.loads((switch / "switch.json").read_text())["running"] == found
+        assert list(switch.rglob("*roundabout*")) == []
