@@ -306,3 +306,29 @@ def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str,
         subprocess.run(wait, check=True)
         assert json.loads((switch / "switch.json").read_text())["running"] == found
         assert list(switch.rglob("*roundabout*")) == []
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str, tmp_path: Path) -> None:
+    """Each has a port of its own; both set the ECN registers."""
+
+    def say(action: str, name: str) -> None:
+        other = {"a": '"1/1', "b": '"1/0'}[name]
+        lines = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}").splitlines(keepends=True)
+        text = "".join(line for line in lines if other not in line)
+        done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
+        assert done.stdout.endswith("done\n"), done.stdout
+
+    def running() -> Any:
+        return json.loads((switch / "switch.json").read_text())["running"]
+
+    switch = tmp_path / "tofino"
+    subprocess.run([*FAKE, switch, "--minutes", "0"], check=True)
+    found = running()
+    for name in "ab":
+        say("apply", name)
+        say("confirm", name)
+    assert running() != found
+    for name in order:
+        say("rollback", name)
+    assert running() == found
