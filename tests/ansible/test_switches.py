@@ -290,3 +290,45 @@ def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches, mon
     assert "switch sonic, compare: failed: sonic-cfggen (exit status 1)" in said
     assert "switch tofino, compare: failed: bfshell: Error: bfshell refuses (exit status 1)" in said
     assert switches.running() == switches.running("configured")
+
+
+@pytest.mark.parametrize("system", PORTS)
+def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str, tmp_path: Path) -> None:
+    switch = tmp_path / system
+    wait = [*FAKE, switch, "--minutes", "5"]
+    subprocess.run(wait, check=True)
+    found = json.loads((switch / "switch.json").read_text())["running"]
+    lines = (GOLDEN / system / "apply").read_text().splitlines(keepends=True)
+    for count in range(len(lines), 0, -4):
+        subprocess.run([*FAKE, switch], input="".join(lines[:count]), text=True, capture_output=True)
+        now = json.loads((switch / "switch.json").read_text())["running"]
+        assert (now != found) == (count == len(lines)), count
+        subprocess.run(wait, check=True)
+        assert json.loads((switch / "switch.json").read_text())["running"] == found
+        assert list(switch.rglob("*roundabout*")) == []
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str, tmp_path: Path) -> None:
+    """Each has a port of its own; both set the ECN registers."""
+
+    def say(action: str, name: str) -> None:
+        other = {"a": '"1/1', "b": '"1/0'}[name]
+        lines = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}").splitlines(keepends=True)
+        text = "".join(line for line in lines if other not in line)
+        done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
+        assert done.stdout.endswith("done\n"), done.stdout
+
+    def running() -> Any:
+        return json.loads((switch / "switch.json").read_text())["running"]
+
+    switch = tmp_path / "tofino"
+    subprocess.run([*FAKE, switch, "--minutes", "0"], check=True)
+    found = running()
+    for name in "ab":
+        say("apply", name)
+        say("confirm", name)
+    assert running() != found
+    for name in order:
+        say("rollback", name)
+    assert running() == found
