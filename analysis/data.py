@@ -5,6 +5,8 @@ Only valid trials count. Bytes are the paper's, instants are on the run's clock.
 or made where it could not be measured, is missing from the answer. Marks per iteration are in marks.py.
 """
 
+import re
+from collections.abc import Iterator
 from functools import reduce
 from operator import and_
 from typing import Any, NamedTuple
@@ -56,7 +58,7 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
     """
     keys = [record["trial"] for record in run.trials() if record["valid"]]
     with duckdb.connect() as connection:
-        for name in TABLES:
+        for name in TABLES.keys() & set(re.findall(r"\w+", sql)):  # opening hundreds of files takes its time
             paths = [run.path / "trials" / key / f"{name}.parquet" for key in keys]
             # Under the schema of today: columns that an old run lacks are null.
             files = ds.dataset([str(path) for path in paths if path.exists()], schema=schema(name), format="parquet")
@@ -99,32 +101,14 @@ def flows(run: Run) -> pa.Table:
 
 def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
     """A cumulative column of the table `counters`, `tx_bytes` for example, of each host's one sampled interface."""
-    rows = query(
-        run,
-        """
-        select trial, host, max(offset_bound_ns) as bound_ns, 64 as width_bits,
-               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
-        from (unpivot counters on tx_bytes, rx_bytes, tx_packets, rx_packets, tx_dropped, rx_dropped)
-        where name = $counter group by all order by trial, host
-        """,
-        counter=counter,
-    )
-    return {HostPlace(row["trial"], row["host"]): counted(row) for row in rows.to_pylist()}
+    found = _sampled(run, "counters", counter, HostPlace._fields)
+    return {HostPlace(row["trial"], row["host"]): counted(row) for row in found}
 
 
 def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
     """A cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
-    rows = query(
-        run,
-        """
-        select trial, link, towards, max(offset_bound_ns) as bound_ns, 64 as width_bits,
-               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
-        from (unpivot queue on tx_bytes, drops, marks)
-        where name = $counter group by all order by trial, link, towards
-        """,
-        counter=counter,
-    )
-    return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in rows.to_pylist()}
+    found = _sampled(run, "queue", counter, PortPlace._fields)
+    return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in found}
 
 
 def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
@@ -139,7 +123,7 @@ def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
         """,
         counter=counter,
     )
-    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in rows.to_pylist()}
+    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in with_arrays(rows)}
 
 
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
@@ -153,15 +137,45 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
         """,
     )
     return {
-        PortPlace(row["trial"], row["link"], row["towards"]): (np.array(row["at_ns"]), np.array(row["backlog_bytes"]))
-        for row in rows.to_pylist()
+        PortPlace(row["trial"], row["link"], row["towards"]): (row["at_ns"], row["backlog_bytes"])
+        for row in with_arrays(rows)
     }
 
 
+def with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
+    columns = table.combine_chunks()
+    for place in range(table.num_rows):
+        yield {name: _value(columns[name][place]) for name in columns.column_names}
+
+
 def counted(row: dict[str, Any]) -> Counted:
-    """The counter whose samples a row holds as lists: at_ns and counts, with width_bits and bound_ns."""
-    at_ns, counts = np.array(row["at_ns"], np.int64), np.array(row["counts"], object)
-    return Counted.of(at_ns, increments(at_ns, counts, row["width_bits"]).gained, row["bound_ns"])
+    """The counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
+    gained = increments(row["at_ns"], row["counts"], row["width_bits"]).gained
+    return Counted.of(row["at_ns"], gained, row["bound_ns"])
+
+
+def _sampled(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """A cumulative column of `table`, a row each place that has it, as `counted` takes them."""
+    if counter not in schema(table).names:
+        return iter(())
+    at = ", ".join(place)
+    rows = query(
+        run,
+        f"""
+        select {at}, max(offset_bound_ns) as bound_ns, 64 as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list({counter} order by controller_ns) as counts
+        from {table} where {counter} is not null group by {at} order by {at}
+        """,  # noqa: S608
+    )
+    return with_arrays(rows)
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    if not isinstance(scalar, pa.ListScalar):
+        return scalar.as_py()
+    values = scalar.values
+    return np.array(values.to_pylist(), object) if values.null_count else values.to_numpy()
 
 
 def link_use(run: Run, bin_ms: int = 100) -> pa.Table:

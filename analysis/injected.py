@@ -32,19 +32,28 @@ class Injected:
         return f"{self.kind}, {self.asked_gbps:g} Gbit/s asked"
 
 
+def skewness(values: Floats) -> float:
+    """0 where values lie symmetrically about their mean, above that with a tail of high ones."""
+    away = values - values.mean()
+    return float((away**3).mean() / (away**2).mean() ** 1.5)
+
+
 def injected(run: Run) -> list[Injected]:
     """For each kind of cross traffic whose sender was captured, the heaviest load, in its first such trial.
 
-    Senders that train as well are left out: their packets are of both.
+    While the jobs ran, since captures begin before that. Senders that train as well are left out: their packets are of
+    both.
     """
     packets = query(
         run,
         """
         with senders as (select trial, host, any_value(kind) as kind, sum(asked_gbps) as asked_gbps from cross_traffic
-                         where (trial, host) not in (select (trial, host) from iterations) group by trial, host)
+                         where (trial, host) not in (select (trial, host) from iterations) group by trial, host),
+             ran as (select trial, min(start_ns) as begin_ns, max(comm_end_ns) as end_ns from iterations group by trial)
         select packets.trial, packets.host, direction, payload_bytes, flow, destination, packets.controller_ns,
                kind, asked_gbps
-        from packets join senders using (trial, host)
+        from packets join senders using (trial, host) join ran using (trial)
+        where packets.controller_ns between begin_ns and end_ns
         qualify dense_rank() over (partition by kind order by asked_gbps desc, packets.trial) = 1
         """,
     )

@@ -75,9 +75,8 @@ class LoadedJob:
     @property
     def sweep(self) -> Sweep:
         """By measured load; levels whose loads came out equal are one. Raises DegradationError."""
-        loads = [(float(np.mean([load for load, _ in each])), each) for each in self.levels.values()]
-        loads.sort(key=itemgetter(0))
-        together = groupby(loads, key=itemgetter(0))
+        loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
+        together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
         levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
         return Sweep(tuple(levels), self.link_gbps)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from analysis.bootstrap import Array
 from analysis.counted import Counted
-from analysis.data import PortPlace, counted, device_counters, iterations, ports, query
+from analysis.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
 from analysis.joins import Iterations, Joined, join
 from analysis.measures import Measured
 from roundabout.spec import TrialSpec
@@ -188,11 +188,12 @@ def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace,
         """,
     )
     result: dict[PortPlace, dict[str, Counted]] = {}
-    for row in rows.to_pylist():
+    for row in with_arrays(rows):
         at = PortPlace(row["trial"], row["link"], row["towards"])
         # A source appears with its first mark: until then, it had none.
-        before = [each for each in at_ports[at].at_ns.tolist() if each < row["at_ns"][0]]
-        padded = {"at_ns": before + row["at_ns"], "counts": [0] * len(before) + row["counts"]}
+        port_ns = at_ports[at].at_ns
+        before = port_ns[port_ns < row["at_ns"][0]]
+        padded = {name: np.concatenate([own, row[name]]) for name, own in (("at_ns", before), ("counts", before * 0))}
         result.setdefault(at, {})[row["source"]] = counted({**row, **padded})
     return result
 

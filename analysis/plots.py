@@ -35,7 +35,7 @@ def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
         for job, rates in trace.rates.items():
             panel.fill_between(middle[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
             panel.plot(middle[seen], rates[seen], color=colours[job])
-        _mean_while_both_send(panel, trace, colours)
+        _mean_while_both_send(panel, trace)
         link = bottleneck(trace.cell)
         if link is not None:
             panel.set_ylim(0, link.payload_rate_gbps * 1.22)
@@ -197,7 +197,7 @@ def _distribution(panel: Axes, cells: Sequence[Measured], values: Sequence[Mappi
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
-def _mean_while_both_send(panel: Axes, trace: Trace, colours: dict[str, str]) -> None:
+def _mean_while_both_send(panel: Axes, trace: Trace) -> None:
     """Shade the part of the first iteration in which all jobs send, and write each job's mean rate into it."""
     begin = max(spans[0, 0] for spans in trace.spans.values())
     end = min(spans[0, 1] for spans in trace.spans.values())
@@ -206,7 +206,7 @@ def _mean_while_both_send(panel: Axes, trace: Trace, colours: dict[str, str]) ->
         return
     panel.axvspan(begin, end, color=INK, alpha=0.045, linewidth=0, zorder=0)
     means = {job: float(np.nanmean(rates[inside])) for job, rates in trace.rates.items()}
-    ranked = sorted(means, key=means.__getitem__, reverse=True)
+    ranked, colours = sorted(means, key=means.__getitem__, reverse=True), job_colours(list(means))
     for place, job in enumerate(ranked):
         offset = (0, 11 if place == 0 else -11)
         text = f"{job}  {means[job]:.0f}"

@@ -164,8 +164,7 @@ def _choice(sweep: Sweep) -> tuple[Choice | None, str]:
     among = candidates(sweep.link_gbps)
     affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
     try:
-        with np.errstate(over="ignore"):  # a candidate may miss a level by more than can be told
-            return choose(sweep, affordable or among), ""
+        return choose(sweep, affordable or among), ""
     except DegradationError as error:
         return None, str(error)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.degradation.fit import predict
 from analysis.degradation.sweep import DegradationError
+from analysis.inside import Inside
 from analysis.page import Html, as_figure, as_table
 from analysis.studies import Study
 from analysis.sweep_table import span
@@ -64,7 +65,8 @@ def demands(sweeps: Sequence[Sweep]) -> Html:
 
 def bandwidths(sweeps: Sequence[Sweep]) -> Html:
     """What the most congested case needed and had (Tables 3.3, 3.5 and 3.7)."""
-    heads = ("at load,<br>Gbit/s", "needed", "available", "unused", "", "thesis:<br>needed", "available", "unused", "")
+    rates = ("needed", "available", "unused", "share")
+    heads = ("at load,<br>Gbit/s", *rates, "thesis:<br>needed", *rates[1:])
     return _by_setting(sweeps, heads, _bandwidth)
 
 
@@ -127,6 +129,27 @@ def loads(outcomes: Sequence[dict[str, Any]]) -> Html:
     return as_table('<th class="name"></th>' + "".join(f"<th>{each}</th>" for each in heads), rows)
 
 
+def inside(found: Sequence[Inside]) -> Html:
+    """Rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
+    if not found:
+        return Html(
+            "<p>Nothing was measured for this: it takes workers whose interfaces were sampled, of which one receives "
+            "cross traffic, from a host that does not train, and another sends to a third.</p>"
+        )
+    heads = (
+        "asked,<br>Gbit/s", "flow 1,<br>over time", "flow 2", "flow 1,<br>over packets", "flow 2",
+        "thesis:<br>flow 1", "flow 2",
+    )  # fmt: skip
+    rows = (
+        f'<tr><td class="name">{escape(each.study.name)}</td><td>{each.asked_gbps:g}</td>'
+        + "".join(as_figure(rate, None, 2) for pair in zip(each.flow_1, each.flow_2, strict=True) for rate in pair)
+        + "".join(as_figure(rate, None, 2) for rate in each.printed or (None, None))
+        + "</tr>"
+        for each in found
+    )
+    return _tight('<th class="name"></th>' + "".join(f"<th>{each}</th>" for each in heads), rows)
+
+
 def missing(sweeps: Sequence[Sweep], why: str, what: str) -> Html:
     """Of which sweeps something is missing, and why; `why` names the entry that says so."""
     lines = [f"<li>{escape(each['name'])}: {escape(each[why])}</li>" for each in sweeps if each[why]]
@@ -182,7 +205,7 @@ def _bandwidth(sweep: Sweep) -> str:
 
 def _needed(case: dict[str, Any]) -> str:
     rates = (as_figure(case.get(f"{name}_gbps"), None, 2) for name in ("required", "available", "delta"))
-    return "".join(rates) + _percent(case.get("delta_percent"))
+    return "".join(rates) + ("<td></td>" if not case else f"<td>{case['delta_percent']:.0f} %</td>")
 
 
 def _spare(sweep: Sweep | None) -> str:

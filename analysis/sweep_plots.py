@@ -4,19 +4,24 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.bootstrap import Array
 from analysis.degradation import plots
 from analysis.degradation.model import rescaled
 from analysis.degradation.plots import Series
-from analysis.injected import Injected
+from analysis.injected import Injected, skewness
+from analysis.requested import WIDTH_MS, Requested
 from analysis.studies import Study
-from analysis.style import SOFT, figure, job_colours, note, words
+from analysis.style import JOBS, SOFT, figure, job_colours, level, words
 from analysis.verdicts import HEAVY_GBPS, LIGHT_GBPS
 
 BINS = 70
-TRACE_MS = 60.0
+EXCERPT_MS = 60.0
+"""Of traffic over time: six bursts."""
+FLOW, BURST = JOBS[:2]
+ORDER = "#d8c24a"
 
 
 def degradation(series: Mapping[str, Study]) -> Figure | None:
@@ -69,37 +74,56 @@ def distributions(studies: Sequence[Study], kind: Callable[[Study], str]) -> Fig
     return plots.distributions(panels) if panels else None
 
 
+def requested(load: Requested) -> Figure:
+    """The flows of a burst load, in their order, and its bursts (Figure B-4)."""
+    result, (panel,) = figure(1, 1, 3.0)
+    seen = (load.at_ms >= 0) & (load.at_ms < EXCERPT_MS)
+    for begin_ms in load.bursts_ms[load.bursts_ms < EXCERPT_MS]:
+        panel.axvspan(begin_ms, begin_ms + WIDTH_MS, color=BURST, alpha=0.45, linewidth=0)
+    panel.plot(load.at_ms[seen], load.megabytes[seen], color=ORDER, linewidth=0.9)
+    panel.plot(load.at_ms[seen], load.megabytes[seen], "o", color=FLOW, markersize=4.5, markeredgecolor="white")
+    panel.set_xlim(0, EXCERPT_MS)
+    panel.set_yscale("log")
+    plots.plain_numbers(panel.yaxis)
+    panel.set_xlabel("ms")
+    panel.set_ylabel("flow, MB")
+    words(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
+    return result
+
+
 def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
     """Rates at which cross traffic was sent: an excerpt (Figure B-5), and how often each was seen (Figure 3-8)."""
     if not found:
         return None
-    result, (trace, histogram) = figure(1, 2, 3.4)
+    result, panels = figure(len(found), 2, 0.6 + 2.3 * len(found), sharex="col")
+    top_gbps = float(np.quantile(np.concatenate([each.gbps for each in found]), 0.995))
     colours = job_colours([each.name for each in found])
-    edges = np.linspace(0, np.quantile(np.concatenate([each.gbps for each in found]), 0.995), BINS)
-    counts = {each.name: _counts(each.gbps, edges) for each in found}
-    highest = max(each.max() for each in counts.values())
-    for each in found:
-        colour = colours[each.name]
-        at_ms = (each.at_ns - each.at_ns[0]) / 1e6
-        seen = at_ms <= TRACE_MS
-        trace.plot(at_ms[seen], each.gbps[seen], color=colour, linewidth=0.9, alpha=0.85)
-        histogram.stairs(counts[each.name] / highest, edges, color=colour, fill=True, alpha=0.18)
-        histogram.stairs(counts[each.name] / highest, edges, color=colour, linewidth=1.4)
-        histogram.axvline(each.gbps.mean(), color=colour, linestyle=":", linewidth=1.2)
-    trace.axhline(link_gbps, color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
-    note(trace, TRACE_MS, link_gbps, f"the link carries {link_gbps:g}", ha="right", va="bottom", offset=(0, 2))
-    trace.set_xlim(0, TRACE_MS)
-    trace.set_ylim(0, edges[-1])
-    trace.set_xlabel("ms")
-    trace.set_ylabel("injection rate, Gbit/s")
-    histogram.set_xlim(0, edges[-1])
-    histogram.set_ylim(0, 1.05)
-    histogram.set_xlabel("injection rate, Gbit/s")
-    histogram.set_ylabel("readings, share of the highest bin")
-    words(histogram, colours)
+    for trace, histogram, each in zip(panels[::2], panels[1::2], found, strict=True):
+        _excerpt(trace, each, link_gbps, colours[each.name])
+        trace.set_ylim(0, top_gbps)
+        _readings(histogram, each, np.linspace(0, top_gbps, BINS), colours[each.name])
+    panels[-2].set_xlabel("ms")
+    panels[-1].set_xlabel("injection rate, Gbit/s")
     return result
 
 
-def _counts(gbps: Array, edges: Array) -> Array:
-    """Of each bin, as a share of all readings."""
-    return np.histogram(gbps, edges)[0] / len(gbps)
+def _excerpt(panel: Axes, each: Injected, link_gbps: float, colour: str) -> None:
+    at_ms = (each.at_ns - each.at_ns[0]) / 1e6
+    seen = at_ms <= EXCERPT_MS
+    panel.plot(at_ms[seen], each.gbps[seen], color=colour, linewidth=0.9)
+    panel.axhline(each.gbps.mean(), color=SOFT, linewidth=1.2)
+    panel.set_xlim(0, EXCERPT_MS)
+    level(panel, link_gbps, f"the link carries {link_gbps:g}")
+    panel.set_title(each.name)
+    panel.set_ylabel("Gbit/s")
+
+
+def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
+    share = np.histogram(each.gbps, edges)[0] / len(each.gbps)
+    panel.stairs(share, edges, color=colour, fill=True, alpha=0.3)
+    panel.stairs(share, edges, color=colour, linewidth=1.4)
+    panel.axvline(each.gbps.mean(), color=SOFT, linewidth=1.2)
+    panel.set_xlim(0, edges[-1])
+    panel.set_ylim(bottom=0)
+    panel.set_ylabel("share of readings")
+    words(panel, {f"skewness {skewness(each.gbps[each.gbps <= edges[-1]]):.2f}": colour})

@@ -57,7 +57,7 @@ def _immediate(sweeps: Sequence[Sweep]) -> Verdict:
 
 
 def _fits(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "t = A exp(B / (C - BW)^n) describes BERT and VGG (R² of at least 0.95, of log t)"
+    claim = "t = A exp(B / (C - BW)ⁿ) describes BERT and VGG (R² of at least 0.95, of log t)"
     found = {each["name"]: each["fit"]["r_squared"]["log"] for each in sweeps if each["fit"] and _is(each, BERT, VGG)}
     return _verdict(claim, "Figures 3-2, B-2: 0.99, 0.99; burst 0.83", found, lambda each: each >= 0.95, "{:.3f}|")
 

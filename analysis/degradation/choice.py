@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.bootstrap import Array
 from analysis.degradation.fit import Fit, fit, ranges_of
-from analysis.degradation.model import EXPONENTS
+from analysis.degradation.model import EXPONENTS, exponential
 from analysis.degradation.shapes import Ranges, search
 from analysis.degradation.sweep import Sweep
 
@@ -62,7 +62,7 @@ def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:
     ranges = ranges_of(sweep, candidate.n, candidate.capacity_gbps)
     loads_gbps, log_t = sweep.loads_gbps, np.log(sweep.means_s)
     errors = [log_t[left] - _foretold(loads_gbps, log_t, ranges, left) for left in range(len(loads_gbps))]
-    return float(np.expm1(np.sqrt(np.mean(np.square(errors)))))
+    return float(exponential(np.sqrt(np.mean(np.square(errors)))) - 1)
 
 
 def _foretold(loads_gbps: Array, log_t: Array, ranges: Ranges, left: int) -> float:

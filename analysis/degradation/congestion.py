@@ -77,10 +77,8 @@ def congestion_point(sweep: Sweep, *, seed: int = 1) -> CongestionPoint:
     Those are None with fewer than four repetitions at some level, and where many resamples have no congestion point.
     Raises DegradationError with fewer than five levels, and where the levels show no congestion point.
     """
+    sweep.require(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s
-    needed = LINEAR_LEVELS + LEAST_TANGENT_LEVELS
-    if len(loads_gbps) < needed:
-        raise DegradationError(f"found {len(loads_gbps)} levels, expected at least {needed}: a line and a tangent")
     drawn = _construct(loads_gbps, np.log(means_s)[None])
     if np.isnan(drawn.crossing_gbps[0]):
         raise DegradationError(

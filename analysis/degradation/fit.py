@@ -89,11 +89,7 @@ def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
 def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
     """What `fit` searches. Raises DegradationError as `fit` does."""
     needed = 2 + (n is None) + (capacity_gbps is None) + SPARE_LEVELS
-    if len(sweep.levels) < needed:
-        raise DegradationError(
-            f"found {len(sweep.levels)} levels, expected at least {needed} for {needed - SPARE_LEVELS} coefficients",
-            "measure more levels, or hold n or C",
-        )
+    sweep.require(needed, f"for {needed - SPARE_LEVELS} coefficients")
     if np.ptp(np.log(sweep.means_s)) == 0:
         raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from analysis.bootstrap import Array
 from analysis.degradation.congestion import CongestionPoint
@@ -44,8 +44,7 @@ def degradation(series: Mapping[str, Series]) -> Figure:
             if each.fit is not None:
                 _fitted(panel, each.fit, colours[name], axis)
     _time_axis(plain)
-    plain.set_xlabel("cross traffic BW, Gbit/s")
-    plain.set_xlim(left=0)
+    _load_axis(plain)
     hyperbolic.set_xlabel("C / (C - BW)")
     hyperbolic.set_xlim(left=1)
     words(hyperbolic, colours)
@@ -61,12 +60,12 @@ def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
             _measured(panel, each.sweep, colours[name], _load)
             if each.fit is not None:
                 _fitted(panel, each.fit, colours[name], _load)
-                panel.plot([], [], color=colours[name], label=f"{name}: {_equation(each.fit)}")
+            equation = f": {_equation(each.fit)}" if each.fit is not None else ""
+            panel.plot([], [], "-" if equation else "o", color=colours[name], label=name + equation)
             if each.printed is not None:
                 _thesis(panel, each.printed, each.sweep, colours[name])
         _time_axis(panel)
-        panel.set_xlim(left=0)
-        panel.set_xlabel("cross traffic BW, Gbit/s")
+        _load_axis(panel)
         panel.set_title(title)
         panel.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=8)
     return result
@@ -80,13 +79,12 @@ def congestion(series: Mapping[str, tuple[Sweep, CongestionPoint]]) -> Figure:
     result, (panel,) = figure(1, 1, 4.2)
     colours = job_colours(list(series))
     for name, (sweep, point) in series.items():
-        panel.plot(sweep.loads_gbps, sweep.means_s, "o-", markersize=4, color=colours[name], linewidth=1)
+        panel.plot(sweep.loads_gbps, sweep.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
         _construction(panel, sweep, point, colours[name])
     _time_axis(panel)
     means_s = np.concatenate([sweep.means_s for sweep, _ in series.values()])
     panel.set_ylim(means_s.min() * 0.75, means_s.max() * 1.2)
-    panel.set_xlim(left=0)
-    panel.set_xlabel("cross traffic, Gbit/s")
+    _load_axis(panel)
     words(panel, colours)
     return result
 
@@ -109,7 +107,7 @@ def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Fi
         low, high = panel.dataLim.intervalx
         if high > 10 * low:
             panel.set_xscale("log")
-            _plain_numbers(panel.xaxis)
+            plain_numbers(panel.xaxis)
         panel.set_title(title)
         panel.set_xlabel("iteration time, s")
     axes[0].set_ylim(0, 1.02)
@@ -119,6 +117,13 @@ def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Fi
         axes[-1].plot([], [], color=INK, linestyle=style, label=kind)
     axes[-1].legend(loc="lower right")
     return result
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Of a logarithmic axis: 0.5, 1, 2 instead of powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _along(sweep: Sweep) -> Array:
@@ -134,7 +139,8 @@ def _measured(panel: Axes, sweep: Sweep, colour: str, axis: Callable[[Array], Ar
     x, means_s = axis(sweep.loads_gbps), sweep.means_s
     tails_s = np.maximum([level.p99_s for level in sweep.levels], means_s)
     panel.vlines(x, means_s, tails_s, color=colour, linewidth=1.2, alpha=0.6)
-    panel.plot(x, means_s, "o", color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.5)
+    look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+    panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
 
 
 def _fitted(panel: Axes, fit: Fit, colour: str, axis: Callable[[Array], Array]) -> None:
@@ -152,7 +158,8 @@ def _thesis(panel: Axes, printed: Printed, sweep: Sweep, colour: str) -> None:
 
 def _equation(fit: Fit) -> str:
     a_s, b, n, capacity = fit.a_s.value, fit.b.value, fit.n.value, fit.capacity_gbps.value
-    formula = rf"${a_s:.3g}\,\exp({b:.4g}/({capacity:.4g}-BW)^{{{n:.2g}}})$"
+    power = "" if n == 1 else rf"^{{{n:.2g}}}"
+    formula = rf"${a_s:.3g}\,\exp({b:.4g}/({capacity:.4g}-BW){power})$"
     return f"{formula}\n$R^2$ {fit.r_squared.log:.3f} log, {fit.r_squared.linear:.3f} linear"
 
 
@@ -172,14 +179,13 @@ def _construction(panel: Axes, sweep: Sweep, point: CongestionPoint, colour: str
     note(panel, point.load_gbps, point.time_s, text, colour, ha="right", va="bottom", offset=(-6, 6))
 
 
+def _load_axis(panel: Axes) -> None:
+    panel.set_xlim(left=0)
+    panel.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
+    panel.set_xlabel("cross traffic BW, Gbit/s")
+
+
 def _time_axis(panel: Axes) -> None:
     panel.set_yscale("log")
     panel.set_ylabel("iteration time, s")
-    _plain_numbers(panel.yaxis)
-
-
-def _plain_numbers(axis: Axis) -> None:
-    """Of a logarithmic axis: 0.5, 1, 2 instead of powers of ten."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_locator(NullLocator())
+    plain_numbers(panel.yaxis)

@@ -74,6 +74,12 @@ class Sweep:
         """What cross traffic leaves of the link; shape (levels,)."""
         return self.link_gbps - self.loads_gbps
 
+    def require(self, levels: int, purpose: str) -> None:
+        """Raises DegradationError with fewer `levels`; `purpose` says what they are needed for."""
+        if len(self.levels) < levels:
+            found = f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
+            raise DegradationError(f"found {found}, expected at least {levels} {purpose}", "measure at more loads")
+
 
 def _check(level: Level, link_gbps: float) -> None:
     if not 0 <= level.load_gbps < link_gbps:

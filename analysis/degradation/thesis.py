@@ -96,6 +96,12 @@ OBSERVED = (
 )
 
 
+INSIDE = MappingProxyType(
+    {(BERT, 30): (9.82, 9.46), (BERT, 80): (3.62, 3.27), (RESNET, 30): (8.42, 8.40), (RESNET, 80): (7.24, 4.13)}
+)
+"""By model and load in %: mean rates in Gbit/s of flows 1 and 2 of Figure 3-9 under consistent traffic (Table 3.11)."""
+
+
 @dataclass(frozen=True)
 class Printed:
     """A printed fit t = A exp(B / (25 - BW)^n), BW in Gbit/s."""

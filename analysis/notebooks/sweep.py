@@ -16,8 +16,10 @@ RUN = "last"
 from analysis import page, sweep_page, sweep_plots
 from analysis.degradation.thesis import SETTINGS
 from analysis.injected import injected
+from analysis.inside import inside
 from analysis.loaded import outcomes
 from analysis.measures import measured
+from analysis.requested import requested
 from analysis.studies import by_model, by_setting, studies
 from analysis.summary import stored_or_new
 from analysis.verdicts import verdicts
@@ -67,7 +69,7 @@ sweep_page.agreement(judged)
 # ## Slower, the more of the link is taken
 #
 # Mean iteration time against the load of cross traffic as it was on the wire, payload, by its senders' counters; bars
-# reach up to the 99 % tail. Lines are fits of t = A exp(B / (C - BW)^n), with where the curve lies with 95 %. Thin
+# reach up to the 99 % tail. Lines are fits of t = A exp(B / (C - BW)ⁿ), with where the curve lies with 95 %. Thin
 # dashed lines are what the job would take if the link were shared like water and cross traffic took its load first.
 # Against the hyperbola C / (C - BW), a fit with n = 1 is straight.
 
@@ -180,6 +182,17 @@ page.show(
 ) if CONSISTENT else page.Html("<p>No consistent traffic was sent (the thesis' Figure B-1).</p>")
 
 # %% [markdown]
+# ## Inside an iteration
+#
+# How fast two workers send while an iteration communicates, by their interfaces' counters, payload. Flow 1 leaves a
+# worker that meets no cross traffic, flow 2 the one that shares its link with it (Figure 3-9; Table 3.11). In a ring
+# all send as much in nearly as long; the mean over packets, as their readings in Figures 3-10 and 3-11 have it, is the
+# higher, the more a worker waits and then hurries.
+
+# %%
+sweep_page.inside(inside(run, found))
+
+# %% [markdown]
 # ## How slow at another load?
 #
 # The mean iteration time that the chosen fit foretells, and where a measurement of it would lie in 95 % of cases.
@@ -200,8 +213,17 @@ sweep_page.loads(outcomes(run))
 
 # %%
 page.show(
+    sweep_plots.requested(load),
+    f"The flows that were requested of {load.asked_gbps:g} Gbit/s of burst traffic: {load.mean_gbps:.2f} Gbit/s in the "
+    "mean, in bursts of 1 ms each 10 ms. Compare the thesis, Figure B-4 (7.3 Gbit/s).",
+    "Size and start of the flows requested, and when bursts are due",
+) if (load := requested(run)) else page.Html("<p>No flows of burst traffic were stored (the thesis' Figure B-4).</p>")
+
+# %%
+page.show(
     sweep_plots.injection(bursts, found[0].loaded.link_gbps),
-    "How fast the sender put packets out: a moving average over 18 of them, read at 60,000 instants; dotted: means. "
+    "How fast the sender put packets out while jobs ran: a moving average over 18 of them, read at 60,000 instants; "
+    "grey: means. The highest readings, one in 200, lie beyond the axis and count in no skewness. "
     "Compare the thesis, Figures 3-8 and B-5.",
     "Injection rates of cross traffic over time, and their histograms",
 ) if found and (bursts := injected(run)) else page.Html(

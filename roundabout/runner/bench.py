@@ -101,11 +101,11 @@ def prepared(
     owner = testbed.name
     where = {"owner": owner, "hosts": list(testbed.hosts), **facility.where}
     with ExitStack() as stack:
+        facility.provision(testbed)  # what loads transports, too
         for name in transports:
             entry = {"kind": "transport", "name": name, **where}
             stack.enter_context(journal.owing(entry, facility.undo))
             facility.load_transport(name, owner)
-        facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
         links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}

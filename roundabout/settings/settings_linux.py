@@ -133,7 +133,8 @@ def _governors(host: Host) -> List[Path]:
     cpus = _by_number((host.root / "sys/devices/system/cpu").glob("cpu[0-9]*"))
     files = [cpu / "cpufreq/scaling_governor" for cpu in cpus if (cpu / "cpufreq/scaling_governor").exists()]
     if not files:
-        raise AbsentError("cpu governor: no CPU of this host has cpufreq/scaling_governor")
+        message = "cpu governor: no CPU of this host has cpufreq/scaling_governor"
+        raise AbsentError(message, "let the BIOS leave power to the system, or leave the governor out")
     return files
 
 

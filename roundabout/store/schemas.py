@@ -41,11 +41,21 @@ COMMON = (
     ),
 )
 
+WORKER = (
+    Column("job", TEXT, "", "the job"),
+    Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+)
+PORT = (
+    Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
+    Column("interface", TEXT, "", "network interface of the port"),
+    Column("towards", TEXT, "", "host or switch at the link's other end"),
+)
+TRAFFIC = Column("traffic", TEXT, "", "the cross traffic")
+
 TABLES: dict[str, tuple[Column, ...]] = {
     # One row an iteration and worker; host_ns and controller_ns are its start.
     "iterations": (
-        Column("job", TEXT, "", "the job"),
-        Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+        *WORKER,
         Column("iteration", INTEGER, "", "counted from 0"),
         Column("start_ns", INTEGER, "ns", "start, on the run's clock"),
         Column("compute_end_ns", INTEGER, "ns", "end of the last compute phase, on the run's clock"),
@@ -69,9 +79,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a switch port and sample (10 ms); everything but the backlog is cumulative.
     "queue": (
-        Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
-        Column("interface", TEXT, "", "network interface of the port"),
-        Column("towards", TEXT, "", "host or switch at the link's other end"),
+        *PORT,
         Column("tx_bytes", INTEGER, "bytes", "sent into the link, headers included, cumulative"),
         Column("backlog_bytes", INTEGER, "bytes", "waiting in the port's queue at this instant"),
         Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
@@ -79,9 +87,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a switch port, marked host and sample (10 ms); cumulative.
     "marks": (
-        Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
-        Column("interface", TEXT, "", "network interface of the port"),
-        Column("towards", TEXT, "", "host or switch at the link's other end"),
+        *PORT,
         Column("source", TEXT, "", "host that sent the marked packets; its IPv4 address where no host has that"),
         Column("marks", INTEGER, "segments", "of that source, marked by this port with ECN's CE, cumulative"),
     ),
@@ -114,8 +120,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a connection, at the end of the trial.
     "flows": (
-        Column("job", TEXT, "", "the job"),
-        Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+        *WORKER,
         Column("flow", INTEGER, "", "number of the connection among the worker's, from 0"),
         Column("peer", TEXT, "", "host at the connection's other end"),
         Column("congestion_control", TEXT, "", "the connection's, as the kernel names it"),
@@ -160,9 +165,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("cnp", TRUTH, "", "RoCE: whether this is a congestion notification"),
         Column("destination_qp", U32, "", "RoCE: queue pair that it is for"),
         Column("psn", U32, "", "RoCE: packet sequence number, 24 bits"),
-        Column(
-            "undecoded", NAME, "", "why less is known of it: `truncated`, `malformed`, `not IP`, `link type`; else null"
-        ),
+        Column("undecoded", NAME, "", "why less is known: `truncated`, `malformed`, `not IP`, `link type`; else null"),
     ),
     # One row a host that was captured; host_ns and controller_ns are when its capture began.
     "captures": (
@@ -182,7 +185,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a cross traffic of a trial; host is its sender, host_ns and controller_ns are the end of the trial.
     "cross_traffic": (
-        Column("traffic", TEXT, "", "the cross traffic"),
+        TRAFFIC,
         Column("kind", TEXT, "", "consistent, burst or iperf"),
         Column("asked_gbps", REAL, "Gbit/s", "load asked for, payload"),
         Column("planned_gbps", REAL, "Gbit/s", "load of the flows drawn"),
@@ -201,7 +204,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a flow of cross traffic that was due; host_ns and controller_ns are its intended start.
     "cross_flows": (
-        Column("traffic", TEXT, "", "the cross traffic"),
+        TRAFFIC,
         Column("flow", INTEGER, "", "its place in the load, from 0"),
         Column("class", TEXT, "", "of the load: consistent; burst or quiet"),
         Column("destination", TEXT, "", "host that received it"),

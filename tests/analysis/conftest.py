@@ -16,10 +16,10 @@ from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
 
-sys.path.insert(0, str(Path(__file__).parent))  # tests of sweeps share a module, which lies beside them
+sys.path.insert(0, str(Path(__file__).parent))  # tests here share modules, which lie beside them
+from made_up import BEGIN_NS, BOOT_NS, manifest, record
+
 ROOT = Path(__file__).parents[2]
-BEGIN_NS = 1_763_700_000_000_000_000
-BOOT_NS = 1_763_600_000_000_000_000
 SCALE = 50.0
 MS = 1_000_000
 HEADERS = 1.02
@@ -186,49 +186,14 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
         ("cpu", cpu_of(len(backlog), start_ns)),
     ):
         attempt.write(name, build_table(name, identity, columns, SCALE))
-    attempt.commit(
-        {
-            **vars(identity),
-            "host": "controller",
-            "host_ns": start_ns - BOOT_NS,
-            "controller_ns": start_ns,
-            "offset_bound_ns": 0,
-            "job": job,
-            "valid": not reason,
-            "reason": reason,
-            "started_utc": f"2026-11-21T09:{len(run.committed()):02d}:00Z",
-            "ended_utc": f"2026-11-21T09:{len(run.committed()):02d}:25Z",
-            "busy_max": 0.41,
-            "steal_max": 0.01,
-            "late_p90_ms": 0.2,
-            "spec": cell.spec.model_dump(mode="json", by_alias=True),
-        }
-    )
+    attempt.commit(record(identity, cell.spec, start_ns, reason=reason, job=job, minute=len(run.committed())))
 
 
 def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=(), slowdown=1.0):
     """A run of unfair-vgg19; `spoilt` holds pairs of variant and repetition that are invalid."""
     experiment = load_experiment("unfair-vgg19", ROOT / "experiments").model_copy(update={"repetitions": repetitions})
-    manifest = {
-        "experiment": experiment.model_dump(mode="json", by_alias=True),
-        "testbed": {
-            "kind": "lab" if emulated else "rack",
-            "emulated": emulated,
-            "scale": SCALE if emulated else 1.0,
-            "identity": {"calibration": "1 (3f9a...)", "kernel": "6.18.0"},
-        },
-        "plan": [{}] * experiment.trial_count,
-        "artefacts": {"build/bin/replay": "5" * 64},
-        "sessions": [
-            {
-                "started_utc": "2026-11-21T09:30:12.000+00:00",
-                "code": {"revision": "0123456789abcdef" * 2, "dirty": False},
-                "controller": {"kernel": "6.18.0", "python": "3.11.2", "libraries": {"numpy": "2"}},
-                "hosts": {host: {"kernel": "6.18.0", "cpu": "2 <a CPU>"} for host in ("s0", "s1", "s2", "s3")},
-            }
-        ],
-    }
-    run = Run.create(folder, experiment.name, manifest, "20261121T093012Z-7f3a")
+    made = manifest(experiment, SCALE, "build/bin/replay", emulated=emulated)
+    run = Run.create(folder, experiment.name, made, "20261121T093012Z-7f3a")
     for repetition in range(1, repetitions + 1):
         for cell in experiment.cells:
             reason = "CPU busy 0.97 over 1 s, at most 0.90" if (cell.variant, repetition) in spoilt else ""

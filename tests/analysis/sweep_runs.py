@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+from made_up import BEGIN_NS, BOOT_NS, manifest, record
 
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
 
 ROOT = Path(__file__).parents[2] / "experiments"
-BEGIN_NS = 1_763_700_000_000_000_000
-BOOT_NS = 1_763_600_000_000_000_000
 SCALE = 20.0
 SEGMENT = 1448
 HEADERS = 66
@@ -48,26 +47,7 @@ def sweep_run(folder, planned, *, spoilt=(), captured=()):
 
     `captured` holds loads at which the sender's packets were captured.
     """
-    manifest = {
-        "experiment": planned.model_dump(mode="json", by_alias=True),
-        "testbed": {
-            "kind": "lab",
-            "emulated": True,
-            "scale": SCALE,
-            "identity": {"calibration": "1 (3f9a...)", "kernel": "6.18.0"},
-        },
-        "plan": [{}] * planned.trial_count,
-        "artefacts": {"build/bin/crossgen": "5" * 64},
-        "sessions": [
-            {
-                "started_utc": "2026-11-21T09:30:12.000+00:00",
-                "code": {"revision": "0123456789abcdef" * 2, "dirty": False},
-                "controller": {"kernel": "6.18.0", "python": "3.11.2", "libraries": {"numpy": "2"}},
-                "hosts": {host: {"kernel": "6.18.0", "cpu": "2 <a CPU>"} for host in ("s0", "s1", "s2", "s3")},
-            }
-        ],
-    }
-    run = Run.create(folder, planned.name, manifest, "20261121T093012Z-7f3a")
+    run = Run.create(folder, planned.name, manifest(planned, SCALE, "build/bin/crossgen"), "20261121T093012Z-7f3a")
     for repetition in range(1, planned.repetitions + 1):
         for cell in planned.cells:
             load = cell.levels["load_gbps"]
@@ -112,6 +92,8 @@ def _trial(run, cell, repetition, reason, captured):
         tables["counters"].append(_counters(host, own, took_ms, start_ns))
     if traffic.load_gbps:
         tables["cross_traffic"].append(_cross_traffic(traffic, wire_gbps, took_ms, start_ns))
+        if traffic.kind == "burst":
+            tables["cross_flows"] = [_burst_flows(traffic, start_ns, generator)]
     if captured and traffic.load_gbps:
         tables["packets"] = [_packets(traffic, start_ns, generator)]
     attempt = run.begin(key)
@@ -119,24 +101,7 @@ def _trial(run, cell, repetition, reason, captured):
         if parts:
             columns = {column: [value for part in parts for value in list(part[column])] for column in parts[0]}
             attempt.write(name, build_table(name, identity, columns, SCALE))
-    attempt.commit(
-        {
-            **vars(identity),
-            "host": "controller",
-            "host_ns": start_ns - BOOT_NS,
-            "controller_ns": start_ns,
-            "offset_bound_ns": 0,
-            "job": None,
-            "valid": not reason,
-            "reason": reason,
-            "started_utc": "2026-11-21T09:00:00Z",
-            "ended_utc": "2026-11-21T09:00:25Z",
-            "busy_max": 0.41,
-            "steal_max": 0.01,
-            "late_p90_ms": 0.2,
-            "spec": cell.spec.model_dump(mode="json", by_alias=True),
-        }
-    )
+    attempt.commit(record(identity, cell.spec, start_ns, reason=reason))
 
 
 def _where(host, at_ms, start_ns):
@@ -202,6 +167,25 @@ def _cross_traffic(traffic, wire_gbps, took_ms, start_ns):
     }
     on_testbed = {name: [value / SCALE if "_gbps" in name else value] for name, value in values.items()}
     return {**_where(traffic.sender, [took_ms], start_ns), **on_testbed}
+
+
+def _burst_flows(traffic, start_ns, generator, bursts=20):
+    """The first flows of a load: two in each burst, of 3/10 of a period's bytes, and eight in the quiet of 9 ms."""
+    shares = np.concatenate([generator.dirichlet([9, 9]) * 0.3, generator.dirichlet(np.ones(8)) * 0.7])
+    own_ms = np.concatenate([[0.0], generator.uniform(0, 1, 1), np.sort(generator.uniform(1, 10, 8))])
+    at_ms = (10.0 * np.arange(bursts)[:, None] + own_ms).ravel()
+    where = _where(traffic.sender, at_ms, start_ns)
+    return {
+        **where,
+        "traffic": ["cross"] * len(at_ms),
+        "flow": range(len(at_ms)),
+        "class": (["burst"] * 2 + ["quiet"] * 8) * bursts,
+        "destination": ["s0"] * len(at_ms),
+        "bytes": np.rint(np.tile(shares, bursts) * traffic.load_gbps / 8 * 1e7 / SCALE).astype(np.int64),
+        "measured": [True] * len(at_ms),
+        "start_ns": where["controller_ns"],
+        "end_ns": where["controller_ns"] + 10**6,
+    }
 
 
 def _packets(traffic, start_ns, generator, count=6000):

@@ -207,6 +207,11 @@ def test_a_miss_is_that_of_levels_left_out():
     assert left_out_miss(sweep, Candidate(1.0, 25.0)) == pytest.approx(expected)
 
 
+def test_a_miss_beyond_numbers_is_infinite_without_a_warning():
+    sweep = swept([1, 1.2, 1.6, 2.5, 3.0], loads_gbps=[0, 5, 10, 15, 24], link_gbps=24.001)
+    assert left_out_miss(sweep, Candidate(2.0, 24.001)) == math.inf
+
+
 def test_r_squared_names_its_domain():
     times_s = true(*VGG)
     off = times_s * np.where(LOADS_GBPS > 19, 1.3, 1.0)

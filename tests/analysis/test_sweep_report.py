@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sweep_runs import experiment, sweep_run
 
-from analysis.injected import injected
+from analysis.injected import injected, skewness
 from analysis.report import render
+from analysis.requested import requested
 from analysis.summary import summarise
 
 KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"
@@ -42,6 +43,7 @@ def text(pair):
         "<td>2344</td>",  # Table 3.6
         "extrapolated",
         "Figures 3-8 and B-5",
+        "The flows that were requested of 8 Gbit/s of burst traffic: 8.00 Gbit/s in the mean",
         "schedule<br/>held",
         "What this cannot show",
         "0123456789ab",
@@ -55,7 +57,7 @@ def test_what_a_reader_must_find(text, words):
 
 def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
     images = re.findall(r"<img [^>]+>", text)
-    assert len(images) == 2 + 1 + 2 + 2 + 1  # degradation, fits, congestion, distributions, injection
+    assert len(images) == 2 + 1 + 2 + 2 + 1 + 1  # degradation, fits, congestion, distributions, bursts, injection
     assert all(len(re.search(r'alt="([^"]*)"', image)[1]) > 20 for image in images)
 
 
@@ -73,11 +75,29 @@ def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
     assert np.quantile(burst.gbps, 0.99) > 1.5 * np.quantile(consistent.gbps, 0.99)
 
 
+def test_bursts_are_found_where_they_begin(pair):
+    load = requested(pair)
+    assert load.asked_gbps == 8
+    assert load.mean_gbps == pytest.approx(8, rel=1e-4)  # bytes are whole
+    assert load.bursts_ms == pytest.approx(np.arange(0, 200, 10))
+    assert len(load.at_ms) == len(load.megabytes) == 200
+
+
+def test_a_run_without_burst_traffic_has_none(tmp_path):
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1))
+    assert requested(run) is None
+
+
+def test_skewness_tells_a_tail():
+    assert skewness(np.array([1.0, 2.0, 3.0])) == 0
+    assert skewness(np.array([1.0, 1.0, 1.0, 5.0])) == pytest.approx(2 / 3**0.5)
+
+
 def test_too_little_data_is_said_and_fails_nothing(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1)})
     run.write_summary(summarise(run))
     text = render(run).read_text()
-    assert "found 1 levels, expected at least 4" in text
+    assert "found 1 level, expected at least 4" in text
     assert "this run captured none" in text
     assert "No job trained over TCP" in text
     assert "Too little was measured for this" in text

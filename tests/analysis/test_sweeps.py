@@ -108,6 +108,14 @@ def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
     assert {asked: len(each) for asked, each in loaded.levels.items()} == {0: 2, 12: 1}
 
 
+def test_levels_whose_loads_came_out_equal_are_one(sweep):
+    (loaded,) = loaded_jobs(sweep)
+    loaded.levels = {asked: [(9.5, times) for _, times in each] for asked, each in list(loaded.levels.items())[:2]}
+    (level,) = loaded.sweep.levels
+    assert level.load_gbps == 9.5
+    assert len(level.repetitions_s) == 8
+
+
 def test_a_summary_of_a_sweep_follows_its_schema(summary):
     validate(summary)
 

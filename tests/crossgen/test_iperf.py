@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.crossgen.conftest import Link, Running
+from tests.crossgen.conftest import Link
+from tests.running import Running
 
 DRIVER = str(Path(__file__).parents[2] / "crossgen" / "iperf.py")
 

@@ -20,8 +20,9 @@ def furnish(root: Path) -> None:
     debugfs = root / "sys/kernel/debug/mlx5" / PCI / "cc_params"
     for path in (device / "infiniband/mlx5_0", root / "sys/class/net/ens1f0np0", debugfs, root / "etc"):
         path.mkdir(parents=True)
-    for name in ("sys/kernel/config/rdma_cm", "sys/kernel/btf"):
+    for name in ("sys/kernel/config/rdma_cm", "sys/kernel/btf", "sys/devices/system/cpu/cpu0/cpufreq"):
         (root / name).mkdir(parents=True)
+    (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").touch()
     (root / "sys/class/net/ens1f0np0/device").symlink_to(device)
     (root / "sys/kernel/btf/vmlinux").touch()
     (root / "etc/shadow").touch()
@@ -48,9 +49,9 @@ def test_a_machine_with_nothing(inventory_file: Path, tmp_path: Path, driver: st
     done = ask(inventory_file, tmp_path / "nothing", "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     findings = list(parse(done.stdout))
-    assert {"system", "root", "python3", "ethtool", "NIC ens1f0np0", "RDMA device", "DCQCN", "nvidia-smi"} <= {
-        each.name for each in findings
-    }
+    names = {each.name for each in findings}
+    assert {"system", "root", "python3", "ethtool", "CPU governor", "NIC ens1f0np0", "RDMA device", "DCQCN"} <= names
+    assert "nvidia-smi" in names
     assert not any(each.good for each in findings)
     assert all(each.found and each.mend for each in findings)
     assert not list((tmp_path / "nothing").iterdir())
@@ -59,7 +60,7 @@ def test_a_machine_with_nothing(inventory_file: Path, tmp_path: Path, driver: st
 def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
-    for name in ("python3", "apt-get", "ip", "tcpdump", "systemctl", "nvidia-smi"):
+    for name in ("python3", "apt-get", "ip", "tcpdump", "iperf3", "systemctl", "nvidia-smi"):
         add_tool(tools / name)
     for name in ("ethtool", "chronyc", "dcb"):
         add_tool(root / "usr/sbin" / name)  # which is not on the path of who is not root

@@ -121,7 +121,10 @@ SETTINGS = r"""
 path, command = home / "settings.json", words[2]
 if fault("settings fail"):
     sys.exit("error: sysctl net.ipv4.tcp_ecn cannot be written")
-asked = json.load(sys.stdin) if command in ("apply", "read") else {}
+if command == "restore":
+    path.unlink(missing_ok=True)
+    sys.exit()
+asked = json.load(sys.stdin)
 if command == "apply":
     path.write_text(json.dumps(asked))
 if command == "read" and fault("drift"):

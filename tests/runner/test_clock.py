@@ -187,11 +187,14 @@ def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(
         if len(calls) == 5:
             raise LostHostError("s0", "gone")
 
-    with pytest.raises(LostHostError, match="gone"), repeated(read):
+    def wait():
         deadline = time.monotonic() + 10
         while len(calls) < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)  # a sixth would come meanwhile
+
+    with pytest.raises(LostHostError, match="gone"), repeated(read):
+        wait()
     assert len(calls) == 5
 
 

@@ -16,7 +16,7 @@ PROVISION = "make provision INVENTORY=..., which installs it"
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
 # name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
 SCRIPT = r"""
-root=$1 nic=$2 driver=$3 gpu=$4 clock=$5
+root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6
 PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
 tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
@@ -33,10 +33,12 @@ else say root no "neither root nor sudo without a password" "ansible_user: root,
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
 else say python3 no "no Python 3.8 or later" "apt-get install python3"; fi
 tool apt-get "$system"
-for each in ip ethtool tcpdump; do tool "$each" "PROVISION"; done
+for each in ip ethtool tcpdump iperf3; do tool "$each" "PROVISION"; done
 tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$clock" != chrony ] || tool chronyc "PROVISION"
 [ "$clock" != ptp ] || tool ptp4l "PROVISION"
+[ "$governor" = leave ] || file "CPU governor" /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor \
+  "a BIOS that leaves power to the system, or governor: leave in the inventory"
 file BTF /sys/kernel/btf/vmlinux "a kernel with CONFIG_DEBUG_INFO_BTF=y; without it no transports in eBPF"
 file "NIC $nic" "/sys/class/net/$nic" "nic in the inventory as \`ip link\` calls it, or the NIC's driver"
 rdma=
@@ -79,7 +81,7 @@ def examine(inventory: Inventory) -> Mapping[str, list[Finding]]:
 def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
     """What SCRIPT is told."""
     common = inventory.common
-    return [root, server.nic, common.driver, common.gpu, common.clock]
+    return [root, server.nic, common.driver, common.gpu, common.clock, common.governor]
 
 
 def parse(text: str) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from roundabout.spec.topology import Topology
 from roundabout.testbeds import Capability, Host, Port
 from roundabout.testbeds.rack.examine import Finding, examine
 from roundabout.testbeds.rack.inventory import Inventory
-from roundabout.testbeds.rack.variables import trial_document
+from roundabout.testbeds.rack.variables import kernel_name, trial_document
 
 if TYPE_CHECKING:
     from fabric import Connection
@@ -104,8 +104,8 @@ class Rack:
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
 
     def congestion_control(self, transport: str) -> str:
-        """What a server's kernel calls a transport. DCQCN is its NIC's: the kernel knows it by no name."""
-        return transport
+        """What a server's kernel calls a transport."""
+        return kernel_name(transport)
 
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""
