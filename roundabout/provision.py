@@ -109,7 +109,7 @@ def inventory_of(testbed: Testbed) -> dict[str, Any]:
         host.name: {"ansible_host": host.ssh_alias, "roundabout_prefix": str(host.prefix)}
         for host in testbed.hosts.values()
     }
-    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, testbed.kind: {"hosts": hosts}}
+    groups = {**{name: {"hosts": {}} for name in ("rack", "switches", "testbed")}, testbed.kind: {"hosts": hosts}}
     return {"all": {"vars": variables, "children": groups}}
 
 

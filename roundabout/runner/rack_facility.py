@@ -115,22 +115,24 @@ class RackFacility:
         """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
-        self._rack = rack = self._reach(topology, name)
         taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
-        link = self._as_root(SshLink(inventory.lease_host, connect_machine(inventory, inventory.lease_host)))
-        self._lease = Lease(link, name, taken)
-        return rack
-
-    def _reach(self, topology: Topology, name: str) -> Rack:
-        """The rack; a host that was lost during this run gets the time of a reboot to come back. Raises RackError."""
+        # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)
         while True:
             try:
-                return Rack.reach(self._inventory, topology, name)
-            except RackError:
+                self._take_lease(name, taken)  # first: nobody else gets the rack while a host reboots
+                self._rack = Rack.reach(inventory, topology, name)
+                return self._rack
+            except (RackError, LostHostError):
                 if time.monotonic() >= deadline:
                     raise
                 time.sleep(RETRY_S)
+
+    def _take_lease(self, owner: str, names: Sequence[str]) -> None:
+        if self._lease is None:
+            host = self._inventory.lease_host
+            link = self._as_root(SshLink(host, connect_machine(self._inventory, host)))
+            self._lease = Lease(link, owner, names)
 
     def provision(self, testbed: Testbed) -> None:
         """Bring the programs on its hosts up to date."""

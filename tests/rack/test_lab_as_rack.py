@@ -75,11 +75,13 @@ NOISE = ("busy", "woke up", "took", "sent again")
 class Silent:
     """An observer that only keeps why trials were invalid."""
 
-    def __init__(self) -> None:
+    def __init__(self, when_ended: Callable[[], None] = lambda: None) -> None:
         self.reasons: list[str] = []
+        self._when_ended = when_ended
 
     def trial_ended(self, trial: Any, reasons: list[str], again: bool) -> None:
         self.reasons += reasons
+        self._when_ended()
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
@@ -222,14 +224,14 @@ def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
     second.undo({"kind": "testbed", "name": "second"})
 
 
-def lose(lab: Lab, host: str) -> None:
-    """Break every connection to the host, once."""
+def lose(lab: Lab, host: str, how: signal.Signals) -> None:
+    """Break every connection to the host, once; or have it fall silent, as a machine without power does."""
     pid = lab.pids()[host]
     namespace = os.readlink(f"/proc/{pid}/ns/pid")
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.readlink(entry / "ns/pid") == namespace and b"sshd" in (entry / "cmdline").read_bytes():
-                os.kill(int(entry.name), signal.SIGKILL)
+                os.kill(int(entry.name), how)
 
 
 def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
@@ -247,9 +249,13 @@ def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
 
 
 @pytest.mark.usefixtures("deployed")
-def test_a_host_that_is_lost_costs_an_attempt(lab: Lab, inventory: Path, tmp_path: Path) -> None:
-    observer = Silent()
-    thread = when_started(tmp_path, lambda: lose(lab, "s3"))
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_host_that_is_lost_costs_an_attempt(
+    lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    monkeypatch.setattr("roundabout.runner.clock.PATIENCE_S", 3.0)
+    observer = Silent(lambda: lose(lab, "s3", signal.SIGKILL))
+    thread = when_started(tmp_path, lambda: lose(lab, "s3", how))
     done = run(inventory, TINY, tmp_path, observer)
     thread.join()
     assert any("lost host s3" in reason for reason in observer.reasons)

@@ -20,6 +20,7 @@ from roundabout.testbeds.rack.variables import kernel_name, trial_document
 if TYPE_CHECKING:
     from fabric import Connection
 
+CONNECT_TIMEOUT_S = 10
 RDMA = ("RDMA device", "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
 # ssh_config's options, and what they are by default (ssh_config(5)).
@@ -136,7 +137,7 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
     from paramiko import RejectPolicy  # noqa: PLC0415
 
     config = Config(runtime_ssh_path=str(Path(inventory.all.vars.ssh_config).expanduser()))
-    connection = Connection(alias, user=inventory.common.ansible_user, config=config)
+    connection = Connection(alias, user=inventory.common.ansible_user, config=config, connect_timeout=CONNECT_TIMEOUT_S)
     asked = config.base_ssh_config.lookup(alias)
     for option, usual in KNOWN_HOSTS.items():
         for path in (Path(name).expanduser() for name in asked.get(option, usual).split()):

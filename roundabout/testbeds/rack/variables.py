@@ -25,7 +25,7 @@ def playbook_variables(inventory: Inventory) -> dict[str, Any]:
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
     switches = {name: switch_variables(inventory, name) for name in inventory.switches}
-    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}}
+    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}, "testbed": {"hosts": {}}}
     return {"all": {"vars": {"ansible_ssh_common_args": f"-F {config}"}, "children": children}}
 
 
