@@ -32,6 +32,8 @@ def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFix
     assert set(again.changed.values()) == {0}
     unit = (servers.roots["connectx-5-inbox"] / "etc/systemd/system/roundabout-settings@.service").read_text()
     assert "StandardInput=file:/etc/roundabout/settings/%i.json" in unit
+    rule = (servers.roots["connectx-5-inbox"] / "etc/udev/rules.d/90-roundabout-eth2.rules").read_text()
+    assert 'KERNEL=="eth2", TAG+="systemd", ENV{SYSTEMD_WANTS}+="roundabout-settings@eth2.service"' in rule
     document = json.loads((servers.roots["connectx-5-inbox"] / "etc/roundabout/settings/eth2.json").read_text())
     assert document["dcqcn"]["eth2"]["T_us"] == 100
 
