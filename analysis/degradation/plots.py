@@ -139,8 +139,7 @@ def _measured(panel: Axes, sweep: Sweep, colour: str, axis: Callable[[Array], Ar
     x, means_s = axis(sweep.loads_gbps), sweep.means_s
     tails_s = np.maximum([level.p99_s for level in sweep.levels], means_s)
     panel.vlines(x, means_s, tails_s, color=colour, linewidth=1.2, alpha=0.6)
-    look = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
-    panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
+    panel.plot(x, means_s, "o", color=colour, markersize=5, markeredgecolor="white", clip_on=False, zorder=3)
 
 
 def _fitted(panel: Axes, fit: Fit, colour: str, axis: Callable[[Array], Array]) -> None:
