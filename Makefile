@@ -44,6 +44,7 @@ lint: setup ## check style, types, import rules, playbooks and scripts
 	ruff format --check
 	mypy
 	lint-imports
+	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen ansible/library
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 	cd ansible && ansible-lint --offline --profile production
 	shellcheck bootstrap .ci/run

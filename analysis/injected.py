@@ -62,6 +62,8 @@ def injected(run: Run) -> list[Injected]:
     found = []
     for trial, row in kinds.items():
         own = [flow for flow in flows if flow.trial == trial]
+        if not own:
+            continue
         at_ns = np.concatenate([flow.at_ns for flow in own])
         order = np.argsort(at_ns, kind="stable")
         payload = np.concatenate([flow.payload_bytes for flow in own])[order]

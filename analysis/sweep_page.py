@@ -258,7 +258,8 @@ def _predicted(study: Study, load_gbps: float) -> str:
 
 
 def _load(asked: float, trials: Sequence[dict[str, Any]]) -> str:
-    held = sum(bool(each["schedule_held"]) for each in trials)
+    told = [each["schedule_held"] for each in trials if each["schedule_held"] is not None]
+    held = "" if not told else "all" if all(told) else sum(told)
     means = "".join(
         as_figure(_mean(each[f"{name}_gbps"] for each in trials), None, 2)
         for name in ("planned", "offered", "achieved", "wire")
@@ -266,7 +267,7 @@ def _load(asked: float, trials: Sequence[dict[str, Any]]) -> str:
     late = max((each["lateness_p99_us"] for each in trials if each["lateness_p99_us"] is not None), default=None)
     lagging = _mean(each["lagging_share"] for each in trials)
     return (
-        f"<td>{asked:g}</td>{means}<td>{len(trials)}</td><td>{'all' if held == len(trials) else held}</td>"
+        f"<td>{asked:g}</td>{means}<td>{len(trials)}</td><td>{held}</td>"
         f"<td>{'' if late is None else f'{late / 1e3:.1f} ms'}</td>"
         f"<td>{'' if lagging is None else f'{lagging:.1%}'}</td>"
     )

@@ -4,28 +4,31 @@
 
     iperf.py server [--tool iperf3] --bind A --port P
     iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
-    iperf.py load --to A --port P --load-gbps L --parallel N
+    iperf.py load --to A --port P --load-gbps L [--parallel N]
 
 The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
 best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
 for; the -P used and what each try achieved; the load of each second.
 
-`load` keeps to one -P: it prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard
-input, goes on until that closes, and then tells the same as {"event":"summary"}. A server prints {"event":"ready"} when
-it listens. Each ends its iperf, and itself, when standard input closes or on SIGTERM or SIGINT. Exit status: 0 done;
-1 failed (said on standard error); 2 bad usage.
+`load` prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard input with -P N,
+takes one connection more whenever the load is not reached, goes on until standard input closes, and then tells the same
+as {"event":"summary"}, with what the sender counts. A server prints {"event":"ready"} when it listens. Each ends its
+iperf, and itself, when standard input closes or on SIGTERM or SIGINT. Exit status: 0 done; 1 failed (said on standard
+error); 2 bad usage.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
@@ -86,6 +89,15 @@ class Iperf3:
         return [
             {"start_s": each["start"], "end_s": each["end"], "gbps": each["bits_per_second"] / 1e9} for each in sums
         ]
+
+    @staticmethod
+    def second(line: str) -> Optional[Dict[str, float]]:
+        """A line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`; None for the totals, and for all else."""
+        found = re.match(r"\[.{3}\] +([\d.]+)-([\d.]+) +sec .* ([\d.]+) Kbits/sec", line)
+        if found is None or line.rstrip().endswith(("sender", "receiver")):
+            return None
+        start_s, end_s, kbps = map(float, found.groups())
+        return {"start_s": start_s, "end_s": end_s, "gbps": kbps / 1e6} if end_s > start_s else None
 
 
 class Iperf2:
@@ -148,29 +160,77 @@ def load(options: argparse.Namespace) -> None:
     line = sys.stdin.readline().split()
     if len(line) != 2 or line[0] != "start":
         raise KeyboardInterrupt
-    time.sleep(max(0.0, (int(line[1]) - time.monotonic_ns()) / 1e9))
-    bits = str(int(options.load_gbps * 1e9 / options.parallel))
-    argv = ["iperf3", "-c", options.to, "-p", str(options.port), "-b", bits, "-P", str(options.parallel)]
+    start_ns = int(line[1])
+    time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9))
+    tries: List[Dict[str, Any]] = []
+    seconds: List[Dict[str, float]] = []
+    for parallel in range(options.parallel, options.most_parallel + 1):
+        began_s = (time.monotonic_ns() - start_ns) / 1e9
+        told = load_with(options, parallel)
+        if told:
+            tries.append({"parallel": parallel, "achieved_gbps": mean_gbps(told)})
+        seconds += [{**each, "start_s": began_s + each["start_s"], "end_s": began_s + each["end_s"]} for each in told]
+        if input_closed():
+            break
+    if not tries:
+        raise IperfError("expected to send for a while, found standard input closed at once")
+    asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, **tries[-1], "tries": tries}
+    say({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
+
+
+def load_with(options: argparse.Namespace, parallel: int) -> List[Dict[str, float]]:
+    """Runs one iperf3 until standard input closes, or it falls short of the load and may have one connection more."""
+    bits = str(int(options.load_gbps * 1e9 / parallel))
+    argv = ["iperf3", "-c", options.to, "-p", str(options.port), "-b", bits, "-P", str(parallel)]
     if options.congestion:
         argv += ["-C", options.congestion]
-    with started([*argv, "-t", "0", "-J"]) as process:
-        threading.Thread(target=interrupt_with_input, args=(process,), daemon=True).start()
-        out, errors = process.communicate()
-    told = json.loads(out)
-    if not told["intervals"]:
-        raise IperfError("iperf3: " + told.get("error", errors.strip()))
-    seconds = Iperf3.seconds(told)
-    total_s = seconds[-1]["end_s"] - seconds[0]["start_s"]
-    achieved = sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / total_s
-    asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, "parallel": options.parallel}
-    say({"event": "summary", **asked, "achieved_gbps": achieved, "seconds": seconds})
+    sums = "[SUM]" if parallel > 1 else "["
+    seconds: List[Dict[str, float]] = []
+    was_short = False
+    with started([*argv, "-t", "0", "-f", "k", "--forceflush"]) as process:
+        for line in lines(process):
+            second = Iperf3.second(line) if line.startswith(sums) else None
+            if second is None or was_short:
+                continue
+            seconds.append(second)
+            lasted = second["end_s"] >= options.probe_s and parallel < options.most_parallel
+            if lasted and mean_gbps(seconds) < REACHED * options.load_gbps:
+                was_short = True
+                process.send_signal(signal.SIGINT)
+        if not was_short and not input_closed():
+            errors = process.communicate()[1].strip()
+            raise IperfError(errors or f"iperf3 ended with status {process.returncode}, and did not say why")
+    return seconds
 
 
-def interrupt_with_input(process: "subprocess.Popen[str]") -> None:
-    """Lets iperf3 tell what it did so far, once standard input closes."""
-    while sys.stdin.read(4096):
-        pass
-    process.send_signal(signal.SIGINT)
+def input_closed() -> bool:
+    """Whether standard input, of which nothing more is expected, has closed."""
+    return bool(select.select([0], [], [], 0)[0])
+
+
+def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
+    """What a process prints, as it comes. Interrupts it once standard input closes: iperf3 then tells the rest."""
+    printed = process.stdout.fileno()  # type: ignore[union-attr]
+    known = b""
+    sources = [printed, 0]
+    while True:
+        ready, _, _ = select.select(sources, [], [])
+        if 0 in ready and not os.read(0, 4096):
+            sources = [printed]
+            process.send_signal(signal.SIGINT)
+        if printed in ready:
+            read = os.read(printed, 65536)
+            if not read:
+                return
+            *whole, known = (known + read).split(b"\n")
+            for line in whole:
+                yield line.decode()
+
+
+def mean_gbps(seconds: List[Dict[str, float]]) -> float:
+    """The mean load of these seconds."""
+    lasted_s = sum(each["end_s"] - each["start_s"] for each in seconds)
+    return sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / lasted_s
 
 
 def say(event: Dict[str, Any]) -> None:
@@ -228,10 +288,10 @@ def parse() -> argparse.Namespace:
         each.add_argument("--to", required=True, help="the server's address")
         each.add_argument("--load-gbps", type=float, required=True)
         if role == "load":
-            each.add_argument("--parallel", type=int, required=True, help="connections")
+            each.add_argument("--parallel", type=int, default=1, help="connections at first")
             each.add_argument("--congestion", help="their congestion control")
-            continue
-        each.add_argument("--duration-s", type=int, required=True)
+        else:
+            each.add_argument("--duration-s", type=int, required=True)
         each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")
         each.add_argument("--most-parallel", type=int, default=10, help="the last -P that is tried")
     return parser.parse_args()

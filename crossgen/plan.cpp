@@ -99,8 +99,8 @@ private:
   }
 
   void quiet_flows(std::uint64_t period_ns, std::uint64_t bytes, double bytes_per_ns) {
-    const std::uint64_t flows =
-        std::max(kLeastQuietFlows, static_cast<std::uint64_t>(static_cast<double>(bytes) / sizes_.mean_bytes()));
+    const std::uint64_t flows = std::clamp(static_cast<std::uint64_t>(static_cast<double>(bytes) / sizes_.mean_bytes()),
+                                           kLeastQuietFlows, bytes); // each of a byte at least
     std::vector<double> weights(flows);
     for (double &weight : weights)
       weight = draw_bytes();
@@ -176,7 +176,8 @@ void check_burst(const PlanSpec &spec) {
     throw native::Failure("expected a duration that is a multiple of the burst period, " +
                           std::to_string(burst.period_ns) + " ns, found " + std::to_string(spec.duration_ns) + " ns");
   const double volume = volume_bytes(spec, burst.period_ns);
-  const double least = std::max(3 / burst.share(), 1e3);
+  // A byte for each of the flows that every burst and every quiet part have, and one to round.
+  const double least = std::max({3 / burst.share(), (kLeastQuietFlows + 1) / (1 - burst.share()), 1e3});
   if (volume < least)
     throw native::Failure("expected a load of at least " + shown(least) + " bytes a period, found " + shown(volume));
 }

@@ -84,7 +84,7 @@ void Report::summary(const Results &results, Outcome &outcome) {
        {"measured_flows", results.measured_flows.load()},
        {"offered_gbps", offered_gbps},
        {"achieved_gbps", achieved_gbps},
-       {"schedule_held", held},
+       {"schedule_held", results.measured_flows > 0 ? ordered_json(held) : ordered_json(nullptr)},
        {"lagging_share", lagging},
        {"lateness_us", results.lateness_ns.json(1e3)},
        {"completion_us", results.completion_ns.json(1e3)},

@@ -61,6 +61,10 @@ public:
       send();
     } catch (const native::Stopped &reason) {
       outcome_.ended = reason.what();
+    } catch (const native::Failure &reason) {
+      outcome_.ended = reason.what();
+      end();
+      throw;
     }
     end();
   }

@@ -10,7 +10,7 @@
 namespace crossgen {
 namespace {
 
-constexpr double kMostBytes = 1e14;
+constexpr double kMostBytes = 1e14; // of a size, scaled or not: load files hold flows of up to 2^48 bytes
 constexpr std::size_t kMostPoints = 100'000;
 
 bool to_number(const std::string &word, double &number) {
@@ -86,6 +86,9 @@ Sizes Sizes::scaled(double factor) const {
   std::vector<Point> points = points_;
   for (Point &point : points)
     point.bytes *= factor;
+  if (points.back().bytes > kMostBytes)
+    throw native::Failure("expected sizes up to " + shown(kMostBytes) + " bytes once they are scaled, found " +
+                          shown(points.back().bytes));
   return Sizes(std::move(points));
 }
 

@@ -109,7 +109,7 @@ def inventory_of(testbed: Testbed) -> dict[str, Any]:
         host.name: {"ansible_host": host.ssh_alias, "roundabout_prefix": str(host.prefix)}
         for host in testbed.hosts.values()
     }
-    groups = {"rack": {"hosts": {}}, "switches": {"hosts": {}}, testbed.kind: {"hosts": hosts}}
+    groups = {**{name: {"hosts": {}} for name in ("rack", "switches", "testbed")}, testbed.kind: {"hosts": hosts}}
     return {"all": {"vars": variables, "children": groups}}
 
 
@@ -138,7 +138,7 @@ def run_playbook(
         command = [str(Path(sys.executable).with_name("ansible-playbook")), *(["--check", "--diff"] if check else [])]
         command += [word for inventory in inventories for word in ("--inventory", str(inventory))]
         command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": folder})]
-        status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], show)
+        status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
         reports = {path.stem: json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))}
     if status != 0:
         raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output), reports)
@@ -146,9 +146,11 @@ def run_playbook(
     return Result(changed, reports, time.monotonic() - begin)
 
 
-def _play(command: Sequence[str], show: Callable[[str], None] | None) -> tuple[int, str]:
+def _play(command: Sequence[str], folder: str, show: Callable[[str], None] | None) -> tuple[int, str]:
     """Exit status and output of ansible-playbook."""
-    environment = os.environ | {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
+    # A connection that is shared with other playbooks may lead to what was called so a moment ago.
+    own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": folder}
+    environment = os.environ | own | {"LC_ALL": "C.UTF-8"}
     lines = []
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -90,7 +90,7 @@ def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ran
     """What `fit` searches. Raises DegradationError as `fit` does."""
     needed = 2 + (n is None) + (capacity_gbps is None) + SPARE_LEVELS
     sweep.require(needed, f"for {needed - SPARE_LEVELS} coefficients")
-    if np.ptp(sweep.means_s) == 0:
+    if np.ptp(np.log(sweep.means_s)) == 0:
         raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:
         raise DegradationError(f"found n = {n:g}, expected a positive one")

@@ -139,7 +139,8 @@ def _measured(panel: Axes, sweep: Sweep, colour: str, axis: Callable[[Array], Ar
     x, means_s = axis(sweep.loads_gbps), sweep.means_s
     tails_s = np.maximum([level.p99_s for level in sweep.levels], means_s)
     panel.vlines(x, means_s, tails_s, color=colour, linewidth=1.2, alpha=0.6)
-    panel.plot(x, means_s, "o", color=colour, markersize=5, markeredgecolor="white", clip_on=False, zorder=3)
+    look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+    panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
 
 
 def _fitted(panel: Axes, fit: Fit, colour: str, axis: Callable[[Array], Array]) -> None:

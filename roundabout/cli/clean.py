@@ -13,6 +13,7 @@ def command() -> None:
     """Undo everything that killed runs left: labs, transports, leases. Live runs and other labs are left alone."""
     failures = []
     undone = []
+    hints: dict[str, None] = {}
     for run_id, owed in journal.dead(STATE).items():
         try:
             where = next((entry["inventory"] for entry in owed if "inventory" in entry), None)
@@ -20,10 +21,11 @@ def command() -> None:
             undone.append(f"run {run_id}: {', '.join(sorted({entry['kind'] for entry in owed})) or 'its journal'}")
         except RoundaboutError as error:
             failures.append(f"run {run_id}: {error.message}")
+            hints[error.hint or "mend that, then clean again"] = None
     undone += [f"lease on the {name}" for name in lease.remove_stale(STATE)]
     for line in undone:
         typer.echo(f"undone: {line}")
     if failures:
-        raise RoundaboutError("could not undo everything: " + "; ".join(failures), "mend that, then clean again")
+        raise RoundaboutError("could not undo everything: " + "; ".join(failures), "\n".join(hints))
     if not undone:
         typer.echo("nothing to undo")

@@ -31,7 +31,10 @@ T = TypeVar("T")
 class Facility(Protocol):
     """How this machine gets testbeds, and gets rid of them."""
 
-    sampler: Path  # for the controller's own CPU
+    @property
+    def sampler(self) -> Path | None:
+        """For the controller's CPU, where that is the hosts'; None where each host has its own and samples it."""
+        ...
 
     @property
     def where(self) -> Mapping[str, str]:
@@ -49,6 +52,9 @@ class Facility(Protocol):
 
     def connect(self, testbed: Testbed, host: str) -> Link:
         """Connect to one of its hosts."""
+
+    def check_held(self) -> None:
+        """Raise RoundaboutError where somebody else may use the testbed meanwhile."""
 
     def undo(self, entry: Entry) -> None:
         """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
@@ -93,19 +99,20 @@ def prepared(
 ) -> Iterator[Bench]:
     """A bench for trials on `testbed`, undone in reverse at the end."""
     owner = testbed.name
+    where = {"owner": owner, "hosts": list(testbed.hosts), **facility.where}
     with ExitStack() as stack:
+        facility.provision(testbed)  # what loads transports, too
         for name in transports:
-            entry = {"kind": "transport", "name": name, "owner": owner, **facility.where}
+            entry = {"kind": "transport", "name": name, **where}
             stack.enter_context(journal.owing(entry, facility.undo))
             facility.load_transport(name, owner)
-        facility.provision(testbed)
         pool = stack.enter_context(ThreadPoolExecutor(len(testbed.hosts), thread_name_prefix="host"))
         links = {host: stack.enter_context(closing(facility.connect(testbed, host))) for host in testbed.hosts}
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
         clocks |= {host: _clock(testbed, links[host], clock) for host in testbed.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        entry = {"kind": "settings", "testbed": owner, "owner": owner, **facility.where}
+        entry = {"kind": "settings", "testbed": owner, **where}
         stack.enter_context(journal.owing(entry, facility.undo))
         yield Bench(testbed, owner, facility, links, clocks, LocalLink(), pool)
 

@@ -41,6 +41,7 @@ def faults(
     """Why the trial may not be used; empty for a good one. `workers` is how many should have reported."""
     found = [
         *_missing_iterations(trial, tables["iterations"], workers),
+        *_missing_loads(trial, tables["cross_traffic"]),
         *_over(measured["busy_max"], BUSY_MAX, "the CPU was {:.0%} busy over 1 s (limit {:.0%})"),
         *_over(
             measured["steal_max"], STEAL_MAX, "other virtual machines took {:.1%} of the CPU over 1 s (limit {:.0%})"
@@ -69,6 +70,12 @@ def _missing_iterations(trial: PlannedTrial, iterations: pa.Table, workers: int)
     if iterations.num_rows == expected:
         return []
     return [f"{iterations.num_rows} iterations were recorded, expected {expected} ({workers} workers)"]
+
+
+def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
+    told = set(cross_traffic["traffic"].to_pylist())
+    sent = [name for name, spec in trial.spec.cross_traffic.items() if spec.load_gbps > 0]
+    return [f"cross traffic {name} did not tell what it sent" for name in sent if name not in told]
 
 
 def _over(value: float | None, limit: float, message: str) -> list[str]:

@@ -227,6 +227,7 @@ class HostClock:
 
     def __init__(self, link: Link, clock_py: Path, run_clock: RunClock) -> None:
         self._answers: SimpleQueue[tuple[int, str | None]] = SimpleQueue()
+        self._link = link
         self._program = Program(
             "clock",
             link,
@@ -265,6 +266,7 @@ class HostClock:
         try:
             after_ns, answer = self._answers.get(timeout=PATIENCE_S)
         except Empty:
+            self._link.close()  # whoever waits for this host need not wait on
             raise LostHostError(self._program.host, f"its clock did not answer within {PATIENCE_S:g} s") from None
         if answer is None:
             raise LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")

@@ -120,10 +120,10 @@ def _iperf_load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]
 
 
 def parallel(load_gbps: float, link_gbps: float) -> int:
-    """How many connections take that load from one other that wants all: each gets a fair share of the link.
+    """With how many connections iperf begins: each gets a fair share of the link beside one other that wants all.
 
-    The thesis raised iperf's -P, to at most 10, until the load was reached (section 3.2); the load that is reached is
-    measured.
+    The thesis raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
+    begun with 1, it would take much of a short trial.
     """
     share = load_gbps / link_gbps
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)

@@ -110,10 +110,12 @@ class Runner:
         again = True
         while again:
             bench = benches.ready(trial.spec.topology)
+            self.facility.check_held()
             attempt = run.begin(trial.key)
             self.observer.trial_started(trial, attempt.number)
             started_ns = clock.now_ns()
             measured = measure(bench, trial, clock, self.observer, attempt)
+            self.facility.check_held()
             who = identity(run.id, trial, attempt.number)
             found = tables(measured, bench.testbed, who)
             for name, table in found.items():

@@ -3,16 +3,17 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from types import MappingProxyType
 
 from roundabout.errors import RoundaboutError
 from roundabout.provision import provision
 from roundabout.runner.artefacts import ROOT
-from roundabout.runner.journal import Entry
+from roundabout.runner.journal import Entry, each, raise_together
 from roundabout.runner.links import Link, LocalLink, LostHostError, SshLink, call, check_call
 from roundabout.runner.settings import program
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Testbed
+from roundabout.testbeds import Host, Testbed
 from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
 
@@ -43,6 +44,9 @@ class LabFacility:
         """Connect to one of its hosts."""
         return SshLink(host, testbed.connect(host))
 
+    def check_held(self) -> None:
+        """Nothing: this machine's lease ends with this process only."""
+
     def undo(self, entry: Entry) -> None:
         """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
         kind = entry["kind"]
@@ -68,10 +72,10 @@ class LabFacility:
             testbed = Lab.open(lab)
         except LabError:
             return  # a host died, or all of them: the settings that matter died with them
-        for host in testbed.hosts.values():
-            try:
-                link = self.connect(testbed, host.name)
+
+        def restore(host: Host) -> None:
+            # A host that was lost took its settings along.
+            with suppress(LostHostError), closing(self.connect(testbed, host.name)) as link:
                 check_call(link, [*program(host, testbed.settings_state), "restore", "--owner", owner])
-                link.close()
-            except LostHostError:
-                continue  # it took its settings along
+
+        raise_together(each(restore, testbed.hosts.values()))

@@ -7,11 +7,12 @@ lives. What a dead run left is undone from it, newest first.
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from roundabout.errors import RoundaboutError
 from roundabout.runner.state import open_private, tidy
 from roundabout.store import files
 
@@ -19,6 +20,11 @@ Entry = dict[
     str, Any
 ]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}: what the facility's `undo` understands
 Undo = Callable[[Entry], None]
+T = TypeVar("T")
+
+
+class LostHostsError(RoundaboutError):
+    """Hosts did not answer when something was to be undone there, which therefore stays owed."""
 
 
 class Journal:
@@ -27,18 +33,33 @@ class Journal:
     def __init__(self, path: Path, copy: Path) -> None:
         self._path, self._copy = path, copy
         self._owed: list[Entry] = []
+        self._later: list[tuple[Entry, Undo]] = []
 
     @contextmanager
     def owing(self, entry: Entry, undo: Undo) -> Iterator[None]:
-        """Note `entry`, and at the end undo it, whether it was made wholly, in part or not at all."""
+        """Note `entry`, and at the end undo it, whether it was made wholly, in part or not at all.
+
+        What waits for a lost host, which is no reason to end the run, is undone by `catch_up`.
+        """
         self._owed.append(entry)
         self._save()
         try:
             yield
         finally:
-            undo(entry)
-            self._owed.remove(entry)
-            self._save()
+            try:
+                self._undo(entry, undo)
+            except LostHostsError:
+                self._later.append((entry, undo))
+
+    def catch_up(self) -> None:
+        """Undo at last what waited for lost hosts. Raises one RoundaboutError for all that still cannot be."""
+        later, self._later = self._later, []
+        raise_together(each(lambda owed: self._undo(*owed), reversed(later)))
+
+    def _undo(self, entry: Entry, undo: Undo) -> None:
+        undo(entry)
+        self._owed.remove(entry)
+        self._save()
 
     def _save(self) -> None:
         content = {"run": str(self._copy.parent), "pid": os.getpid(), "owed": self._owed}
@@ -49,12 +70,18 @@ class Journal:
 
 @contextmanager
 def keep(run_id: str, run_path: Path, state: Path) -> Iterator[Journal]:
-    """The journal of a run, locked for as long as this context lasts; gone afterwards if nothing is owed."""
+    """The journal of a run, locked for as long as this context lasts; gone afterwards if nothing is owed.
+
+    Raises RoundaboutError where lost hosts keep something from being undone; what ended the run comes first.
+    """
     folder = state / "runs"
     with _locked(folder / f"{run_id}.lock"):
         journal = Journal(folder / f"{run_id}.json", run_path / "journal.json")
         try:
             yield journal
+            journal.catch_up()
+        except RoundaboutError as error:
+            raise_together([error, *each(lambda owed: owed.catch_up(), [journal])])
         finally:
             if not journal._owed:
                 _forget(folder, run_id)
@@ -73,14 +100,40 @@ def dead(state: Path) -> dict[str, list[Entry]]:
 
 
 def settle(run_id: str, state: Path, undo: Undo) -> None:
-    """Undo what the dead run owes, newest first, and forget it. What fails stays in the journal."""
+    """Undo what the dead run owes, newest first, and forget it. What fails stays in the journal.
+
+    Raises one RoundaboutError for all that failed.
+    """
     path = state / "runs" / f"{run_id}.json"
     owed = _owed(path)
-    while owed:
-        undo(owed[-1])
-        owed.pop()
+
+    def settle_one(entry: Entry) -> None:
+        undo(entry)
+        owed.remove(entry)
         files.write_json(path, {"owed": owed})
+
+    raise_together(each(settle_one, reversed(list(owed))))
     _forget(path.parent, run_id)
+
+
+def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
+    """Act on everything, whatever becomes of the rest; what failed."""
+    failed = []
+    for thing in things:
+        try:
+            act(thing)
+        except RoundaboutError as error:
+            failed.append(error)
+    return failed
+
+
+def raise_together(errors: list[RoundaboutError]) -> None:
+    """Raise one RoundaboutError for all of them, if there are any: the only one, or else what each says."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        hints = dict.fromkeys(error.hint for error in errors if error.hint)
+        raise RoundaboutError("; ".join(dict.fromkeys(error.message for error in errors)), "\n".join(hints))
 
 
 def _owed(path: Path) -> list[Entry]:

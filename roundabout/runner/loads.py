@@ -65,7 +65,7 @@ class Load:
                 "asked_gbps": plan["plan"]["asked_gbps"],
                 "planned_gbps": plan["offered_gbps"],
                 "planned_gbps_standard_error": plan["offered_gbps_standard_error"],
-                "lateness_p99_us": said["lateness_us"]["p99"],
+                "lateness_p99_us": (said["lateness_us"] or {}).get("p99"),
             }
         return {name: np.array([value], dtype=object) for name, value in values.items()}
 

@@ -69,7 +69,7 @@ def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, 
         "marks": _marks(measured, testbed),
         "device_counters": _device_counters(measured.ledger, hosts),
         "clock": _clock(measured.ledger),
-        "cpu": _cpu(measured),
+        "cpu": _cpu(measured, hosts),
         "reactions": _reactions(measured),
         "cross_traffic": _cross_traffic(measured),
         "cross_flows": _cross_flows(measured),
@@ -208,27 +208,26 @@ def _clock(ledger: Ledger) -> Columns:
     return _joined("clock", parts)
 
 
-def _cpu(measured: Measurement) -> Columns:
-    samples = parse_samples(measured.controller_samples, "the controller's sampler").get("cpu")
-    if samples is None:
-        return _joined("cpu", [])
+def _cpu(measured: Measurement, hosts: Mapping[str, dict[str, Columns]]) -> Columns:
+    samples = {CONTROLLER: parse_samples(measured.controller_samples, "the controller's sampler"), **hosts}
+    return _joined(
+        "cpu", [_cpu_windows(measured.ledger, host, kinds["cpu"]) for host, kinds in samples.items() if "cpu" in kinds]
+    )
+
+
+def _cpu_windows(ledger: Ledger, host: str, samples: Columns) -> Columns:
     at = _midpoint(samples)
     gained = {name: np.diff(values) for name, values in samples.items()}
     ticks = np.maximum(gained["busy_ticks"] + gained["idle_ticks"] + gained["steal_ticks"], 1)
-    return _joined(
-        "cpu",
-        [
-            {
-                **_when(measured.ledger, CONTROLLER, at[1:]),
-                "window_ms": np.diff(at) / 1e6,
-                "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
-                "steal_share": gained["steal_ticks"] / ticks,
-                "softirq_share": gained["softirq_ticks"] / ticks,
-                "softnet_dropped": gained["softnet_dropped"],
-                "softnet_squeezed": gained["softnet_squeezed"],
-            }
-        ],
-    )
+    return {
+        **_when(ledger, host, at[1:]),
+        "window_ms": np.diff(at) / 1e6,
+        "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
+        "steal_share": gained["steal_ticks"] / ticks,
+        "softirq_share": gained["softirq_ticks"] / ticks,
+        "softnet_dropped": gained["softnet_dropped"],
+        "softnet_squeezed": gained["softnet_squeezed"],
+    }
 
 
 def _reactions(measured: Measurement) -> Columns:

@@ -14,19 +14,22 @@ from roundabout.runner.records import parse_samples
 from roundabout.testbeds import Capability, Host
 
 COUNTERS_MS, CPU_MS = 10, 1000
+CPU = ["--cpu", "--cpu-period-ms", str(CPU_MS)]
 TRANSPORTS = "/run/roundabout/bpf/transports"  # where `transport` pins them, on every host
 
 
-def host_sampler(host: Host, capabilities: Collection[Capability], period_ms: int = COUNTERS_MS) -> list[str]:
-    """The command that samples a host's network, to be run there."""
+def host_sampler(
+    host: Host, capabilities: Collection[Capability], period_ms: int = COUNTERS_MS, *, cpu: bool = False
+) -> list[str]:
+    """The command that samples a host's network, and with `cpu` its CPU, to be run there."""
     command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(period_ms), "--interfaces", host.interface]
     rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
-    return [*command, "--transports", TRANSPORTS, *rdma]
+    return [*command, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
 
 
 def controller_sampler(sampler: Path) -> list[str]:
     """The command that samples this machine's CPU."""
-    return [str(sampler), "--period-ms", str(CPU_MS), "--cpu", "--cpu-period-ms", str(CPU_MS)]
+    return [str(sampler), "--period-ms", str(CPU_MS), *CPU]
 
 
 @dataclass(frozen=True)

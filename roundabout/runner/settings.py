@@ -15,13 +15,18 @@ Answer = dict[str, Any]
 
 
 def apply(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
-    """Apply `document`; what settings.py answers, and each transport's counters."""
-    return _call(bench, host, ["apply", "--owner", bench.owner], document)
+    """Apply `document` to what was found: nothing that an earlier trial set stays.
+
+    Returns what settings.py answers, and each transport's counters.
+    """
+    owner = ["--owner", bench.owner]
+    restore = f"{_command(bench, host, 'restore', *owner)} < /dev/null > /dev/null"
+    return _call(bench, host, document, [restore, _command(bench, host, "apply", *owner)])
 
 
 def read(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Compare the host with `document`; what settings.py answers, and each transport's counters."""
-    return _call(bench, host, ["read"], document)
+    return _call(bench, host, document, [_command(bench, host, "read")])
 
 
 def describe(differences: list[Answer]) -> str:
@@ -34,12 +39,14 @@ def program(host: Host, state: Path) -> list[str]:
     return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
 
 
-def _call(bench: Bench, host: Host, words: list[str], document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
+def _command(bench: Bench, host: Host, *words: str) -> str:
+    return shlex.join([*program(host, bench.testbed.settings_state), *words])
+
+
+def _call(bench: Bench, host: Host, document: dict[str, Any], commands: list[str]) -> tuple[Answer, dict[str, Answer]]:
     transports = list(document.get("transport", {}))
-    commands = [[*program(host, bench.testbed.settings_state), *words]]
-    commands += [[str(host.prefix / "bin" / "transport"), "get", name] for name in transports]
-    script = " && ".join(shlex.join(command) for command in commands)
-    rest = check_call(bench.links[host.name], ["sh", "-c", script], json.dumps(document))
+    counters = [shlex.join([str(host.prefix / "bin" / "transport"), "get", name]) for name in transports]
+    rest = check_call(bench.links[host.name], ["sh", "-c", " && ".join([*commands, *counters])], json.dumps(document))
     answers: list[Answer] = []
     while rest := rest.lstrip():
         answer, end = json.JSONDecoder().raw_decode(rest)

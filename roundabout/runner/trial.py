@@ -24,7 +24,7 @@ from roundabout.runner.sampling import achieved, controller_sampler, host_sample
 from roundabout.store import Attempt
 from roundabout.testbeds import Host
 
-READY_S = 15  # trainers connect to each other within this
+READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
 START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
@@ -132,22 +132,24 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, 
 def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     """Start all collectors; those of switches are returned. What they printed is in the measurement once they ended."""
     measured, bench = now.measured, now.bench
+    of_controller = bench.facility.sampler
 
     def on_host(host: Host) -> Program:
-        return Program("sampler", bench.links[host.name], host_sampler(host, bench.testbed.capabilities()))
+        argv = host_sampler(host, bench.testbed.capabilities(), cpu=of_controller is None)
+        return Program("sampler", bench.links[host.name], argv)
 
     samplers: list[Program] = []  # stopped from the first one on: Ctrl-C may come between two of them
     stack.callback(_judge_samplers, now, samplers)
     stack.callback(_stop, now, samplers)
-    of_controller = Program("sampler", bench.controller, controller_sampler(bench.facility.sampler))
-    samplers.append(of_controller)
+    if of_controller:
+        samplers.append(Program("sampler", bench.controller, controller_sampler(of_controller)))
+        measured.controller_samples = samplers[-1].lines
     of_switches = []
     for argv in bench.testbed.switch_samplers():
         of_switches.append(Program("sampler", bench.controller, argv))
         samplers.append(of_switches[-1])
     of_hosts = bench.each(on_host)
     samplers += of_hosts.values()
-    measured.controller_samples = of_controller.lines
     measured.switch_samples = [program.lines for program in of_switches]
     measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
     return of_switches

@@ -134,8 +134,25 @@ def read(host: Host, document: Any) -> Dict[str, Any]:
 
 
 def apply(host: Host, document: Any, owner: str) -> Dict[str, Any]:
-    """Journal what is there, write what differs, and read it back."""
+    """Journal what is there, write what differs, and read it back.
+
+    Where NV config that the document sets must be in force before the rest can be, it alone is written; SettingsError
+    says what to do before the second time.
+    """
     wanted = {key: value for key, value in flatten(document).items() if value is not None}
+    try:
+        return _apply(host, wanted, owner)
+    except settings_nic.InertError as inert:
+        if not wanted.get(inert.cure):
+            raise
+        _apply(host, {key: value for key, value in wanted.items() if key[0] == "nv"}, owner)
+        done = (
+            f"step 1 of 2 is done, NV config is written and nothing else: {_label(inert.cure)} must be in force first"
+        )
+        raise SettingsError(done, f"{inert.reset}; then the same again, which is step 2") from inert
+
+
+def _apply(host: Host, wanted: Dict[Key, Value], owner: str) -> Dict[str, Any]:
     with Journal(host.state) as journal:
         found = read_all(host, wanted)
         changes = [key for key, value in wanted.items() if not _equal(key, value, found[key])]

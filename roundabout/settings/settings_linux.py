@@ -45,6 +45,7 @@ PAUSE = {
     "pause_rx": ("RX", "rx"),
     "pause_tx": ("TX", "tx"),
 }
+UNKNOWN = "unknown"  # the speed of a link that is down
 LINK_UP_S = 15  # a guess: how long a link may take to come back after its speed was set
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
 ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap"}  # shown, never given
@@ -132,7 +133,8 @@ def _governors(host: Host) -> List[Path]:
     cpus = _by_number((host.root / "sys/devices/system/cpu").glob("cpu[0-9]*"))
     files = [cpu / "cpufreq/scaling_governor" for cpu in cpus if (cpu / "cpufreq/scaling_governor").exists()]
     if not files:
-        raise AbsentError("cpu governor: no CPU of this host has cpufreq/scaling_governor")
+        message = "cpu governor: no CPU of this host has cpufreq/scaling_governor"
+        raise AbsentError(message, "let the BIOS leave power to the system, or leave the governor out")
     return files
 
 
@@ -202,7 +204,7 @@ def _speed(said: str) -> Values:
     fields = _fields(said)
     found: Values = {"autoneg": int(fields.get("Auto-negotiation") == "on")}
     speed = re.fullmatch(r"([0-9]+)Mb/s", fields.get("Speed", ""))
-    found["speed_mbps"] = int(speed.group(1)) if speed else "unknown"
+    found["speed_mbps"] = int(speed.group(1)) if speed else UNKNOWN
     return found
 
 
@@ -233,13 +235,18 @@ def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
         words = ["autoneg", "off"]
     host.run("ethtool", "-s", target, *words)
     give_up = time.monotonic() + LINK_UP_S
-    while read_link(host, target, ["speed_mbps"])["speed_mbps"] == "unknown" and time.monotonic() < give_up:
+    while read_link(host, target, ["speed_mbps"])["speed_mbps"] == UNKNOWN and time.monotonic() < give_up:
         time.sleep(0.1)
 
 
 def drags_link(_host: Host, _target: str, names: List[str]) -> List[str]:
     """A speed changes autoneg, and the other way round."""
     return ["autoneg", "speed_mbps"] if {"autoneg", "speed_mbps"} & set(names) else []
+
+
+def moot_link(name: str, settings: Values) -> bool:
+    """A link that was found down had no speed; what it had was autoneg, or none."""
+    return name == "speed_mbps" and settings.get(name) == UNKNOWN
 
 
 # --- Routes
@@ -326,7 +333,7 @@ def _any_name(_target: str, _name: str, _value: Optional[Value]) -> None:
 KINDS = {
     "sysctl": Kind(read_sysctls, write_sysctls, same, check_sysctl),
     "cpu": Kind(read_cpu, write_cpu, same_in_turn, check_by("cpu", {"governor": text()})),
-    "link": Kind(read_link, write_link, same, check_by("link", LINK_RULES), drags_link),
+    "link": Kind(read_link, write_link, same, check_by("link", LINK_RULES), drags_link, moot_link),
     "irq": Kind(read_irq, write_irq, same_in_turn, check_by("irq", {"cpus": either(text(), whole(0, 10**5))})),
     "route": Kind(read_route, write_route, same, check_route),
     "transport": Kind(read_transport, write_transport, _nearly_same, _any_name),

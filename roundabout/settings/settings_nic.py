@@ -41,6 +41,15 @@ LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
 PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
+class InertError(AbsentError):
+    """A NIC takes cc_params and ignores them, until the setting `cure` is 1 and firmware was reset as `reset` says."""
+
+    def __init__(self, target: str, hint: str, reset: str) -> None:
+        super().__init__(f"dcqcn {target}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
+        self.cure = ("nv", target, LEGACY_DCQCN)
+        self.reset = reset
+
+
 def nic_folder(host: Host, target: str) -> Path:
     """The NIC's folder in sysfs; raises AbsentError where there is no such interface."""
     folder = host.root / "sys/class/net" / target
@@ -185,18 +194,22 @@ def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
 
 
 def _refuse_inert(host: Host, target: str) -> None:
-    """Raise AbsentError where firmware takes cc_params and ignores them."""
-    label = f"dcqcn {target}"
-    device = int(read_file(nic_folder(host, target) / "device/device", label), 16)
-    if device < FIRST_WITHOUT_LEGACY_DCQCN:
+    """Raise InertError where firmware takes cc_params and ignores them."""
+    if _always_heeds_dcqcn(host, target):
         return
     try:
         now = _query_nv(host, target, [LEGACY_DCQCN])[LEGACY_DCQCN]
     except ToolError:
         return  # a firmware that does not know the setting has no other congestion control
     if now.current == 0:
-        hint = f"apply nv {target} {LEGACY_DCQCN}: 1, then mlxfwreset or reboot"
-        raise AbsentError(f"{label}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
+        reset = f"mlxfwreset -d {_pci_address(host, target)} reset, or reboot"
+        apply = f"apply nv {target} {LEGACY_DCQCN}: 1 (dcqcn_in_nv_config in an inventory), then "
+        raise InertError(target, reset if now.next_boot else apply + reset, reset)
+
+
+def _always_heeds_dcqcn(host: Host, target: str) -> bool:
+    device = int(read_file(nic_folder(host, target) / "device/device", f"dcqcn {target}"), 16)
+    return device < FIRST_WITHOUT_LEGACY_DCQCN
 
 
 # --- NV config: what firmware keeps, in force after mlxfwreset or a reboot
@@ -262,10 +275,14 @@ def _nv_value(word: str) -> Value:
 
 
 def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What the next boot will use."""
+    """What the next boot will use. NICs that know no congestion control but DCQCN are as ROCE_CC_LEGACY_DCQCN asks."""
     by_name = {name: _nv_name(host, target, name) for name in names}
-    stored = _query_nv(host, target, list(by_name.values()))
-    return {name: _unit(name).from_nic(int(stored[nv_name].next_boot)) for name, nv_name in by_name.items()}
+    found: Values = {}
+    if LEGACY_DCQCN in by_name and _always_heeds_dcqcn(host, target):
+        found[by_name.pop(LEGACY_DCQCN)] = 1
+    stored = _query_nv(host, target, list(by_name.values())) if by_name else {}
+    read = {name: _unit(name).from_nic(int(stored[nv_name].next_boot)) for name, nv_name in by_name.items()}
+    return {**found, **read}
 
 
 def write_nv(host: Host, target: str, values: Mapping[str, Value]) -> None:

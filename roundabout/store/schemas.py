@@ -108,7 +108,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("utc_ns", INTEGER, "ns", "what the host took for UTC at that instant"),
         Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null where it was not asked"),
     ),
-    # One row a window of about 1 s; host_ns and controller_ns are its end.
+    # One row a window of about 1 s, of each host, or of the controller where that is their CPU; host_ns and
+    # controller_ns are its end.
     "cpu": (
         Column("window_ms", REAL, "ms", "length of the window"),
         Column("busy_share", REAL, "share", "of all cores' time, steal included"),

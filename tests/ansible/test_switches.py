@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches are told, word by word. ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference."""
+"""What switches are told, word by word, and what becomes of it on fake ones.
+
+ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
+"""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.provision import Playbook, ProvisionError, run_playbook
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 
@@ -46,25 +51,26 @@ def facts(system: str, folder: Path) -> dict[str, Any]:
     return switch_variables(read_inventory(path), "tor")
 
 
+ACTIONS = ("pending", "compare", "apply", "confirm", "rollback")
 RENDER = """
 - hosts: all
   connection: local
   gather_facts: false
   tasks:
     - copy:
-        content: "{{ lookup('template', inventory_hostname ~ '/' ~ item ~ '.j2') }}"
-        dest: "{{ rendered }}/{{ inventory_hostname }}/{{ item }}"
-      loop: [compare, apply, confirm, rollback]
+        content: "{{ query('template', *templates) | to_json }}"
+        dest: "{{ rendered }}/{{ inventory_hostname }}.json"
 """
 
 
 @pytest.fixture(scope="module")
-def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """All that is said to each kind of switch, rendered by Ansible itself."""
     folder = tmp_path_factory.mktemp("rendered")
-    hosts = {system: facts(system, folder) for system in PORTS}
-    for system in PORTS:
-        (folder / system).mkdir()
+    hosts = {
+        system: facts(system, folder) | {"templates": [f"{system}/{action}.j2" for action in ACTIONS]}
+        for system in PORTS
+    }
     (folder / "templates").symlink_to(TEMPLATES)
     (folder / "hosts.json").write_text(json.dumps({"all": {"vars": {"rendered": str(folder)}, "hosts": hosts}}))
     (folder / "play.yml").write_text(RENDER)
@@ -73,15 +79,256 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = os.environ | {"LC_ALL": "C.UTF-8", "ANSIBLE_CONFIG": str(config)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    texts = {system: json.loads((folder / f"{system}.json").read_text()) for system in PORTS}
+    return {system: dict(zip(ACTIONS, texts[system], strict=True)) for system in PORTS}
 
 
 @pytest.mark.parametrize("system", PORTS)
-@pytest.mark.parametrize("action", ["compare", "apply", "confirm", "rollback"])
-def test_the_words_are_those_that_were_read(rendered: Path, system: str, action: str) -> None:
-    said = (rendered / system / action).read_text()
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_words_are_those_that_were_read(rendered: dict[str, dict[str, str]], system: str, action: str) -> None:
+    said = rendered[system][action]
     golden = GOLDEN / system / action
     if os.environ.get("ROUNDABOUT_GOLDEN"):
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(said)
     assert said == golden.read_text()
+
+
+FAKE = [sys.executable, "-S", str(Path(__file__).with_name("fake_switches") / "switch.py")]
+UNDONE = "What was changed without being confirmed, the switch undoes by itself within 5 minutes"
+
+
+class Switches:
+    """A fake switch of each system, with whatever Roundabout made of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.hosts = {system: facts(system, folder) for system in PORTS}
+        for system in PORTS:
+            self.hosts[system]["switches_ssh"] = [*FAKE, str(folder / "now" / system)]
+        self.wait(0)
+        self.keep("found")
+
+    def play(self, name: Playbook, **options: Any) -> dict[str, int]:
+        """How often each switch was changed."""
+        inventory = self.folder / "hosts.json"
+        groups = {"rack": {"hosts": {}}, "switches": {"hosts": self.hosts}}
+        inventory.write_text(json.dumps({"all": {"children": groups}}))
+        return run_playbook(name, [inventory], **options).changed
+
+    def complaints(self, name: Playbook) -> str:
+        """What a playbook fails with, in one line."""
+        with pytest.raises(ProvisionError) as error:
+            self.play(name)
+        return " ".join(str(error.value.hint).split())
+
+    def wait(self, minutes: int) -> None:
+        """Time passes, for the switches."""
+        for system in PORTS:
+            subprocess.run([*FAKE, self.folder / "now" / system, "--minutes", str(minutes)], check=True)
+
+    def keep(self, name: str) -> None:
+        """All switches, to be restored by this name."""
+        shutil.copytree(self.folder / "now", self.folder / name)
+
+    def restore(self, name: str) -> None:
+        shutil.rmtree(self.folder / "now")
+        shutil.copytree(self.folder / name, self.folder / "now")
+
+    def state(self, system: str, name: str = "now") -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.folder / name / system / "switch.json").read_text())
+        return state
+
+    def running(self, name: str = "now") -> dict[str, Any]:
+        """What is in force; Junos' statements by name, as their order is the switch's affair."""
+        found = {system: self.state(system, name)["running"] for system in PORTS}
+        return found | {"junos": sorted(found["junos"])}
+
+    def become(self, system: str, **state: Any) -> None:
+        (self.folder / "now" / system / "switch.json").write_text(json.dumps(self.state(system) | state))
+
+    def drift(self) -> None:
+        """Somebody changes a value on each."""
+        junos, sonic, tofino = (self.state(system)["running"] for system in PORTS)
+        at = next(number for number, statement in enumerate(junos) if "fill-level" in statement)
+        junos[at] = junos[at].replace("[ 5 10 ]", "[ 5 20 ]")
+        del sonic["QUEUE"]["Ethernet4|3"]
+        tofino["port.port"]["129"]["RX_PFC_EN_MAP"] = 0
+        for system, running in zip(PORTS, (junos, sonic, tofino), strict=True):
+            self.become(system, running=running)
+
+    def files(self) -> list[str]:
+        """What Roundabout keeps on the switches."""
+        return sorted(path.name for path in (self.folder / "now").rglob("*roundabout*"))
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Switches:
+    """Switches that were changed once, kept as `found` and `configured`."""
+    switches = Switches(tmp_path_factory.mktemp("switches"))
+    assert switches.play("site") == dict.fromkeys(PORTS, 2)
+    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.cp.json"]
+    switches.keep("configured")
+    return switches
+
+
+@pytest.fixture
+def switches(configured: Switches) -> Switches:
+    configured.restore("configured")
+    return configured
+
+
+def test_check_mode_says_what_would_change_and_changes_nothing(switches: Switches) -> None:
+    switches.restore("found")
+    shown: list[str] = []
+    assert switches.play("site", check=True, show=shown.append) == dict.fromkeys(PORTS, 1)
+    text = " ".join(" ".join(shown).split())
+    assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in text
+    assert "differs PORT_QOS_MAP|Ethernet0 pfc_enable: found 5, expected 3" in text
+    assert "differs 1/1 TX_PFC_EN_MAP: found 32, expected 8" in text
+    assert text.count("differs ") == 13 + 10
+    assert switches.running() == switches.running("found")
+    assert switches.files() == []
+
+
+def test_a_confirmed_change_stays_and_a_second_time_changes_nothing(switches: Switches) -> None:
+    switches.wait(60)
+    assert switches.play("site") == dict.fromkeys(PORTS, 0)
+    assert switches.running() == switches.running("configured") != switches.running("found")
+    assert switches.state("sonic")["saved"] == switches.state("sonic")["running"]
+
+
+def test_verify_names_drift(switches: Switches) -> None:
+    switches.play("verify")
+    switches.drift()
+    said = switches.complaints("verify")
+    assert "switch junos is not as it was configured:" in said
+    assert "- ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 20 ];" in said
+    assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in said
+    assert "differs QUEUE|Ethernet4|3 wred_profile: found None, expected ROUNDABOUT" in said
+    assert "differs 1/1 RX_PFC_EN_MAP: found 0, expected 8" in said
+    assert said.count("differs ") == 2
+
+
+def test_a_rollback_brings_back_exactly_what_was_found(switches: Switches) -> None:
+    assert switches.play("rollback") == dict.fromkeys(PORTS, 1)
+    assert switches.running() == switches.running("found")
+    assert switches.files() == []
+    shown: list[str] = []
+    assert switches.play("rollback", show=shown.append) == dict.fromkeys(PORTS, 0)
+    assert "\n".join(shown).count("msg: nothing to undo") == len(PORTS)
+
+
+def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Switches) -> None:
+    switches.drift()
+    drifted = switches.running()
+    for system in PORTS:
+        switches.become(system, cuts=True)
+    said = switches.complaints("site")
+    for system in PORTS:
+        switches.become(system, cuts=False)
+        timeout = (
+            f"switch {system}, confirm: ssh: connect to host switch port 22: Connection timed out (exit status 255)"
+        )
+        assert f"{timeout}. {UNDONE}" in said
+    assert switches.running() == switches.running("configured")
+
+    said = switches.complaints("verify")
+    for system in PORTS:
+        assert f"switch {system}: a change of before was not confirmed, and undoes itself within 5 minutes" in said
+    switches.wait(4)
+    assert switches.running() == switches.running("configured")
+
+    switches.keep("waiting")
+    switches.wait(1)
+    assert switches.running() == drifted
+    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.cp.json"]
+
+    switches.restore("waiting")
+    assert switches.play("rollback") == dict.fromkeys(PORTS, 1)
+    switches.wait(60)
+    assert switches.running() == switches.running("found")
+    assert switches.files() == []
+
+
+def test_a_confirmation_that_comes_too_late_is_no_success(switches: Switches) -> None:
+    switches.restore("found")
+    for system in PORTS:
+        switches.become(system, late=5)
+    said = switches.complaints("site")
+    assert "switch junos took the change, but is not as asked" in said
+    assert f"switch sonic, confirm: failed: too late: the change was undone (exit status 1). {UNDONE}" in said
+    assert f"switch tofino, confirm: failed: too late: the change was undone (exit status 1). {UNDONE}" in said
+    assert switches.running() == switches.running("found")
+    assert switches.files() == []
+
+
+def test_a_change_that_is_refused_is_never_confirmed(switches: Switches) -> None:
+    switches.restore("found")
+    switches.become("junos", refuses="^commit confirmed")
+    switches.become("sonic", refuses="^config load")
+    switches.become("tofino", refuses="skid_max_cells")
+    said = switches.complaints("site")
+    assert f"switch junos, apply: error: configuration check-out failed (exit status 0). {UNDONE}" in said
+    assert f"switch sonic, apply: failed: load (exit status 1). {UNDONE}" in said
+    assert "switch tofino, confirm: failed: 1/0 skid_max_cells: found 100, expected 4000; failed: 1/1" in said
+    switches.wait(5)
+    assert switches.running() == switches.running("found")
+    assert switches.files() == []
+
+
+def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        switches.hosts, "silent", switches.hosts["junos"] | {"switches_ssh": ["sh", "-c", "cat > /dev/null"]}
+    )
+    switches.become("junos", refuses="explicit-congestion-notification")
+    switches.become("sonic", refuses="^sonic-cfggen")
+    switches.become("tofino", refuses="^bfshell")
+    said = switches.complaints("verify")
+    assert "switch silent, pending: no answer (exit status 0)" in said
+    assert "switch junos, compare: syntax error. (exit status 0)" in said
+    assert "switch sonic, compare: failed: sonic-cfggen (exit status 1)" in said
+    assert "switch tofino, compare: failed: bfshell: Error: bfshell refuses (exit status 1)" in said
+    assert switches.running() == switches.running("configured")
+
+
+@pytest.mark.parametrize("system", PORTS)
+def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str, tmp_path: Path) -> None:
+    switch = tmp_path / system
+    wait = [*FAKE, switch, "--minutes", "5"]
+    subprocess.run(wait, check=True)
+    found = json.loads((switch / "switch.json").read_text())["running"]
+    lines = (GOLDEN / system / "apply").read_text().splitlines(keepends=True)
+    for count in range(len(lines), 0, -4):
+        subprocess.run([*FAKE, switch], input="".join(lines[:count]), text=True, capture_output=True)
+        now = json.loads((switch / "switch.json").read_text())["running"]
+        assert (now != found) == (count == len(lines)), count
+        subprocess.run(wait, check=True)
+        assert json.loads((switch / "switch.json").read_text())["running"] == found
+        assert list(switch.rglob("*roundabout*")) == []
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str, tmp_path: Path) -> None:
+    """Each has a port of its own; both set the ECN registers."""
+
+    def say(action: str, name: str) -> None:
+        other = {"a": '"1/1', "b": '"1/0'}[name]
+        lines = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}").splitlines(keepends=True)
+        text = "".join(line for line in lines if other not in line)
+        done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
+        assert done.stdout.endswith("done\n"), done.stdout
+
+    def running() -> Any:
+        return json.loads((switch / "switch.json").read_text())["running"]
+
+    switch = tmp_path / "tofino"
+    subprocess.run([*FAKE, switch, "--minutes", "0"], check=True)
+    found = running()
+    for name in "ab":
+        say("apply", name)
+        say("confirm", name)
+    assert running() != found
+    for name in order:
+        say("rollback", name)
+    assert running() == found

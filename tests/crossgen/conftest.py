@@ -2,79 +2,22 @@
 """crossgen as its users start it, on loopback and over links that the tests make."""
 
 import csv
-import json
 import os
 import shlex
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.running import Event, Running
 
 BUILD = Path(__file__).parents[2] / "build"
 CROSSGEN = str(BUILD / "bin" / "crossgen")
 TOKEN = "open-sesame"
-PATIENCE_S = 40
-
-Event = dict[str, Any]
-
-
-class Running:
-    """One started program."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-    def say(self, line: str) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def event(self) -> Event:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line, f"ended without a further event: {self.errors()}"
-        event: Event = json.loads(line)
-        return event
-
-    def begin(self, delay_s: float = 0.05) -> int:
-        """Lets a sender that is ready start; returns the start."""
-        start_ns = time.monotonic_ns() + int(delay_s * 1e9)
-        self.say(f"start {start_ns}")
-        return start_ns
-
-    def close_input(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def events(self) -> list[Event]:
-        """All that is still to come, until the program ends by itself."""
-        assert self.process.stdout
-        return [json.loads(line) for line in self.process.stdout]
-
-    def errors(self) -> str:
-        assert self.process.stderr
-        return self.process.stderr.read()
-
-    def status(self) -> int:
-        return self.process.wait(PATIENCE_S)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert stream
-            with suppress(BrokenPipeError):
-                stream.close()
 
 
 @dataclass

@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.crossgen.conftest import Link, Running
+from tests.crossgen.conftest import Link
+from tests.running import Running
 
 DRIVER = str(Path(__file__).parents[2] / "crossgen" / "iperf.py")
 
@@ -52,6 +54,47 @@ def test_what_was_achieved_is_told_and_not_what_was_asked(served: Callable[[str]
     assert told["reached"] is False
     assert [each["parallel"] for each in told["tries"]] == [1, 2, 3]
     assert told["asked_gbps"] == 0.3 and 0.05 < told["achieved_gbps"] < 0.11
+
+
+def load(link: Link, load_gbps: float) -> list[str]:
+    argv = [sys.executable, DRIVER, "load", "--to", "10.98.0.2", "--load-gbps", str(load_gbps), "--probe-s", "1"]
+    return link.inside(0, *argv, "--most-parallel", "3")
+
+
+def run_load(link: Link, start: Start, load_gbps: float, for_s: float) -> dict[str, Any]:
+    running = start(load(link, load_gbps))
+    assert running.event() == {"event": "ready"}
+    running.begin()
+    time.sleep(for_s)
+    running.close_input()
+    told: dict[str, Any] = running.event()
+    assert running.status() == 0
+    return told
+
+
+def test_a_load_that_is_reached_keeps_its_connections(served: Callable[[str], Link], start: Start) -> None:
+    told = run_load(served("iperf3"), start, 0.05, 2.5)
+    assert (told["asked_gbps"], told["parallel"], len(told["tries"])) == (0.05, 1, 1)
+    assert told["achieved_gbps"] == pytest.approx(0.05, rel=0.1)
+    assert told["seconds"][-1]["end_s"] == pytest.approx(2.5, abs=0.4)
+
+
+def test_a_load_that_is_not_reached_gets_more_connections(served: Callable[[str], Link], start: Start) -> None:
+    link = served("iperf3")
+    link.shape(100)
+    told = run_load(link, start, 0.3, 6)
+    assert [each["parallel"] for each in told["tries"]] == [1, 2, 3]
+    assert told["parallel"] == 3 and 0.05 < told["achieved_gbps"] < 0.13
+    ends = [second["end_s"] for second in told["seconds"]]
+    assert ends == sorted(ends) and ends[-1] > 4
+
+
+def test_a_load_without_a_server_says_so(link: Link, start: Start) -> None:
+    running = start(load(link, 0.01))
+    assert running.event() == {"event": "ready"}
+    running.begin()
+    assert running.status() == 1
+    assert running.errors() == "iperf.py: iperf3: error - unable to connect to server: Connection refused\n"
 
 
 @pytest.mark.parametrize("how", ["input", "signal"])

@@ -103,6 +103,29 @@ def test_bursts_are_exact(  # noqa: PLR0917
         assert int(bursts[1]["start_ns"]) < period * 10**7 + width_us * 1000
 
 
+QUIET = ["--duration-s", 0.02, "--burst-width-us", 1000]
+
+
+@pytest.mark.parametrize(
+    "asked", [["--load-gbps", 0.0008, "--burst-height", 9.95], ["--load-gbps", 1, "--scale-sizes", 1000]]
+)
+def test_what_cannot_be_sent_is_not_planned(tmp_path: Path, asked: list[object]) -> None:
+    (tmp_path / "huge.cdf").write_text("1 0\n1e14 1\n")
+    path = tmp_path / "x.load"
+    done = run("plan", *QUIET, "--sizes", tmp_path / "huge.cdf", *asked, "--output", path)
+    assert done.returncode == 1 and "expected" in done.stderr and "found" in done.stderr
+    assert not path.exists()
+
+
+def test_sizes_below_a_byte_still_make_whole_flows(tmp_path: Path) -> None:
+    (tmp_path / "tiny.cdf").write_text("0 0\n1 1\n")
+    done = run("plan", *QUIET, "--sizes", tmp_path / "tiny.cdf", "--load-gbps", 0.001, "--output", tmp_path / "x.load")
+    assert done.returncode == 0, done.stderr
+    rows = show(tmp_path / "x.load")
+    assert sum(int(row["bytes"]) for row in rows) == 2500
+    assert all(int(row["bytes"]) >= 1 for row in rows)
+
+
 def test_destinations_share_the_flows(plan: Callable[..., Path]) -> None:
     rows = show(plan(1, 5, "--destinations", "a,b,c"))
     for name in "abc":

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossgen.conftest import BUILD, Link, Running, outcome
+from tests.crossgen.conftest import BUILD, Link, outcome
+from tests.running import Running
 
 Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]

@@ -2,7 +2,9 @@
 """Senders and sinks: what is sent, how it is timed, and what is told when something breaks."""
 
 import json
+import os
 import re
+import resource
 import socket
 import struct
 import time
@@ -14,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, Running, outcome, show
+from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, outcome, show
+from tests.running import Running
 
 Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]
@@ -147,6 +150,19 @@ def test_a_sink_that_dies_is_named_and_nothing_is_lost(plan: Plan, sink: Sink, s
     assert told.last["message"].startswith(f"sink sink ({address}) closed the connection; ")
     assert told.last["message"] in sender.errors()
     assert told.flows and told.unfinished
+
+
+def test_what_was_sent_is_told_where_the_host_has_no_more_sockets(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 30), "--connections", "1", to=f"sink={sink()[1]}")
+    sender.event()
+    pid = sender.process.pid
+    known = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")) + 1
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (known, known))
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 1 and told.complete
+    assert "Too many open files" in told.summary["ended"]
+    assert told.summary["ended"] in sender.errors()
 
 
 def test_the_other_sinks_go_on(plan: Plan, sink: Sink, send: Start) -> None:

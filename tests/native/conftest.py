@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native programs, as their users start them: a pipe on standard input, records on standard output."""
+"""The native programs, in namespaces that the tests make."""
 
 import json
 import os
 import random
 import shlex
-import signal
 import socket
 import subprocess
 import time
@@ -16,60 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.running import Event, Running
+
 PROGRAMS = Path(__file__).parents[2] / "build" / "bin"
-PATIENCE_S = 30
-
-Event = dict[str, Any]
-
-
-class Running:
-    """One started program."""
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-    def say(self, line: str) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def close_input(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
-
-    def event(self) -> Event:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line, f"ended without a further event: {self.errors()}"
-        event: Event = json.loads(line)
-        return event
-
-    def lines(self) -> list[str]:
-        """All that is still to come, until the program ends by itself."""
-        assert self.process.stdout
-        return self.process.stdout.read().splitlines()
-
-    def events(self) -> list[Event]:
-        return [json.loads(line) for line in self.lines()]
-
-    def errors(self) -> str:
-        assert self.process.stderr
-        return self.process.stderr.read()
-
-    def status(self) -> int:
-        return self.process.wait(PATIENCE_S)
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert stream
-            with suppress(BrokenPipeError):
-                stream.close()
 
 
 class Namespace:

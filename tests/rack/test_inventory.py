@@ -26,6 +26,11 @@ def test_a_topology_that_is_part_of_the_rack_fits(inventory_file: Path) -> None:
     check_topology(read_inventory(inventory_file), load_topology("dumbbell-2x2"), "inventory")
 
 
+@pytest.mark.parametrize("topology", ["configuration-a", "configuration-b"])
+def test_the_thesis_four_servers_are_both_of_its_configurations(topology: str) -> None:
+    check_topology(read_inventory(EXAMPLE), load_topology(topology), "inventory")
+
+
 MISTAKES = [
     ("nic: ens1f0np0", "nic: 'eth0; reboot'", "hosts.s0.nic: found 'eth0; reboot', expected a network interface"),
     ("10.10.0.2/24", "10.10.0.1/24", "hosts.s1.address: found '10.10.0.1' a second time, expected an address once"),

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab's hosts pose as a rack's machines: reached over ssh alone, by an inventory, as servers are."""
+"""A lab's hosts pose as a rack's machines: reached over ssh alone, by an inventory, as servers are.
+
+Lab links are slower than a rack's; the rack is told by how much, so that experiments can be as they are.
+"""
 
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -15,19 +17,21 @@ from typing import Any
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.artefacts import ROOT, artefacts
+from roundabout.runner.artefacts import artefacts
 from roundabout.runner.execute import Runner
 from roundabout.runner.lease import BusyError
 from roundabout.runner.rack_facility import RackFacility
 from roundabout.spec import load_topology
 from roundabout.spec.load import load_experiment
+from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.rack.rack import Rack
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 
 INVENTORY = """
 all:
-  vars: {{ssh_config: {config}, line_rate_gbps: 50, payload_rate_gbps: 43}}
+  vars: {{ssh_config: {config}, line_rate_gbps: 25, payload_rate_gbps: 23.5}}
   children:
     rack:
       vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
@@ -38,31 +42,46 @@ all:
         system: sonic
         ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100, pfc_skid_cells: 40, queue_cells: 99}}
       hosts:
-        tor0: {{ansible_host: tor0, ports: {{s0: Ethernet0, s1: Ethernet4, L1: Ethernet8}}}}
-        tor1: {{ansible_host: tor1, ports: {{s2: Ethernet0, s3: Ethernet4, L1: Ethernet8}}}}
+        tor: {{ansible_host: tor, ports: {{s0: Ethernet0, s1: Ethernet4, s2: Ethernet8, s3: Ethernet12}}}}
 """
-EXPERIMENT = """
+TINY = """
 schema: 1
 name: tiny
-about: Two jobs for a moment, each with its own congestion control
-topology: dumbbell-2x2
-jobs:
-  j1: {profile: vgg19-fig1, workers: [s0, s2], transport: {name: reno}}
-  j2: {profile: vgg19-fig1, workers: [s1, s3], transport: {name: cubic}}
+about: A job for a moment
+topology: configuration-b
+jobs: {dnn: {profile: resnet50-ring3, workers: [s0, s1, s3]}}
+transport: {name: dcqcn}
 iterations: 3
-factors: {variant: {fair: {}}}
-repetitions: 1
+capture: {hosts: [s0], budget_mb: 5}
 """
+THESIS = f"""{TINY}
+cross_traffic: {{cross: {{kind: consistent, from: s2, to: [s0], load_gbps: 11}}}}
+factors:
+  variant:
+    consistent: {{cross_traffic: {{cross: {{transport: {{name: dcqcn, T_us: 100}}}}}}}}
+    burst: {{cross_traffic: {{cross: {{kind: burst}}}}}}
+    iperf:
+      topology: configuration-a
+      jobs:
+        dnn: null
+        j1: {{profile: resnet50-1600, workers: [s0, s2], transport: {{name: reno}}}}
+        j2: {{profile: resnet50-1600, workers: [s1, s3], transport: {{name: cubic}}}}
+      cross_traffic: {{cross: {{kind: iperf, from: s0, to: [s1]}}}}
+"""
+# A test machine may be loaded, and servers' TCP may probe for lost tails: what spoils figures must not fail tests.
+NOISE = ("busy", "woke up", "took", "sent again")
 
 
 class Silent:
     """An observer that only keeps why trials were invalid."""
 
-    def __init__(self) -> None:
+    def __init__(self, when_ended: Callable[[], None] = lambda: None) -> None:
         self.reasons: list[str] = []
+        self._when_ended = when_ended
 
     def trial_ended(self, trial: Any, reasons: list[str], again: bool) -> None:
         self.reasons += reasons
+        self._when_ended()
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
@@ -71,33 +90,47 @@ class Silent:
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     name = f"test-rack-{os.getpid()}"
-    yield Lab.up(load_topology("dumbbell-2x2"), name, verify=False)
+    lab = Lab.up(load_topology("configuration-a"), name, verify=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rack, "scale", lab.scale)
+        patch.setattr(Rack, "bytes_on_host", lambda _, paper_bytes: lab.bytes_on_host(paper_bytes))
+        patch.setattr(Rack, "rate_on_host_bps", lambda _, paper_gbps: lab.rate_on_host_bps(paper_gbps))
+        patch.setattr("roundabout.runner.execute.REPEATS", 1)
+        yield lab
     Lab.down(name)
 
 
-@pytest.fixture
-def inventory(lab: Lab, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     hosts = "\n".join(
         f"        {host.name}: {{ansible_host: {host.ssh_alias}, nic: {host.interface}, "
         f"address: {host.address}/{host.prefix_length}, link: {host.name}}}"
         for host in lab.hosts.values()
     )
-    path = tmp_path / "inventory"
+    path = tmp_path_factory.mktemp("rack") / "inventory"
     prefix = lab.hosts["s0"].prefix
     path.write_text(INVENTORY.format(config=lab.ssh_config(), hosts=hosts, prefix=prefix, state=lab.settings_state))
     return path
 
 
-@pytest.fixture
-def experiment(tmp_path: Path) -> Any:
-    """Lab links are slower by the lab's scale, which a rack does not know: so is what the job sends."""
-    library = tmp_path / "experiments"
-    shutil.copytree(ROOT / "experiments", library)
-    profile = library / "profiles/vgg19-fig1.yaml"
-    profile.write_text(profile.read_text().replace("574_680_000", "4_000_000"))
-    path = tmp_path / "tiny.yaml"
-    path.write_text(EXPERIMENT)
-    return load_experiment(path, library)
+def run(inventory: Path, experiment: str, folder: Path, observer: Any) -> Run:
+    path = folder / "experiment.yaml"
+    path.write_text(experiment)
+    runner = Runner(RackFacility(inventory), observer, artefacts(), folder / "state/roundabout")
+    return runner.start(load_experiment(path), "experiment", folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def routes_before(lab: Lab) -> dict[str, str]:
+    return {host: on_host(lab, host, "ip", "route") for host in lab.hosts}
+
+
+@pytest.fixture(scope="module")
+def thesis(lab: Lab, inventory: Path, routes_before: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Configurations A and B with each kind of cross traffic, all in one run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roundabout.runner.execute.REPEATS", 0)
+        return run(inventory, THESIS, tmp_path_factory.mktemp("thesis"), Silent())
 
 
 def on_host(lab: Lab, host: str, *command: str) -> str:
@@ -105,25 +138,78 @@ def on_host(lab: Lab, host: str, *command: str) -> str:
     return done.stdout
 
 
-def test_an_experiment_on_a_rack(lab: Lab, inventory: Path, experiment: Any, tmp_path: Path) -> None:
-    before = on_host(lab, "s0", "ip", "route")
-    observer = Silent()
-    run = Runner(RackFacility(inventory), observer, artefacts(), tmp_path / "state/roundabout").start(
-        experiment, "tiny", tmp_path / "runs"
-    )
-    assert run.manifest["testbed"]["kind"] == "rack"
-    assert run.manifest["testbed"]["emulated"] is False
-    assert run.manifest["testbed"]["identity"]["capabilities"] == ["own clock"]
-    (trial,) = run.trials()
-    found = {host: each["after"]["route"] for host, each in trial["settings"].items()}
-    assert {name["congctl"] for name in found["s0"].values()} == {"reno"}
-    assert {name["congctl"] for name in found["s1"].values()} == {"cubic"}
-    assert run.table("iterations", valid_only=False).num_rows == 2 * 2 * 3
-    assert on_host(lab, "s0", "ip", "route") == before
+def test_an_experiment_on_a_rack(thesis: Run) -> None:
+    assert thesis.manifest["testbed"]["kind"] == "rack"
+    assert thesis.manifest["testbed"]["emulated"] is False
+    assert thesis.manifest["testbed"]["identity"]["capabilities"] == ["own clock"]
+    for trial in thesis.trials():
+        assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
+    workers = {"consistent": 3, "burst": 3, "iperf": 4}
+    for variant, iterations in rows_by_variant(thesis, "iterations").items():
+        assert len(iterations) == 3 * workers.pop(variant)
+    assert not workers
+
+
+def test_each_job_and_cross_traffic_has_its_own_transport(thesis: Run) -> None:
+    found = {
+        trial["variant"]: {host: each["after"] for host, each in trial["settings"].items()} for trial in thesis.trials()
+    }
+    routes = {
+        variant: {host: name["congctl"] for host, each in hosts.items() for name in each["route"].values()}
+        for variant, hosts in found.items()
+    }
+    assert routes == {
+        "consistent": dict.fromkeys(("s0", "s1", "s2", "s3"), "rb_dcqcn"),
+        "burst": {"s0": "rb_dcqcn", "s1": "rb_dcqcn", "s2": "cubic", "s3": "rb_dcqcn"},
+        "iperf": {"s0": "reno", "s1": "cubic", "s2": "reno", "s3": "cubic"},
+    }
+    timers = {host: each["transport"]["dcqcn"]["T_us"] for host, each in found["consistent"].items()}
+    assert timers == {"s0": 125, "s1": 125, "s2": 100, "s3": 125}
+
+
+def test_each_trial_begins_with_what_was_found(lab: Lab, thesis: Run, routes_before: dict[str, str]) -> None:
+    """Also where the trial before wanted the same."""
+    for trial in thesis.trials():
+        for each in trial["settings"].values():
+            assert any("congctl" in name for name in each["changed"])
+    assert {host: on_host(lab, host, "ip", "route") for host in lab.hosts} == routes_before
+
+
+def test_cross_traffic_is_told_in_the_papers_units(thesis: Run) -> None:
+    for variant, (load,) in rows_by_variant(thesis, "cross_traffic").items():
+        assert load["asked_gbps"] == 11
+        assert load["kind"] == variant
+        assert 3 < load["achieved_gbps"] < 16  # a second or two of few, large flows
+        assert load["host"] == ("s0" if variant == "iperf" else "s2")
+    flows = rows_by_variant(thesis, "cross_flows")
+    assert set(flows) == {"consistent", "burst"}
+    for each in flows.values():
+        assert {flow["destination"] for flow in each} == {"s0"}
+        assert 500_000 < sum(flow["bytes"] for flow in each) / len(each) < 5_000_000  # the thesis: 1.7 MB
+
+
+def test_captures_come_from_every_trial(thesis: Run) -> None:
+    for captures in rows_by_variant(thesis, "captures").values():
+        assert [each["host"] for each in captures] == ["s0"]
+        assert captures[0]["decoded"] > 100
+        assert captures[0]["malformed"] == 0
+
+
+@pytest.fixture
+def deployed(thesis: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs are on the hosts already, and need not be compared again and again."""
+    monkeypatch.setattr("roundabout.runner.rack_facility.deploy", lambda *_: None)
+
+
+def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in run.table(table, valid_only=False).to_pylist():
+        found.setdefault(row["variant"], []).append(row)
+    return found
 
 
 def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
-    topology = load_topology("dumbbell-2x2")
+    topology = load_topology("configuration-b")
     first, second = RackFacility(inventory), RackFacility(inventory)
     first.raise_testbed(topology, "first")
     try:
@@ -138,14 +224,14 @@ def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
     second.undo({"kind": "testbed", "name": "second"})
 
 
-def lose(lab: Lab, host: str) -> None:
-    """Break every connection to the host, once."""
+def lose(lab: Lab, host: str, how: signal.Signals) -> None:
+    """Break every connection to the host, once; or have it fall silent, as a machine without power does."""
     pid = lab.pids()[host]
     namespace = os.readlink(f"/proc/{pid}/ns/pid")
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.readlink(entry / "ns/pid") == namespace and b"sshd" in (entry / "cmdline").read_bytes():
-                os.kill(int(entry.name), signal.SIGKILL)
+                os.kill(int(entry.name), how)
 
 
 def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
@@ -162,24 +248,28 @@ def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def test_a_host_that_is_lost_costs_an_attempt(lab: Lab, inventory: Path, experiment: Any, tmp_path: Path) -> None:
-    observer = Silent()
-    thread = when_started(tmp_path, lambda: lose(lab, "s2"))
-    runner = Runner(RackFacility(inventory), observer, artefacts(), tmp_path / "state/roundabout")
-    run = runner.start(experiment, "tiny", tmp_path / "runs")
+@pytest.mark.usefixtures("deployed")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_host_that_is_lost_costs_an_attempt(
+    lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    monkeypatch.setattr("roundabout.runner.clock.PATIENCE_S", 3.0)
+    observer = Silent(lambda: lose(lab, "s3", signal.SIGKILL))
+    thread = when_started(tmp_path, lambda: lose(lab, "s3", how))
+    done = run(inventory, TINY, tmp_path, observer)
     thread.join()
-    assert any("lost host s2" in reason for reason in observer.reasons)
-    assert len(run.trials()) == 1
+    assert any("lost host s3" in reason for reason in observer.reasons)
+    assert len(done.trials()) == 1
 
 
+@pytest.mark.usefixtures("deployed")
 def test_a_host_that_stays_lost_ends_the_run_with_one_message(
-    lab: Lab, inventory: Path, experiment: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roundabout.runner.rack_facility.REBOOT_S", 1)
-    pid = lab.pids()["s2"]
+    pid = lab.pids()["s3"]
     assert pid
     thread = when_started(tmp_path, lambda: os.kill(pid, signal.SIGKILL))
-    runner = Runner(RackFacility(inventory), Silent(), artefacts(), tmp_path / "state/roundabout")
-    with pytest.raises(RoundaboutError, match="host s2 does not answer"):
-        runner.start(experiment, "tiny", tmp_path / "runs")
+    with pytest.raises(RoundaboutError, match="host s3 does not answer"):
+        run(inventory, TINY, tmp_path, Silent())
     thread.join()

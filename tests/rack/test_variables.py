@@ -36,7 +36,9 @@ def test_nv_config_only_on_request(inventory_file: Path) -> None:
     assert "nv" not in settings_document(unasked, unasked.servers["s0"])
     inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, dcqcn_in_nv_config: true"))
     asked = read_inventory(inventory_file)
-    assert settings_document(asked, asked.servers["s0"])["nv"] == {"ens1f0np0": {"T_us": 125}}
+    assert settings_document(asked, asked.servers["s0"])["nv"] == {
+        "ens1f0np0": {"ROCE_CC_LEGACY_DCQCN": 1, "T_us": 125}
+    }
 
 
 def test_variables_hold_no_secrets_and_are_json(inventory_file: Path) -> None:
@@ -45,14 +47,16 @@ def test_variables_hold_no_secrets_and_are_json(inventory_file: Path) -> None:
     assert json.loads(text)["all"]["children"]["rack"]["hosts"]["s0"]["ansible_host"] == "gpu0.example.org"
 
 
-def trial(**jobs: dict[str, object]) -> TrialSpec:
+def trial(cross_traffic: dict[str, object] | None = None, /, **jobs: dict[str, object]) -> TrialSpec:
     profile = load_profile("vgg19-fig1").model_dump(by_alias=True)
     whole = {
         name: {"profile": profile, "flows": 1, "start_offset_ms": 0.0, "jitter": 0.0, **job}
         for name, job in jobs.items()
     }
     topology = load_topology("dumbbell-2x2").model_dump(by_alias=True)
-    return TrialSpec.model_validate({"topology": topology, "jobs": whole, "iterations": 1, "one_job_at_a_time": False})
+    return TrialSpec.model_validate(
+        {"topology": topology, "jobs": whole, "cross_traffic": cross_traffic or {}, "iterations": 1}
+    )
 
 
 def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None:
@@ -69,6 +73,17 @@ def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None
     for document in of.values():
         flatten(document)
     assert "dcqcn" not in trial_document(spec, "s0", servers["s0"], rdma=False)
+
+
+def test_cross_traffic_has_its_transport_at_both_ends_but_workers_keep_their_jobs(inventory_file: Path) -> None:
+    servers = read_inventory(inventory_file).servers
+    cross = {"kind": "consistent", "from": "s1", "to": ["s0", "s3"], "load_gbps": 1.0,
+             "transport": {"name": "dcqcn", "T_us": 90.0}}  # fmt: skip
+    spec = trial({"cross": cross}, j1={"workers": ["s0", "s2"], "transport": {"name": "cubic"}})
+    of = {host: trial_document(spec, host, servers[host], rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
+    names = {host: each["route"]["10.10.0.0/24"]["congctl"] for host, each in of.items() if each}
+    assert names == {"s0": "cubic", "s1": "rb_dcqcn", "s2": "cubic", "s3": "rb_dcqcn"}
+    assert of["s1"]["dcqcn"] == {"ens1f0np0": {"T_us": 90}}
 
 
 def test_a_run_deploys_programs_and_nothing_else(inventory_file: Path) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from roundabout.errors import RoundaboutError
 from roundabout.runner.execute import Runner
 from roundabout.runner.links import LocalLink
 from roundabout.spec.load import load_experiment
@@ -33,7 +34,9 @@ def fault(name):
     faults = json.loads(path.read_text()) if path.exists() else {}
     value = faults.pop(name, None)
     if value is not None:
-        path.write_text(json.dumps(faults))
+        partial = path.with_suffix(f".{os.getpid()}")  # others of this host's programs read it meanwhile
+        partial.write_text(json.dumps(faults))
+        partial.replace(path)
     return value
 def say(**event):
     print(json.dumps(event), flush=True)
@@ -75,12 +78,13 @@ say(event="done", iterations=iterations)
 
 SAMPLER = r"""
 import select
+of_network = "--interfaces" in words or "--ifindex" in words
 if "--cpu" in words:
     print("#cpu,before_ns,after_ns,busy_ticks,idle_ticks,steal_ticks,softirq_ticks,"
           "softnet_processed,softnet_dropped,softnet_squeezed")
     busy = fault("busy") or 0.3
     dropped = fault("softnet_dropped") or 0
-else:
+if of_network:
     print("#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
           "qdisc_backlog_bytes,qdisc_drops,qdisc_bytes,marks,ecn_packets")
     print("#sampler,before_ns,after_ns,samples,missed,dropped_lines")
@@ -95,21 +99,21 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
     now = time.monotonic_ns()
     if "--cpu" in words:
         ticks = [int(step * 100 * share) for share in (busy, 1 - busy)]
-        row = ["cpu", now, now, *ticks, 0, 0, step, dropped if step else 0, 0]
-    else:
+        print("cpu", now, now, *ticks, 0, 0, step, dropped if step else 0, 0, sep=",", flush=True)
+    if of_network:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else ""
         sent = [100 * step, step, 100 * step, step]
         row = ["port", now, now, "eth0", ifindex, 1, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
-    print(*row, sep=",", flush=True)
+        print(*row, sep=",", flush=True)
     if "--ifindex" in words:
         print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)
-    elif "--cpu" not in words:
+    elif of_network:
         print("set0", now, now, 100 * step if step % 2 else "", sep=",", flush=True)
-    if "--cpu" not in words:
+    if of_network:
         print("sampler", now, now, step, 0, lost, sep=",", flush=True)
     step += 1
-    if "--cpu" not in words and dies and step > 3:
+    if of_network and dies and step > 3:
         sys.exit("sampler: the kernel refused to give counters")
 """
 
@@ -117,7 +121,10 @@ SETTINGS = r"""
 path, command = home / "settings.json", words[2]
 if fault("settings fail"):
     sys.exit("error: sysctl net.ipv4.tcp_ecn cannot be written")
-asked = json.load(sys.stdin) if command in ("apply", "read") else {}
+if command == "restore":
+    path.unlink(missing_ok=True)
+    sys.exit()
+asked = json.load(sys.stdin)
 if command == "apply":
     path.write_text(json.dumps(asked))
 if command == "read" and fault("drift"):
@@ -189,6 +196,7 @@ class FakeFacility:
         self.folder = Path(folder)
         self.sampler = self.folder / "hosts" / "s0" / "bin" / "sampler"
         self.raised = 0
+        self.lease_lost = False
 
     @property
     def left(self):
@@ -222,6 +230,10 @@ class FakeFacility:
 
     def connect(self, testbed, host):
         return FakeLink(host)
+
+    def check_held(self):
+        if self.lease_lost:
+            raise RoundaboutError("the lease was lost")
 
     def undo(self, entry):
         if entry["kind"] == "folder":

@@ -168,9 +168,12 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     mute = tmp_path / "clock.py"
     mute.write_text("import sys\nsys.stdin.read()\n")
     monkeypatch.setattr(clocks, "PATIENCE_S", 0.2)
-    clock = HostClock(LocalLink("s0"), mute, RunClock.start())
+    link, closed = LocalLink("s0"), []
+    monkeypatch.setattr(link, "close", lambda: closed.append("s0"))
+    clock = HostClock(link, mute, RunClock.start())
     with pytest.raises(LostHostError, match="s0: its clock did not answer within 0.2 s"):
         clock.measure("before")
+    assert closed == ["s0"]  # so that nobody waits for it for ever
     clock.stop()
     monkeypatch.undo()
     mute.write_text("")
@@ -187,8 +190,14 @@ def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(
         if len(calls) == 5:
             raise LostHostError("s0", "gone")
 
+    def wait():
+        deadline = time.monotonic() + 10
+        while len(calls) < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)  # a sixth would come meanwhile
+
     with pytest.raises(LostHostError, match="gone"), repeated(read):
-        time.sleep(0.2)
+        wait()
     assert len(calls) == 5
 
 

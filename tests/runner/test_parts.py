@@ -2,14 +2,17 @@
 """The runner's parts by themselves: leases, journals, records, programs."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner import journal, lease
+from roundabout.runner import facility, journal, lease
+from roundabout.runner.facility import LabFacility
 from roundabout.runner.links import LocalLink, Program, call, check_call
 from roundabout.runner.records import RecordError, parse_event, parse_samples
+from roundabout.testbeds import Host
 
 
 def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
@@ -74,6 +77,40 @@ def test_what_could_not_be_undone_stays_noted_for_clean(tmp_path):
     journal.settle("id", state, undone.append)
     assert undone == [{"kind": "testbed"}]
     assert not state.exists()
+
+
+def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
+    state, undone = tmp_path / "roundabout", []
+    (state / "runs").mkdir(parents=True)
+    (state / "runs" / "id.json").write_text('{"owed": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
+
+    def undo(entry):
+        if entry["kind"] != "b":
+            raise RoundaboutError(f"no {entry['kind']}")
+        undone.append(entry)
+
+    with pytest.raises(RoundaboutError, match="no c; no a"):
+        journal.settle("id", state, undo)
+    assert undone == [{"kind": "b"}]
+    assert journal.dead(state) == {"id": [{"kind": "a"}, {"kind": "c"}]}
+
+
+def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(monkeypatch, tmp_path):
+    hosts = {name: Host(name, name, "10.0.0.1", 24, "eth0", tmp_path) for name in ("s0", "s1", "s2")}
+    lab = SimpleNamespace(hosts=hosts, settings_state=tmp_path)
+    monkeypatch.setattr(facility, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
+    monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalLink(host))
+    restored = []
+
+    def restore(link, _argv):
+        if link.host == "s0":
+            raise RoundaboutError("s0: could not restore sysctl net.ipv4.tcp_ecn")
+        restored.append(link.host)
+
+    monkeypatch.setattr(facility, "check_call", restore)
+    with pytest.raises(RoundaboutError, match="s0: could not restore"):
+        LabFacility().undo({"kind": "settings", "testbed": "lab", "owner": "run1"})
+    assert restored == ["s1", "s2"]
 
 
 def test_samples_become_columns_by_their_header():

@@ -8,7 +8,8 @@ import pytest
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner import lease
-from roundabout.store import schemas
+from roundabout.runner.trial import measure
+from roundabout.store import Run, schemas
 
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
@@ -106,6 +107,15 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
     assert (rejected.parent / "events.jsonl").exists()
 
 
+def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
+    work.facility.sampler = None
+    work.facility.fault("s1", busy=0.99)
+    run = work.start()
+    ((_, reasons, _), *_) = work.notes.ended
+    assert any("the CPU was 99% busy" in each for each in reasons), reasons
+    assert set(run.table("cpu")["host"].to_pylist()) == {"s0", "s1", "s2", "s3"}
+
+
 def test_drops_of_a_lossless_link_name_the_link(work):
     work.facility.fault("s0", drops=9)
     work.start()
@@ -116,12 +126,32 @@ def test_drops_of_a_lossless_link_name_the_link(work):
 
 def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
     monkeypatch.setattr("roundabout.runner.checks.LATE_P90_MAX_MS", 0)
+    monkeypatch.setattr("roundabout.runner.checks.LATE_P90_MAX", 0)
     run = work.start()
     assert [again for _, _, again in work.notes.ended] == [True, True, False]
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (False, 3)
     assert run.table("iterations").num_rows == 0
     assert run.table("iterations", valid_only=False).num_rows == 12
+
+
+def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work, monkeypatch):
+    measured = []
+
+    def measure_and_lose(*arguments):
+        measured.append(measure(*arguments))
+        work.facility.lease_lost = True
+        return measured[-1]
+
+    monkeypatch.setattr("roundabout.runner.execute.measure", measure_and_lose)
+    with pytest.raises(RoundaboutError, match="the lease was lost"):
+        work.start()
+    assert len(measured) == 1
+    with pytest.raises(RoundaboutError, match="the lease was lost"):
+        work.resume()
+    assert len(measured) == 1
+    assert Run.open("last", work.runs).committed() == set()
+    assert work.facility.left == []
 
 
 def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.settings import settings, settings_nic
+from roundabout.settings import settings, settings_linux, settings_nic
 from roundabout.settings.settings_host import Host, SettingsError
 
 Server = Callable[[str], Host]
@@ -212,6 +212,48 @@ def test_inert_cc_params_are_said_until_nv_config_mends_them(server: Server, tre
     assert settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")["differs"] == []
 
 
+def test_nv_config_and_what_waits_for_it_take_two_steps_with_a_reset_between(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-6-dx")
+    before = trees.snapshot(host.root)
+    legacy = {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 1}}}
+    document = {"link": {"eth2": {"mtu": 4200}}, "dcqcn": {"eth2": {"T_us": 100}}, **legacy}
+    for _ in range(2):  # again before the reset: told again, and nothing else is written
+        with pytest.raises(SettingsError, match="step 1 of 2 is done, NV config is written and nothing else") as error:
+            settings.apply(host, document, "site")
+        assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot; then the same again, which is step 2"
+        owed = settings.show_journal(host)["outstanding"]
+        assert [each["setting"] for each in owed] == ["nv eth2 ROCE_CC_LEGACY_DCQCN"]
+        assert settings.read(host, legacy)["differs"] == []
+    with pytest.raises(SettingsError, match="cc_params do nothing") as error:  # verify
+        settings.read(host, document)
+    assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot"
+    trees.reboot("connectx-6-dx", host.root)
+    answer = settings.apply(host, document, "site")
+    assert answer["changed"] == ["link eth2 mtu", "dcqcn eth2 T_us"]
+    assert answer["differs"] == []
+    assert settings.apply(host, document, "site")["changed"] == []
+    assert settings.restore(host, "site")["failed"] == []
+    trees.reboot("connectx-6-dx", host.root)
+    boot = "proc/sys/kernel/random/boot_id"
+    assert trees.snapshot(host.root) | {boot: ""} == before | {boot: ""}
+
+
+def test_a_document_that_leaves_cc_params_inert_is_refused_whole(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-6-dx")
+    before = trees.snapshot(host.root)
+    with pytest.raises(SettingsError, match="cc_params do nothing"):
+        settings.apply(host, {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 0}}, "dcqcn": {"eth2": {"T_us": 100}}}, "site")
+    assert trees.snapshot(host.root) == before
+
+
+def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
+    host = server("connectx-5-ofed")
+    document = {"nv": {"eth2": {"T_us": 100, "ROCE_CC_LEGACY_DCQCN": 1}}}
+    answer = settings.apply(host, document, "site")
+    assert answer["changed"] == ["nv eth2 T_us"]
+    assert answer["applied"] == document
+
+
 def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
     host = server("connectx-6-dx")
     (host.root / "bin/mlxconfig").unlink()
@@ -275,6 +317,23 @@ def test_a_speed_of_our_own_gives_way_to_autoneg_again(server: Server) -> None:
     assert answer["applied"] == {"link": {"eth2": {"speed_mbps": 25000}}}
     settings.restore(host, "run")
     assert settings.read(host, {"link": {"eth2": {"speed_mbps": 50000, "autoneg": 1}}})["differs"] == []
+
+
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_a_link_that_was_found_down_gets_its_autoneg_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch, comes_up: bool
+) -> None:
+    monkeypatch.setattr(settings_linux, "LINK_UP_S", 0)
+    host = server("connectx-5-ofed")
+    path = host.root / "link-eth2"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "down": True}))
+    settings.apply(host, {"link": {"eth2": {"speed_mbps": 25000}}}, "run")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "down": not comes_up}))
+    answer = settings.restore(host, "run")
+    assert answer["failed"] == []
+    assert [each["setting"] for each in answer["skipped"]] == ["link eth2 speed_mbps"]
+    assert json.loads(path.read_text())["autoneg"] == "on"
+    assert settings.show_journal(host)["outstanding"] == []
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 """Thousands of spoilt files: each is read, or refused with one message that names the file. Nothing else happens."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.plan import make_plan
 from roundabout.spec import SpecError, load_experiment
+from tests.mutations import Mistakes, assert_one_message, spoilt_bytes
 
 FILES = [
     "catalog/rich.yaml",
@@ -20,48 +19,9 @@ FILES = [
     "profiles/vgg19-fig1.yaml",
     "profiles/bert-8.yaml",
 ]
-WORDS = st.sampled_from(
+MISTAKES = Mistakes(
     ["", "name", "j1", "s0", "s9", "dcqcn", "variant", "fair", "bert-8", "../bert-8", "yes", "1", "~", "a.b", "ü", "\0"]
 )  # fmt: skip
-JUNK = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.dates(), st.binary(), st.text(), WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.integers() | st.none(), inner, max_size=3),
-    max_leaves=6,
-)  # fmt: skip
-
-
-def places(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where each value of `tree` is, but for the root."""
-    children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in children:
-        yield (*way, key)
-        yield from places(value, (*way, key))
-
-
-def spoil(tree: Any, draw: Any) -> None:
-    """Drop, rename, replace, move or repeat one value of `tree`."""
-    ways = list(places(tree))
-    if not ways:
-        return
-    *way, last = draw(st.sampled_from(ways))
-    around = tree
-    for step in way:
-        around = around[step]
-    change = draw(st.sampled_from(["drop", "rename", "junk", "junk", "word", "wrap", "move"]))
-    if change == "drop" or (change == "rename" and isinstance(around, list)):
-        del around[last]
-    elif change == "rename":
-        around[draw(WORDS)] = around.pop(last)
-    elif change == "move":
-        around[last] = json.loads(json.dumps(value_at(tree, draw(st.sampled_from(ways))), default=str))
-    else:
-        around[last] = draw(JUNK) if change == "junk" else draw(WORDS) if change == "word" else [around[last]]
-
-
-def value_at(tree: Any, way: tuple[Any, ...]) -> Any:
-    for step in way:
-        tree = tree[step]
-    return tree
 
 
 class Spoilt:
@@ -85,11 +45,7 @@ class Spoilt:
         finally:
             self.path.write_bytes(whole)
         if refusal:
-            assert str(self.library) in refusal.message
-            assert "\n" not in refusal.message
-            assert refusal.found
-            assert refusal.expected
-            assert refusal.exit_code == 2
+            assert_one_message(refusal, str(self.library))
             return False
         assert len(make_plan(experiment, {}, {}).trials) == experiment.trial_count
         json.dumps(experiment.model_dump(mode="json"), allow_nan=False)
@@ -109,23 +65,14 @@ def library(library: Path) -> Path:
 def test_spoilt_values(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
     tree = yaml.safe_load((library / file).read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        spoil(tree, data.draw)
-    Spoilt(library, file, yaml.safe_dump(tree, allow_unicode=True).encode()).check()
+    Spoilt(library, file, MISTAKES.spoilt(tree, data.draw)).check()
 
 
 @settings(max_examples=1000, deadline=None)
 @given(data=st.data())
 def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
-    content = bytearray((library / file).read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = start + data.draw(st.integers(0, 5))
-        content[start:end] = data.draw(
-            st.binary(max_size=4) | st.sampled_from([b"\n", b": ", b"- ", b"&a ", b"*a", b"!!set ", b"\t"])
-        )
-    Spoilt(library, file, bytes(content)).check()
+    Spoilt(library, file, spoilt_bytes((library / file).read_bytes(), data.draw)).check()
 
 
 @settings(max_examples=500, deadline=None)

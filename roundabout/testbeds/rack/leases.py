@@ -3,6 +3,7 @@
 
 All of them are locks on files of one machine that every user's inventory names. A program there holds the locks for as
 long as it hears from its owner: they end with the owner's connection, and with silence, and nobody else can end them.
+It answers whatever it hears, so that the owner knows, too.
 """
 
 from collections.abc import Iterable
@@ -30,12 +31,12 @@ for name in names:
         print("busy " + name + " " + os.read(handle, 4096).decode(errors="replace"), flush=True)
         sys.exit(0)
     held.append(handle)
-print("held", flush=True)
 while True:
     for handle in held:
         now = content()
         os.pwrite(handle, now, 0)
         os.ftruncate(handle, len(now))
+    print("held", flush=True)
     if not select.select([0], [], [], silence_s)[0] or not os.read(0, 4096):
         break
 for handle in held:

@@ -15,13 +15,19 @@ from roundabout.spec.topology import Topology
 from roundabout.testbeds import Capability, Host, Port
 from roundabout.testbeds.rack.examine import Finding, examine
 from roundabout.testbeds.rack.inventory import Inventory
-from roundabout.testbeds.rack.variables import trial_document
+from roundabout.testbeds.rack.variables import kernel_name, trial_document
 
 if TYPE_CHECKING:
     from fabric import Connection
 
+CONNECT_TIMEOUT_S = 10
 RDMA = ("RDMA device", "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
+# ssh_config's options, and what they are by default (ssh_config(5)).
+KNOWN_HOSTS = {
+    "userknownhostsfile": "~/.ssh/known_hosts ~/.ssh/known_hosts2",
+    "globalknownhostsfile": "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",
+}
 
 
 class RackError(RoundaboutError):
@@ -99,8 +105,8 @@ class Rack:
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
 
     def congestion_control(self, transport: str) -> str:
-        """What a server's kernel calls a transport. DCQCN is its NIC's: the kernel knows it by no name."""
-        return transport
+        """What a server's kernel calls a transport."""
+        return kernel_name(transport)
 
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""
@@ -131,10 +137,12 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
     from paramiko import RejectPolicy  # noqa: PLC0415
 
     config = Config(runtime_ssh_path=str(Path(inventory.all.vars.ssh_config).expanduser()))
-    connection = Connection(alias, user=inventory.common.ansible_user, config=config)
-    known = config.base_ssh_config.lookup(alias).get("userknownhostsfile", "~/.ssh/known_hosts")
-    for path in known.split():
-        connection.client.load_system_host_keys(str(Path(path).expanduser()))
+    connection = Connection(alias, user=inventory.common.ansible_user, config=config, connect_timeout=CONNECT_TIMEOUT_S)
+    asked = config.base_ssh_config.lookup(alias)
+    for option, usual in KNOWN_HOSTS.items():
+        for path in (Path(name).expanduser() for name in asked.get(option, usual).split()):
+            if path.exists():
+                connection.client.load_system_host_keys(str(path))
     connection.client.set_missing_host_key_policy(RejectPolicy())
     return connection
 

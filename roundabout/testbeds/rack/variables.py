@@ -6,7 +6,8 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
+from roundabout.spec.transport import Transport
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 ROCE_V2 = "RoCE v2"
@@ -14,12 +15,17 @@ ROCE_V2 = "RoCE v2"
 KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
 
 
+def kernel_name(transport: str) -> str:
+    """What a server's kernel calls a transport."""
+    return KERNEL_NAMES.get(transport, transport)
+
+
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
     """An Ansible inventory to be read beside the user's: the roles' variables, by host."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
     switches = {name: switch_variables(inventory, name) for name in inventory.switches}
-    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}}
+    children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}, "testbed": {"hosts": {}}}
     return {"all": {"vars": {"ansible_ssh_common_args": f"-F {config}"}, "children": children}}
 
 
@@ -92,23 +98,35 @@ def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
 def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
     if not inventory.common.dcqcn_in_nv_config:
         return {}
-    return {server.nic: inventory.common.dcqcn.model_dump(exclude_none=True)}
+    # Without it, ConnectX-6 Dx and later heed none of them.
+    return {server.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
 
 
 def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
-    """What a trial sets on one server; nothing on one without a worker, whose values stay those between trials."""
-    transport = next((job.transport for job in trial.jobs.values() if host in job.workers), None)
+    """What a trial sets on one server; nothing on one without a part in it, whose values stay those between trials."""
+    transport = _transport(trial, host)
     if transport is None:
         return {}
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
     network = str(IPv4Interface(server.address).network)
-    document: dict[str, Any] = {"route": {network: {"congctl": KERNEL_NAMES.get(transport.name, transport.name)}}}
+    document: dict[str, Any] = {"route": {network: {"congctl": kernel_name(transport.name)}}}
     if transport.name == "dcqcn":
         asked = {name: _whole(value) for name, value in transport.parameters.items() if value is not None}
         document["transport"] = {"dcqcn": asked}
         if rdma:
             document["dcqcn"] = {server.nic: asked}
     return document
+
+
+def _transport(trial: TrialSpec, host: str) -> Transport | None:
+    """Its job's; else that of the cross traffic which it sends, or receives: DCQCN needs both ends of a connection."""
+    traffics = trial.cross_traffic.values()
+    users: list[ResolvedJob | CrossTraffic] = [
+        *(job for job in trial.jobs.values() if host in job.workers),
+        *(traffic for traffic in traffics if host == traffic.sender),
+        *(traffic for traffic in traffics if host in traffic.receivers),
+    ]
+    return users[0].transport if users else None
 
 
 def _whole(value: float) -> float:

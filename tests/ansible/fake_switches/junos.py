@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Junos' command line, without a terminal. Constructed from its documentation.
+
+- Leaving `configure exclusive` with changes asks a question, and takes the next line for its answer.
+- In configuration mode every answer ends with the banner `[edit]`.
+- `commit confirmed N` goes back by itself, unless `commit` or `commit check` comes before.
+- `show system commit` has "rollback pending" below entry 0 until then.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from state import load, save
+
+
+def pending(folder: Path) -> bool:
+    return "undo" in load(folder)
+
+
+def undo_what_is_due(folder: Path) -> None:
+    state = load(folder)
+    if "undo" in state and state["undo"]["due"] <= state["minute"]:
+        state["running"] = state.pop("undo")["running"]
+        state["commits"].insert(0, "via other")
+        save(folder, state)
+
+
+def converse(folder: Path) -> int:
+    state = load(folder)
+    Cli(state, (line.rstrip("\n").removesuffix(" | no-more") for line in sys.stdin)).run()
+    save(folder, state)
+    return 0
+
+
+class Cli:
+    """One session."""
+
+    def __init__(self, state: dict[str, Any], lines: Iterator[str]) -> None:
+        self.state = state
+        self.lines = lines
+        self.candidate: list[str] = []
+
+    def run(self) -> None:
+        for line in self.lines:
+            if line == "exit":
+                return
+            if line == "show system commit":
+                self.show_commits()
+            elif line != "configure exclusive":
+                print("unknown command.")
+            else:
+                print("Entering configuration mode\n\n[edit]")
+                self.configure()
+
+    def show_commits(self) -> None:
+        for number, commit in enumerate(self.state["commits"]):
+            print(f"{number}   2026-01-01 00:00:00 UTC by roundabout {commit}")
+            if number == 0 and "undo" in self.state:
+                print("    rollback pending")
+
+    def configure(self) -> None:
+        """Until an `exit` that leaves configuration mode."""
+        self.candidate = list(self.state["running"])
+        for line in self.lines:
+            if line == "exit":
+                if self.may_leave():
+                    print("Exiting configuration mode")
+                    return
+            elif self.state["refuses"] and re.search(self.state["refuses"], line):
+                print(
+                    "error: configuration check-out failed"
+                    if line.startswith("commit")
+                    else "         ^\nsyntax error."
+                )
+            else:
+                self.obey(line)
+            print("\n[edit]")
+
+    def may_leave(self) -> bool:
+        """Whether nothing is lost by leaving, or whoever speaks says so."""
+        if self.candidate == self.state["running"]:
+            return True
+        print("The configuration has been changed but not committed\nDiscard uncommitted changes? [yes,no] (yes) ")
+        return next(self.lines, "yes") == "yes"
+
+    def obey(self, line: str) -> None:
+        verb, _, rest = line.partition(" ")
+        if line == "rollback 0":
+            self.candidate = list(self.state["running"])
+            print("load complete")
+        elif line == "show | compare":
+            self.compare()
+        elif verb == "commit":
+            self.commit(rest)
+        elif verb == "set":
+            if rest not in self.candidate:
+                self.candidate.append(rest)
+        elif verb == "delete":
+            self.delete(rest)
+        else:
+            print("unknown command.")
+
+    def delete(self, path: str) -> None:
+        kept = [statement for statement in self.candidate if not f"{statement} ".startswith(f"{path} ")]
+        if kept == self.candidate:
+            print("warning: statement not found")
+        self.candidate = kept
+
+    def compare(self) -> None:
+        """Flat, where Junos nests."""
+        running = self.state["running"]
+        changes = [("-", each) for each in running if each not in self.candidate]
+        changes += [("+", each) for each in self.candidate if each not in running]
+        for sign, statement in changes:
+            top, _, rest = statement.partition(" ")
+            print(f"[edit {top}]\n{sign}   {rest};")
+
+    def commit(self, words: str) -> None:
+        before = self.state.pop("undo", None)
+        if words == "check":
+            print("configuration check succeeds")
+            return
+        confirmed = re.match(r"confirmed (\d+) ", words)
+        if confirmed:
+            # Of two changes in a row that nobody confirmed, the first one's way back counts.
+            running = before["running"] if before else self.state["running"]
+            self.state["undo"] = {"due": self.state["minute"] + int(confirmed[1]), "running": running}
+            print(f"commit confirmed will be automatically rolled back in {confirmed[1]} minutes unless confirmed")
+        self.state["running"] = list(self.candidate)
+        self.state["commits"].insert(
+            0, f"via cli commit confirmed, rollback in {confirmed[1]}mins" if confirmed else "via cli"
+        )
+        print("commit complete")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rack owes: its lease, and every host as it was found. Hosts are stand-ins on this machine."""
+
+import json
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from roundabout.cli import clean
+from roundabout.errors import RoundaboutError
+from roundabout.runner import journal, rack_facility
+from roundabout.runner.lease import BusyError
+from roundabout.runner.links import LocalLink, LostHostError
+from roundabout.runner.rack_facility import Lease, RackFacility
+from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack.rack import RackError
+
+HOSTS = ["s0", "s1", "s2", "s3"]
+OWED = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS}
+
+
+class Hosts:
+    """Those of a rack: some are lost, some refuse, the others note what is undone there."""
+
+    def __init__(self) -> None:
+        self.lost: set[str] = set()
+        self.refusing: set[str] = set()
+        self.undone: list[str] = []
+
+    def link(self, host: str, _connection: object) -> LocalLink:
+        if host in self.lost:
+            raise LostHostError(host, "cannot connect: timed out")
+        return LocalLink(host)
+
+    def call(self, link: LocalLink, _argv: object) -> None:
+        if link.host in self.refusing:
+            raise RoundaboutError(f"{link.host}: could not restore sysctl net.ipv4.tcp_ecn")
+        self.undone.append(link.host)
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    hosts = Hosts()
+    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_facility, "SshLink", hosts.link)
+    monkeypatch.setattr(rack_facility, "check_call", hosts.call)
+    return hosts
+
+
+@pytest.fixture
+def facility(inventory_file: Path) -> RackFacility:
+    return RackFacility(inventory_file)
+
+
+def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_restored(
+    hosts: Hosts, facility: RackFacility
+) -> None:
+    hosts.refusing, hosts.lost = {"s0"}, {"s1"}
+    with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
+        facility.undo(OWED)
+    assert hosts.undone == ["s2", "s3"]
+    assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
+
+
+def test_a_dead_run_owes_a_lost_host_until_it_is_back(
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, path = tmp_path / "roundabout", tmp_path / "roundabout/runs/run1.json"
+    monkeypatch.setattr(clean, "STATE", state)
+    monkeypatch.setattr(clean, "facility", lambda _inventory: facility)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"owed": [{"kind": "folder", "path": str(tmp_path / "none")}, OWED]}))
+    hosts.lost = {"s2"}
+    with pytest.raises(RoundaboutError, match="run run1: cannot undo the settings of run1 .*: lost host s2") as raised:
+        clean.command()
+    assert "roundabout clean" in str(raised.value.hint)
+    assert f"roundabout rollback {tmp_path / 'inventory'} --owner run1" in str(raised.value.hint)
+    assert journal.dead(state) == {"run1": [OWED]}
+    hosts.lost = set()
+    clean.command()
+    assert journal.dead(state) == {}
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, comes_back: bool
+) -> None:
+    state = tmp_path / "roundabout"
+    went_on = []
+    told = nullcontext() if comes_back else pytest.raises(journal.LostHostsError, match="lost host s2")
+    with told, journal.keep("run1", tmp_path / "run", state) as notes:
+        with notes.owing(OWED, facility.undo):
+            hosts.lost = {"s2"}
+        went_on.append("to the next trial")
+        if comes_back:
+            hosts.lost = set()
+    assert went_on
+    assert ("s2" in hosts.undone) is comes_back
+    assert journal.dead(state) == ({} if comes_back else {"run1": [OWED]})
+
+
+def test_what_ended_a_run_is_told_before_what_it_still_owes(
+    hosts: Hosts, facility: RackFacility, tmp_path: Path
+) -> None:
+    hosts.lost = {"s2"}
+    with (
+        pytest.raises(RoundaboutError, match="^a disk is full; cannot undo the settings of run1"),
+        journal.keep("run1", tmp_path / "run", tmp_path / "roundabout") as notes,
+        notes.owing(OWED, facility.undo),
+    ):
+        raise RoundaboutError("a disk is full")
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(leases, "HEARTBEAT_S", 0.1)
+    return tmp_path
+
+
+def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    lease = Lease(LocalLink(), "me", ["host s0"])
+    with pytest.raises(BusyError, match='the rack is leased: host s0 {"owner": "me"'):
+        Lease(LocalLink(), "you", ["host s0"])
+    time.sleep(1.5)
+    lease.check()
+    lease._program._channel.close()
+    lease._program.finish()
+    with pytest.raises(RackError, match="the lease on the rack was lost: its holder on controller"):
+        lease.check()
+    lease.end()
+
+
+def test_a_holder_that_is_silent_has_lost_the_lease(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "HOLDER", 'import sys; print("held", flush=True); sys.stdin.read()')
+    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    lease = Lease(LocalLink(), "me", ["host s0"])
+    lease.check()
+    time.sleep(1.2)
+    with pytest.raises(RackError, match="silent for 1 s"):
+        lease.check()
+    lease.end()
+
+
+@pytest.mark.parametrize(("holder", "found"), [
+    ('import sys; sys.exit("Read-only file system")', "found: Read-only file system"),
+    ('print("Welcome")', "found: Welcome; exit status 0"),
+    ('import sys; sys.stdin.read()', "found: no answer within 1 s"),
+])  # fmt: skip
+def test_what_is_no_lease_is_not_said_to_be_somebodys(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, holder: str, found: str
+) -> None:
+    monkeypatch.setattr(leases, "HOLDER", holder)
+    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    with pytest.raises(RackError, match=f"cannot lease the rack on controller: {found}"):
+        Lease(LocalLink(), "me", ["host s0"])
+
+
+def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "HOLDER", f'print("Welcome")\n{leases.HOLDER}')
+    Lease(LocalLink(), "me", ["host s0"]).end()
