@@ -2,11 +2,15 @@
 """How fast workers send while an iteration communicates (Table 3.11 of the thesis; flows 1 and 2 of its Figure 3-9)."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from analysis.data import query
+import numpy as np
+
+from analysis.bootstrap import Array
+from analysis.data import query, with_arrays
 from analysis.degradation.thesis import INSIDE
 from analysis.loaded import HEADER_BYTES, LOAD
 from analysis.studies import NEAR_GBPS, Study
@@ -49,52 +53,63 @@ class Inside:
 
 def inside(run: Run, found: Sequence[Study]) -> list[Inside]:
     """Of the studies whose cross traffic comes from no worker, by the counters of workers' interfaces (every 10 ms)."""
-    rates = _rates(run)
-    return [each for study in found for percent in LOADS for each in _inside(study, percent, rates)]
+    wanted = [(study, percent, _nearest(study, load)) for study in found for percent, load in LOADS.items()]
+    rates = _rates(run, {asked for _, _, asked in wanted})
+    result = []
+    for study, percent, asked in wanted:
+        levels = frozenset((study.loaded.setting | {LOAD: asked}).items())
+        known = [rates[levels, host] for host in _ends(study.loaded.spec, study.loaded.job) if (levels, host) in rates]
+        if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
+            result.append(Inside(study, percent, asked, *known))
+    return result
 
 
-def _inside(study: Study, percent: int, rates: dict[tuple[frozenset[Any], str], Rates]) -> list[Inside]:
-    loaded, load_gbps = study.loaded, LOADS[percent]
-    asked = min(loaded.levels, key=lambda level: abs(level - load_gbps))
-    ends = _ends(loaded.spec, loaded.job)
-    if ends is None or abs(asked - load_gbps) > NEAR_GBPS:
-        return []
-    at = frozenset((loaded.setting | {LOAD: asked}).items())
-    known = [rates[at, host] for host in ends if (at, host) in rates]
-    return [Inside(study, percent, asked, *known)] if len(known) == len(ends) else []
+def _nearest(study: Study, load_gbps: float) -> float:
+    return min(study.loaded.levels, key=lambda asked: abs(asked - load_gbps))
 
 
-def _ends(spec: TrialSpec, job: ResolvedJob) -> tuple[str, str] | None:
-    """The workers that flows 1 and 2 leave; None where there is no such pair."""
+def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
+    """The workers that flows 1 and 2 leave; empty where there is no such pair."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
     apart = [sender for sender, receiver in job.ring if not {sender, receiver} & shared]
     meeting = [worker for worker in job.workers if worker in shared]
-    return (apart[0], meeting[0]) if apart and meeting and not senders & {*job.workers} else None
+    return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
 
 
-def _rates(run: Run) -> dict[tuple[frozenset[Any], str], Rates]:
-    """By levels and worker: of the payload sent between samples that lie within one iteration's communication."""
+def _rates(run: Run, asked_gbps: set[float]) -> dict[tuple[frozenset[Any], str], Rates]:
+    """By levels and worker, at these loads: of what was sent between samples that lie within one communication."""
+    levels = {record["trial"]: frozenset(json.loads(record["levels"]).items()) for record in run.trials()}
     rows = query(
         run,
         """
-        with sampled as (select trial, levels, host, lag(controller_ns) over earlier as begin_ns,
-                                controller_ns as end_ns, tx_bytes - lag(tx_bytes) over earlier as wire_bytes,
-                                tx_packets - lag(tx_packets) over earlier as packets
-                         from counters window earlier as (partition by trial, host order by controller_ns)),
-             sent as (select sampled.levels, sampled.host, end_ns - begin_ns as lasted_ns,
-                             wire_bytes - $header_bytes * packets as payload_bytes
-                      from sampled asof join iterations
-                      on sampled.trial = iterations.trial and sampled.host = iterations.host
-                         and begin_ns >= compute_end_ns
-                      where end_ns <= comm_end_ns and wire_bytes >= 0)
-        select levels, host, 8 * sum(payload_bytes) / sum(lasted_ns) as over_time,
-               8 * sum(payload_bytes ** 2 / lasted_ns) / sum(payload_bytes) as over_packets
-        from sent group by levels, host having sum(payload_bytes) > 0
+        with sent as (select trial, host, list(controller_ns order by controller_ns) as at_ns,
+                             list(tx_bytes order by controller_ns) as wire_bytes,
+                             list(tx_packets order by controller_ns) as packets
+                      from counters where trial in (select unnest($trials)) group by all),
+             ran as (select trial, host, list(compute_end_ns order by iteration) as begins_ns,
+                            list(comm_end_ns order by iteration) as ends_ns from iterations group by all)
+        select * from sent join ran using (trial, host)
         """,
-        header_bytes=HEADER_BYTES * run.manifest["testbed"]["scale"],
+        trials=[trial for trial, at in levels.items() if dict(at)[LOAD] in asked_gbps],
     )
+    header_bytes = HEADER_BYTES * run.manifest["testbed"]["scale"]
+    parts = defaultdict(list)
+    for row in with_arrays(rows):
+        parts[levels[row["trial"]], row["host"]].append(_sent(row, header_bytes))
+    whole = {place: np.concatenate(each, axis=1) for place, each in parts.items()}
     return {
-        (frozenset(json.loads(row["levels"]).items()), row["host"]): Rates(row["over_time"], row["over_packets"])
-        for row in rows.to_pylist()
+        place: Rates(8 * payload.sum() / lasted.sum(), 8 * (payload**2 / lasted).sum() / payload.sum())
+        for place, (payload, lasted) in whole.items()
+        if payload.sum() > 0
     }
+
+
+def _sent(row: dict[str, Any], header_bytes: float) -> Array:
+    """Bytes of payload, and the ns that they took: shape (2, pairs of samples within one communication)."""
+    begins_ns, ends_ns = row["at_ns"][:-1], row["at_ns"][1:]
+    place = np.searchsorted(row["begins_ns"], begins_ns, side="right") - 1
+    within = (place >= 0) & (ends_ns <= row["ends_ns"][place])
+    wire_bytes = np.diff(row["wire_bytes"])
+    payload = wire_bytes - header_bytes * np.diff(row["packets"])
+    return np.stack([payload, ends_ns - begins_ns])[:, within & (wire_bytes >= 0)]

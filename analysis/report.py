@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import jupytext
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
@@ -41,6 +41,11 @@ def render(run: Run) -> Path:
             raise ReportError(
                 f"{source.name}: {error.ename}: {error.evalue}",
                 f"the run itself is intact in {run.path}; this is a bug in the notebook",
+            ) from error
+        except CellTimeoutError as error:
+            raise ReportError(
+                f"{source.name}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
+                f"the run itself is intact in {run.path}; try again when this machine has less to do",
             ) from error
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         template_name="basic", exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True

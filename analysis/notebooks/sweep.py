@@ -185,9 +185,10 @@ page.show(
 # ## Inside an iteration
 #
 # How fast two workers send while an iteration communicates, by their interfaces' counters, payload. Flow 1 leaves a
-# worker that meets no cross traffic, flow 2 the one that shares its link with it (Figure 3-9; Table 3.11). In a ring
-# all send as much in nearly as long; the mean over packets, as their readings in Figures 3-10 and 3-11 have it, is the
-# higher, the more a worker waits and then hurries.
+# worker that meets no cross traffic, flow 2 the one that shares its link with it (Figure 3-9; Table 3.11, which does
+# not name its transport). In a ring all send as much in nearly as long; the mean over packets, as their readings in
+# Figures 3-10 and 3-11 have it, is the higher, the more a worker waits and then hurries. Those figures themselves need
+# packets of these workers (`capture`).
 
 # %%
 sweep_page.inside(inside(run, found))

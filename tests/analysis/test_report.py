@@ -123,3 +123,12 @@ def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
     monkeypatch.setattr("analysis.report.NOTEBOOKS", tmp_path)
     with pytest.raises(ReportError, match=r"^unfair\.py: ZeroDivisionError: division by zero$"):
         render(make_run(repetitions=1))
+
+
+def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_path):
+    endless = tmp_path / "unfair.py"
+    endless.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\nwhile True: pass\n')
+    monkeypatch.setattr("analysis.report.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("analysis.report.TIMEOUT_S", 1)
+    with pytest.raises(ReportError, match=r"^unfair\.py: a cell ran for more than 1 s"):
+        render(make_run(repetitions=1))
