@@ -55,7 +55,8 @@ class Plan:
 def make_plan(experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]) -> Plan:
     """The trials of `experiment` on a testbed with what is deployed there (`artefacts`: name -> hash).
 
-    A repetition is a block: its trials are shuffled by the experiment's seed, except that what others need comes first.
+    A repetition is a block: its trials are shuffled by the experiment's seed, except that what others need comes first,
+    and that those of one topology follow each other.
     """
     where = {"testbed": dict(testbed_identity), "artefacts": dict(artefacts)}
     trials: list[PlannedTrial] = []
@@ -102,7 +103,10 @@ class _Block:
 
 
 def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
-    """The trials of a block: a shuffled wave of those that need no other, then of those that need these, and so on."""
+    """The trials of a block: a shuffled wave of those that need no other, then of those that need these, and so on.
+
+    Those of one topology follow each other: to raise another takes longer than many a trial.
+    """
     shuffle = random.Random(block.seed).shuffle
     done: dict[int, tuple[str, ...]] = {}
     while len(done) < len(cells):
@@ -113,7 +117,8 @@ def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
             done[index] = tuple(trial.key for trial in trials)
             wave.extend(trials)
         shuffle(wave)
-        yield from wave
+        topologies = list(dict.fromkeys(trial.spec.topology.name for trial in wave))
+        yield from sorted(wave, key=lambda trial: topologies.index(trial.spec.topology.name))
 
 
 def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:
