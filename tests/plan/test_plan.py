@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,16 @@ def test_a_repetition_is_a_block_with_every_trial_once(flagship: Plan) -> None:
     assert len({tuple((trial.variant, trial.job) for trial in block) for block in blocks}) > 1, "never shuffled"
     assert all(len({trial.seed for trial in block}) == 1 for block in blocks)
     assert len({trial.seed for trial in flagship.trials}) == 5
+
+
+def test_each_testbed_is_raised_once_a_repetition() -> None:
+    plan = make_plan(load_experiment(EXPERIMENTS / "catalog" / "cross-traffic-all.yaml"), TESTBED, ARTEFACTS)
+    raised = [name for name, _ in groupby(trial.spec.topology.name for trial in plan.trials)]
+    assert sorted(set(raised)) == ["configuration-a", "configuration-b"]
+    assert len(raised) <= 2 * plan.experiment.repetitions
+    firsts = [(trial.variant, *trial.levels.values()) for trial in plan.trials if trial.repetition == 1]
+    seconds = [(trial.variant, *trial.levels.values()) for trial in plan.trials if trial.repetition == 2]
+    assert sorted(firsts) == sorted(seconds) and firsts != seconds
 
 
 def test_a_job_alone_is_alone(flagship: Plan) -> None:
