@@ -7,6 +7,8 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
+# Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves.
+COMPUTING := $(addprefix tests/,analysis plan settings spec store $(addprefix ansible/,test_doctor.py test_rack_settings.py test_switches.py))
 ON_RACK := $(if $(INVENTORY),--inventory $(INVENTORY))
 
 # A target that needs a word says so before anything is set up.
@@ -51,7 +53,8 @@ lint: setup ## check style, types, import rules, playbooks and scripts
 
 test: setup ## run all tests, native ones first
 	$(SUDO) ctest --test-dir build --output-on-failure
-	$(SUDO) $(PYTHON) -m pytest
+	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
+	$(SUDO) $(PYTHON) -m pytest $(COMPUTING:%=--ignore=%)
 
 bench: setup ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done

@@ -32,6 +32,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
+REST_S = 3.0  # a server is ready for the next client within this
 
 
 class IperfError(Exception):
@@ -165,11 +166,10 @@ def load(options: argparse.Namespace) -> None:
     tries: List[Dict[str, Any]] = []
     seconds: List[Dict[str, float]] = []
     for parallel in range(options.parallel, options.most_parallel + 1):
-        began_s = (time.monotonic_ns() - start_ns) / 1e9
-        told = load_with(options, parallel)
+        told = load_patiently(options, parallel, start_ns)
         if told:
             tries.append({"parallel": parallel, "achieved_gbps": mean_gbps(told)})
-        seconds += [{**each, "start_s": began_s + each["start_s"], "end_s": began_s + each["end_s"]} for each in told]
+        seconds += told
         if input_closed():
             break
     if not tries:
@@ -178,8 +178,24 @@ def load(options: argparse.Namespace) -> None:
     say({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
 
 
-def load_with(options: argparse.Namespace, parallel: int) -> List[Dict[str, float]]:
-    """Runs one iperf3 until standard input closes, or it falls short of the load and may have one connection more."""
+def load_patiently(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
+    """`load_with`; again where a server that has just seen a client go refuses the next one."""
+    deadline = time.monotonic() + REST_S
+    while True:
+        try:
+            return load_with(options, parallel, start_ns)
+        except IperfError:
+            if parallel == options.parallel or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
+    """Runs one iperf3 until standard input closes, or it falls short of the load and may have one connection more.
+
+    Returns the load of each second, counted from `start_ns`.
+    """
+    began_s = (time.monotonic_ns() - start_ns) / 1e9
     bits = str(int(options.load_gbps * 1e9 / parallel))
     argv = ["iperf3", "-c", options.to, "-p", str(options.port), "-b", bits, "-P", str(parallel)]
     if options.congestion:
@@ -200,7 +216,7 @@ def load_with(options: argparse.Namespace, parallel: int) -> List[Dict[str, floa
         if not was_short and not input_closed():
             errors = process.communicate()[1].strip()
             raise IperfError(errors or f"iperf3 ended with status {process.returncode}, and did not say why")
-    return seconds
+    return [{**each, "start_s": began_s + each["start_s"], "end_s": began_s + each["end_s"]} for each in seconds]
 
 
 def input_closed() -> bool:
