@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 Capability = Literal["rdma", "pfc", "priorities", "own clock"]
 JSON = Any
 
+# The congestion control's name in a host's kernel, by the transport's name; others are called what they are.
+KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
+
+
+def kernel_name(transport: str) -> str:
+    """What a host's kernel calls a transport."""
+    return KERNEL_NAMES.get(transport, transport)
+
 
 @dataclass(frozen=True)
 class Host:

@@ -5,11 +5,10 @@ from typing import Any
 
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
+from roundabout.testbeds import kernel_name
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
-# The congestion control's name in the kernel, by the transport's name; others are called what they are.
-KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
 SYSCTLS = {
     # That TCP answers to marks is a guess for the thesis' servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
     # traffic takes 1.44 and 3.4 s (the thesis' fit: 1.40 and 3.1); beside TCP that fills queues, 2.4 and 6.0 s.
@@ -22,11 +21,6 @@ SYSCTLS = {
 NIC_SYSCTLS = {"net.ipv4.tcp_wmem": "4096 4194304 33554432", "net.ipv4.tcp_slow_start_after_idle": 0}
 # What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way.
 TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
-
-
-def kernel_name(transport: str) -> str:
-    """What the kernel calls a transport."""
-    return KERNEL_NAMES.get(transport, transport)
 
 
 def document(trial: TrialSpec, host: str, calibration: Calibration, scale: float) -> dict[str, Any]:

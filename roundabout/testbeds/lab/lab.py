@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Capability, Host, Port
+from roundabout.testbeds import Capability, Host, Port, kernel_name
 from roundabout.testbeds.lab import bpffs, host_settings, marking, measure, needs, network, nodes, paths, record, ssh
 from roundabout.testbeds.lab.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.errors import LabError
@@ -224,7 +224,7 @@ class Lab:
 
     def congestion_control(self, transport: str) -> str:
         """What lab hosts' kernel calls a transport."""
-        return host_settings.kernel_name(transport)
+        return kernel_name(transport)
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from roundabout.errors import RoundaboutError
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Capability, Host, Port
+from roundabout.testbeds import Capability, Host, Port, kernel_name
 from roundabout.testbeds.rack.examine import Finding, examine
 from roundabout.testbeds.rack.inventory import Inventory
-from roundabout.testbeds.rack.variables import kernel_name, trial_document
+from roundabout.testbeds.rack.variables import trial_document
 
 if TYPE_CHECKING:
     from fabric import Connection

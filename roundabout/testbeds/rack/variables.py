@@ -8,16 +8,10 @@ from typing import Any
 
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
+from roundabout.testbeds import kernel_name
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 ROCE_V2 = "RoCE v2"
-# The congestion control's name in the kernel, by the transport's; others are called what they are.
-KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
-
-
-def kernel_name(transport: str) -> str:
-    """What a server's kernel calls a transport."""
-    return KERNEL_NAMES.get(transport, transport)
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
