@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
 # Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves.
-COMPUTING := $(addprefix tests/,analysis plan settings spec store $(addprefix ansible/,test_doctor.py test_rack_settings.py test_switches.py))
+COMPUTING := $(addprefix tests/,analysis fluid plan settings spec store $(addprefix ansible/,test_doctor.py test_rack_settings.py test_switches.py))
 ON_RACK := $(if $(INVENTORY),--inventory $(INVENTORY))
 
 # A target that needs a word says so before anything is set up.

@@ -4,9 +4,9 @@
 from dataclasses import dataclass
 from statistics import fmean
 
-from analysis.fluid import fluid_limits
 from analysis.measures import Measured, first_shares, measured
 from analysis.summary import BASELINE, gain_of_possible
+from roundabout.fluid import fluid_limits
 from roundabout.store import Run, StoreError
 
 UNFAIR = "unfair"

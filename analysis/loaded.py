@@ -13,8 +13,8 @@ import numpy as np
 from analysis.bootstrap import Array
 from analysis.data import iterations, query
 from analysis.degradation.sweep import Level, Sweep
-from analysis.fluid import fluid_limits
 from analysis.measures import experiment_of
+from roundabout.fluid import fluid_limits
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.store import Run
 

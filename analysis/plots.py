@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.counted import Floats
-from analysis.fluid import Limits
 from analysis.marks import JobMarks
 from analysis.measures import Measured
 from analysis.style import BOTH, INK, SOFT, figure, job_colours, level, note, variant_colours, words
 from analysis.traces import Trace, bottleneck, mean_per_iteration
+from roundabout.fluid import Limits
 
 MEGA = 1e6
 DASHES = ("-", (0, (3, 1.5)), ":", "-.")

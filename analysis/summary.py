@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from analysis.bootstrap import Array, Interval, interval95, resample
-from analysis.fluid import Limits, fluid_limits
 from analysis.loaded import is_sweep
 from analysis.marks import JobMarks, of_cells
 from analysis.measures import Measured, experiment_of, first_shares, matches, measured
 from analysis.studies import studies
 from analysis.sweep_summary import finite, sweeps
+from roundabout.fluid import Limits, fluid_limits
 from roundabout.spec import Expectation, What
 from roundabout.store import Run
 from roundabout.store.files import read_json

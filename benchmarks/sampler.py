@@ -25,10 +25,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.runner.records import parse_samples
-from roundabout.runner.sampling import host_sampler
+from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.testbed import Host
+from roundabout.runner.trial.sampling import host_sampler
 from roundabout.spec import Topology
-from roundabout.testbeds import Host
 from roundabout.testbeds.lab import Lab, paths
 
 NAME = "bench-sampler"

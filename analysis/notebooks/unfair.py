@@ -18,11 +18,11 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from analysis import page, plots
-from analysis.fluid import fluid_limits
 from analysis.marks import of_cells
 from analysis.measures import measured
 from analysis.summary import stored_or_new
 from analysis.traces import traces
+from roundabout.fluid import fluid_limits
 from roundabout.store import Run
 
 run = Run.open(RUN)

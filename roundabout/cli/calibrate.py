@@ -16,14 +16,14 @@ from rich.table import Table
 from roundabout.cli.live import watching
 from roundabout.cli.options import Runs
 from roundabout.cli.running import end
-from roundabout.runner.artefacts import artefacts
-from roundabout.runner.execute import Runner
-from roundabout.runner.facility import LabFacility
+from roundabout.programs import artefacts
+from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
 from roundabout.store import StoreError, new_run_id
 from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.facility import LabFacility
 
 EXPERIMENT = "calibrate-dcqcn"
 CANDIDATES = DEFAULT.with_name("candidates.yaml")

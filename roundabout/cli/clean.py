@@ -5,8 +5,8 @@ import typer
 
 from roundabout.cli.running import facility
 from roundabout.errors import RoundaboutError
-from roundabout.runner import journal, lease
-from roundabout.runner.state import STATE
+from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine.state import STATE
 
 
 def command() -> None:

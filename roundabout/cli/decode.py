@@ -12,7 +12,7 @@ from rich.console import Console
 
 from roundabout.cli.options import Json
 from roundabout.errors import UsageError
-from roundabout.runner.packets import Totals, to_parquet
+from roundabout.runner.tables.packets import Totals, to_parquet
 
 
 def command(

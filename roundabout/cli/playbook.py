@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from roundabout import provision
+from roundabout.testbeds import playbooks as provision
 from roundabout.testbeds.lab import Lab
 
 Inventory = Annotated[str, typer.Argument(metavar="INVENTORY", help="An inventory of a rack, or lab:NAME.")]

@@ -102,9 +102,9 @@ def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
 def _run(document: dict[str, Any], runs: Path, console: Console) -> tuple[Run, str]:
     """Run an experiment with one job; `resume` finds its file beside the run."""
     from roundabout.cli.live import watching  # noqa: PLC0415 - `--help` need not wait for it
-    from roundabout.runner.artefacts import artefacts  # noqa: PLC0415
-    from roundabout.runner.execute import Runner  # noqa: PLC0415
-    from roundabout.runner.facility import LabFacility  # noqa: PLC0415
+    from roundabout.programs import artefacts  # noqa: PLC0415
+    from roundabout.runner.run import Runner  # noqa: PLC0415
+    from roundabout.testbeds.lab.facility import LabFacility  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, end)
     folder = make_directory(runs / document["name"])

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roundabout import provision
 from roundabout.cli.playbook import Inventory, Json, run, table
+from roundabout.testbeds import playbooks as provision
 
 
 def command(

@@ -10,13 +10,13 @@ from types import FrameType
 
 from rich.console import Console
 
-from roundabout.runner.artefacts import artefacts
-from roundabout.runner.bench import Facility
-from roundabout.runner.execute import Runner
-from roundabout.runner.facility import LabFacility
-from roundabout.runner.rack_facility import RackFacility
+from roundabout.programs import artefacts
+from roundabout.runner.run import Runner
+from roundabout.runner.trial.bench import Facility
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
+from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.rack.facility import RackFacility
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
 

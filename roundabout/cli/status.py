@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.cli.options import Json, Runs, WhichRun
-from roundabout.runner import journal
-from roundabout.runner.state import STATE
+from roundabout.runner.machine import journal
+from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
 
 

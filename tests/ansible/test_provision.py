@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from roundabout import provision
 from roundabout.errors import UsageError
 from roundabout.spec import load_topology
+from roundabout.testbeds import playbooks as provision
 from roundabout.testbeds.lab import Lab
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from roundabout import provision
 from roundabout.cli.rollback import show as show_rollback
 from roundabout.cli.verify import drifts, show as show_drift
+from roundabout.testbeds import playbooks as provision
 
 OURS = ("etc/", "bin/")
 

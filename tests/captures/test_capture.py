@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from roundabout.runner.packets import to_parquet
+from roundabout.runner.tables.packets import to_parquet
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 PATIENCE_S = 20

@@ -19,7 +19,7 @@ import tshark
 from capture_frames import Frame, pcap, pcapng, random_frame
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from roundabout.runner.packets import DecodeError, Totals, to_parquet
+from roundabout.runner.tables.packets import DecodeError, Totals, to_parquet
 
 START_NS = 1_700_000_000 * 10**9
 Packet = dict[str, Any]

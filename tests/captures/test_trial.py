@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from roundabout.runner.captures import MB, _HostUtc, prune
-from roundabout.runner.clock import Ledger, Reading
+from roundabout.runner.hosts.clocks import Ledger, Reading
+from roundabout.runner.trial.captures import MB, _HostUtc, prune
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.experiment import Capture
 from roundabout.spec.schema import schemas

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyroute2 import IPRoute
 
-from roundabout.runner.records import parse_samples
+from roundabout.runner.tables.records import parse_samples
 from roundabout.testbeds.lab import Lab, marking
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.namespaces import inside

@@ -5,8 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from roundabout.runner.records import parse_samples
-from roundabout.runner.sampling import host_sampler
+from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.trial.sampling import host_sampler
 from roundabout.testbeds.lab import Lab, paths
 from roundabout.testbeds.lab.namespaces import inside
 

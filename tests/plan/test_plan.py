@@ -14,7 +14,8 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from roundabout.plan import OVERHEAD_S, Plan, PlannedTrial, make_plan
+from roundabout.plan import Plan, PlannedTrial, make_plan
+from roundabout.plan.trials import OVERHEAD_S
 from roundabout.spec import EXPERIMENTS, load_experiment
 
 FLAGSHIP = EXPERIMENTS / "catalog" / "unfair-vgg19.yaml"

@@ -10,11 +10,11 @@ import pytest
 
 from roundabout.cli import clean
 from roundabout.errors import RoundaboutError
-from roundabout.runner import journal, rack_facility
-from roundabout.runner.lease import BusyError
-from roundabout.runner.links import LocalLink, LostHostError
-from roundabout.runner.rack_facility import Lease, RackFacility
-from roundabout.testbeds.rack import leases
+from roundabout.runner.hosts.connections import LocalConnection, LostHostError
+from roundabout.runner.machine import journal
+from roundabout.runner.machine.lease import BusyError
+from roundabout.testbeds.rack import facility as rack_facility, leases
+from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
 
 HOSTS = ["s0", "s1", "s2", "s3"]
@@ -29,12 +29,12 @@ class Hosts:
         self.refusing: set[str] = set()
         self.undone: list[str] = []
 
-    def link(self, host: str, _connection: object) -> LocalLink:
+    def link(self, host: str, _connection: object) -> LocalConnection:
         if host in self.lost:
             raise LostHostError(host, "cannot connect: timed out")
-        return LocalLink(host)
+        return LocalConnection(host)
 
-    def call(self, link: LocalLink, _argv: object) -> None:
+    def call(self, link: LocalConnection, _argv: object) -> None:
         if link.host in self.refusing:
             raise RoundaboutError(f"{link.host}: could not restore sysctl net.ipv4.tcp_ecn")
         self.undone.append(link.host)
@@ -44,7 +44,7 @@ class Hosts:
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     hosts = Hosts()
     monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
-    monkeypatch.setattr(rack_facility, "SshLink", hosts.link)
+    monkeypatch.setattr(rack_facility, "SshConnection", hosts.link)
     monkeypatch.setattr(rack_facility, "check_call", hosts.call)
     return hosts
 
@@ -122,9 +122,9 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "SILENCE_S", 1)
-    lease = Lease(LocalLink(), "me", ["host s0"])
+    lease = Lease(LocalConnection(), "me", ["host s0"])
     with pytest.raises(BusyError, match='the rack is leased: host s0 {"owner": "me"'):
-        Lease(LocalLink(), "you", ["host s0"])
+        Lease(LocalConnection(), "you", ["host s0"])
     time.sleep(1.5)
     lease.check()
     lease._program._channel.close()
@@ -137,7 +137,7 @@ def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch
 def test_a_holder_that_is_silent_has_lost_the_lease(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "HOLDER", 'import sys; print("held", flush=True); sys.stdin.read()')
     monkeypatch.setattr(leases, "SILENCE_S", 1)
-    lease = Lease(LocalLink(), "me", ["host s0"])
+    lease = Lease(LocalConnection(), "me", ["host s0"])
     lease.check()
     time.sleep(1.2)
     with pytest.raises(RackError, match="silent for 1 s"):
@@ -156,9 +156,9 @@ def test_what_is_no_lease_is_not_said_to_be_somebodys(
     monkeypatch.setattr(leases, "HOLDER", holder)
     monkeypatch.setattr(leases, "SILENCE_S", 1)
     with pytest.raises(RackError, match=f"cannot lease the rack on controller: {found}"):
-        Lease(LocalLink(), "me", ["host s0"])
+        Lease(LocalConnection(), "me", ["host s0"])
 
 
 def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "HOLDER", f'print("Welcome")\n{leases.HOLDER}')
-    Lease(LocalLink(), "me", ["host s0"]).end()
+    Lease(LocalConnection(), "me", ["host s0"]).end()

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.artefacts import artefacts
-from roundabout.runner.execute import Runner
-from roundabout.runner.lease import BusyError
-from roundabout.runner.rack_facility import RackFacility
+from roundabout.programs import artefacts
+from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.rack import Rack
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
@@ -95,7 +95,7 @@ def lab() -> Iterator[Lab]:
         patch.setattr(Rack, "scale", lab.scale)
         patch.setattr(Rack, "bytes_on_host", lambda _, paper_bytes: lab.bytes_on_host(paper_bytes))
         patch.setattr(Rack, "rate_on_host_bps", lambda _, paper_gbps: lab.rate_on_host_bps(paper_gbps))
-        patch.setattr("roundabout.runner.execute.REPEATS", 1)
+        patch.setattr("roundabout.runner.run.REPEATS", 1)
         yield lab
     Lab.down(name)
 
@@ -129,7 +129,7 @@ def routes_before(lab: Lab) -> dict[str, str]:
 def thesis(lab: Lab, inventory: Path, routes_before: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Configurations A and B with each kind of cross traffic, all in one run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roundabout.runner.execute.REPEATS", 0)
+        patch.setattr("roundabout.runner.run.REPEATS", 0)
         return run(inventory, THESIS, tmp_path_factory.mktemp("thesis"), Silent())
 
 
@@ -198,7 +198,7 @@ def test_captures_come_from_every_trial(thesis: Run) -> None:
 @pytest.fixture
 def deployed(thesis: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs are on the hosts already, and need not be compared again and again."""
-    monkeypatch.setattr("roundabout.runner.rack_facility.deploy", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.deploy", lambda *_: None)
 
 
 def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
@@ -253,7 +253,7 @@ def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
 def test_a_host_that_is_lost_costs_an_attempt(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
 ) -> None:
-    monkeypatch.setattr("roundabout.runner.clock.PATIENCE_S", 3.0)
+    monkeypatch.setattr("roundabout.runner.hosts.clocks.PATIENCE_S", 3.0)
     observer = Silent(lambda: lose(lab, "s3", signal.SIGKILL))
     thread = when_started(tmp_path, lambda: lose(lab, "s3", how))
     done = run(inventory, TINY, tmp_path, observer)
@@ -266,7 +266,7 @@ def test_a_host_that_is_lost_costs_an_attempt(
 def test_a_host_that_stays_lost_ends_the_run_with_one_message(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roundabout.runner.rack_facility.REBOOT_S", 1)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.REBOOT_S", 1)
     pid = lab.pids()["s3"]
     assert pid
     thread = when_started(tmp_path, lambda: os.kill(pid, signal.SIGKILL))

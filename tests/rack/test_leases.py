@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.lease import BusyError
-from roundabout.runner.links import LocalLink, LostHostError
-from roundabout.runner.rack_facility import Lease, RackFacility
+from roundabout.runner.hosts.connections import LocalConnection, LostHostError
+from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundabout.runner.rack_facility.LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.LEASES", str(tmp_path / "leases"))
 
 
 @contextmanager
 def held(owner: str, *names: str) -> Iterator[None]:
-    lease = Lease(LocalLink(), owner, names)
+    lease = Lease(LocalConnection(), owner, names)
     try:
         yield
     finally:
@@ -61,16 +61,16 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
             raise RackError("host s2 does not answer")
         return name
 
-    def connect(host: str, _connection: object) -> LocalLink:
+    def connect(host: str, _connection: object) -> LocalConnection:
         tries.append(host)
         if len(tries) == 4:
             raise LostHostError(host, "cannot connect")
-        return LocalLink(host)
+        return LocalConnection(host)
 
     monkeypatch.setattr(Rack, "reach", reach)
-    monkeypatch.setattr("roundabout.runner.rack_facility.connect_machine", lambda *_: None)
-    monkeypatch.setattr("roundabout.runner.rack_facility.SshLink", connect)
-    monkeypatch.setattr("roundabout.runner.rack_facility.RETRY_S", 0)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.connect_machine", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.SshConnection", connect)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.RETRY_S", 0)
     facility = RackFacility(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
     with pytest.raises(RackError):  # the first time, nobody waits

@@ -11,11 +11,11 @@ from typing import ClassVar
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.execute import Runner
-from roundabout.runner.links import LocalLink
+from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.run import Runner
+from roundabout.runner.testbed import Host, Port
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import Host, Port
 
 PYTHON = f"#!{sys.executable} -IS\n"
 SCALE = 50
@@ -174,7 +174,7 @@ class FakeTestbed:
         return [[sampler, "--ifindex", str(port.ifindex)] for port in self.ports]
 
 
-class FakeLink(LocalLink):
+class FakeLink(LocalConnection):
     def start(self, argv):
         channel = super().start(argv)
         result = channel.result

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from roundabout.runner import clock as clocks
-from roundabout.runner.clock import CONTROLLER, HostClock, Ledger, Reading, RunClock, SharedClock, repeated
-from roundabout.runner.links import LocalLink, LostHostError
+from roundabout.runner.hosts import clocks
+from roundabout.runner.hosts.clocks import CONTROLLER, HostClock, Ledger, Reading, RunClock, SharedClock, repeated
+from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 
 CLOCK = Path(__file__).parents[2] / "collectors" / "clock.py"
 UTC_NS = 1_800_000_000 * 10**9
@@ -52,7 +52,7 @@ def ledger(*readings, host="s0"):
 
 def test_a_clock_of_this_machine_is_found_within_its_bound():
     run_clock = RunClock.start()
-    clock = HostClock(LocalLink(), CLOCK, run_clock)
+    clock = HostClock(LocalConnection(), CLOCK, run_clock)
     found = clock.measure("before")
     clock.stop()
     assert abs(found.offset_ns - run_clock.offset_ns) <= found.bound_ns < 20e6
@@ -168,7 +168,7 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     mute = tmp_path / "clock.py"
     mute.write_text("import sys\nsys.stdin.read()\n")
     monkeypatch.setattr(clocks, "PATIENCE_S", 0.2)
-    link, closed = LocalLink("s0"), []
+    link, closed = LocalConnection("s0"), []
     monkeypatch.setattr(link, "close", lambda: closed.append("s0"))
     clock = HostClock(link, mute, RunClock.start())
     with pytest.raises(LostHostError, match="s0: its clock did not answer within 0.2 s"):
@@ -178,7 +178,7 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.undo()
     mute.write_text("")
     with pytest.raises(LostHostError, match="s0: its clock stopped answering: exit status 0"):
-        HostClock(LocalLink("s0"), mute, RunClock.start()).measure("after")
+        HostClock(LocalConnection("s0"), mute, RunClock.start()).measure("after")
 
 
 def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(monkeypatch):

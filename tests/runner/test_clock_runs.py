@@ -8,12 +8,12 @@ import os
 import numpy as np
 import pytest
 
-from roundabout.runner import clock as clocks
-from roundabout.runner.artefacts import artefacts
-from roundabout.runner.execute import Runner
-from roundabout.runner.facility import LabFacility
+from roundabout.programs import artefacts
+from roundabout.runner.hosts import clocks
+from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.facility import LabFacility
 
 HOUR_NS = 3600 * 10**9
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests

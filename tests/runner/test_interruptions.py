@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from roundabout.cli.status import status_of
-from roundabout.runner import journal, lease
+from roundabout.runner.machine import journal, lease
 from roundabout.store import Run
 
 RENAMES = 23  # in a run of these two trials

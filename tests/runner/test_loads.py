@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from roundabout.runner import checks
-from roundabout.runner.loads import Load
+from roundabout.runner.trial import checks
+from roundabout.runner.trial.loads import Load
 from roundabout.spec.experiment import CrossTraffic
 
 SPEC = CrossTraffic.model_validate({"kind": "consistent", "from": "s2", "to": ["s0"], "load_gbps": 6})

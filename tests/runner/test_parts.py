@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner import facility, journal, lease
-from roundabout.runner.facility import LabFacility
-from roundabout.runner.links import LocalLink, Program, call, check_call
-from roundabout.runner.records import RecordError, parse_event, parse_samples
-from roundabout.testbeds import Host
+from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.machine import journal, lease
+from roundabout.runner.tables.records import RecordError, parse_event, parse_samples
+from roundabout.runner.testbed import Host
+from roundabout.testbeds.lab import facility
+from roundabout.testbeds.lab.facility import LabFacility
 
 
 def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
@@ -99,7 +101,7 @@ def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(mo
     hosts = {name: Host(name, name, "10.0.0.1", 24, "eth0", tmp_path) for name in ("s0", "s1", "s2")}
     lab = SimpleNamespace(hosts=hosts, settings_state=tmp_path)
     monkeypatch.setattr(facility, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
-    monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalLink(host))
+    monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalConnection(host))
     restored = []
 
     def restore(link, _argv):
@@ -141,7 +143,7 @@ def test_text_that_is_no_event_is_one_message(line):
 
 def test_a_program_ends_when_its_stdin_closes_and_says_how():
     lines = []
-    program = Program("cat", LocalLink(), ["cat"], lambda _program, line: lines.append(line))
+    program = Program("cat", LocalConnection(), ["cat"], lambda _program, line: lines.append(line))
     program.send("one")
     program.send("two")
     program.close_stdin()
@@ -152,7 +154,7 @@ def test_a_program_ends_when_its_stdin_closes_and_says_how():
 
 
 def test_a_program_that_does_not_end_is_dropped():
-    program = Program("sleep", LocalLink(), ["sleep", "60"])
+    program = Program("sleep", LocalConnection(), ["sleep", "60"])
     program.close_stdin()
     begin = time.monotonic()
     program.finish(patience_s=0.1)
@@ -161,8 +163,8 @@ def test_a_program_that_does_not_end_is_dropped():
 
 
 def test_short_programs_answer_or_complain():
-    assert call(LocalLink(), ["cat"], "hello").stdout == "hello"
+    assert call(LocalConnection(), ["cat"], "hello").stdout == "hello"
     with pytest.raises(RoundaboutError, match="^controller: sh -c: it broke$"):
-        check_call(LocalLink(), ["sh", "-c", "echo error: it broke >&2; exit 3"])
+        check_call(LocalConnection(), ["sh", "-c", "echo error: it broke >&2; exit 3"])
     with pytest.raises(RoundaboutError, match="cannot run nothing-like-this: No such file"):
-        call(LocalLink("here"), ["nothing-like-this"])
+        call(LocalConnection("here"), ["nothing-like-this"])

@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner import lease
-from roundabout.runner.trial import measure
+from roundabout.runner.machine import lease
+from roundabout.runner.trial.attempt import measure
 from roundabout.store import Run, schemas
 
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
@@ -125,8 +125,8 @@ def test_drops_of_a_lossless_link_name_the_link(work):
 
 
 def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.checks.LATE_P90_MAX_MS", 0)
-    monkeypatch.setattr("roundabout.runner.checks.LATE_P90_MAX", 0)
+    monkeypatch.setattr("roundabout.runner.trial.attempt.checks.LATE_P90_MAX_MS", 0)
+    monkeypatch.setattr("roundabout.runner.trial.attempt.checks.LATE_P90_MAX", 0)
     run = work.start()
     assert [again for _, _, again in work.notes.ended] == [True, True, False]
     (trial,) = run.trials()
@@ -143,7 +143,7 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
         work.facility.lease_lost = True
         return measured[-1]
 
-    monkeypatch.setattr("roundabout.runner.execute.measure", measure_and_lose)
+    monkeypatch.setattr("roundabout.runner.run.measure", measure_and_lose)
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()
     assert len(measured) == 1
@@ -165,7 +165,7 @@ def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
 
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.trial.READY_S", 1)
+    monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 1)
     work.facility.fault("s3", never_O_ready=True)
     work.start()
     assert work.notes.ended[0][1] == ["trainers were not ready after 1 s: j2 on s3"]

@@ -3,9 +3,9 @@
 
 from typing import Any
 
+from roundabout.runner.testbed import kernel_name
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
-from roundabout.testbeds import kernel_name
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roundabout.runner.testbed import Capability, Host, Port, kernel_name
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Capability, Host, Port, kernel_name
 from roundabout.testbeds.lab import bpffs, host_settings, marking, measure, needs, network, nodes, paths, record, ssh
 from roundabout.testbeds.lab.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.errors import LabError

@@ -7,8 +7,8 @@ from functools import cached_property
 from ipaddress import IPv4Network
 from itertools import permutations
 
+from roundabout.runner.testbed import Host, Port
 from roundabout.spec.topology import Hop, Link, Topology
-from roundabout.testbeds import Host, Port
 from roundabout.testbeds.lab import paths
 
 NETWORK = IPv4Network("10.77.0.0/16")

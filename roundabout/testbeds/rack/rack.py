@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
+from roundabout.runner.testbed import Capability, Host, Port, kernel_name
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds import Capability, Host, Port, kernel_name
 from roundabout.testbeds.rack.examine import Finding, examine
 from roundabout.testbeds.rack.inventory import Inventory
 from roundabout.testbeds.rack.variables import trial_document

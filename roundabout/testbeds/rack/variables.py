@@ -6,9 +6,9 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
+from roundabout.runner.testbed import kernel_name
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
-from roundabout.testbeds import kernel_name
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 ROCE_V2 = "RoCE v2"

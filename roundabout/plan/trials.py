@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an experiment to its trials: what runs, in which order, and by which key a finished one is known again."""
+
+import hashlib
+import json
+import random
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from roundabout.plan.duration import expected_iterations_s
+from roundabout.spec.experiment import Cell, Experiment, TrialSpec
+
+# Lost in each trial around the iterations: settings, start, fetch and check.
+OVERHEAD_S = 1.5
+
+# Texts for people, which do not change what is measured: a trial's key leaves them out.
+_PROSE: Any = {
+    "topology": {"about", "source"},
+    "jobs": {"__all__": {"profile": {"source": True, "phases": {"__all__": {"source", "guess"}}}}},
+}
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One combination of levels, once. Repetitions count from 1; `job` is set when only one job of several runs."""
+
+    key: str
+    variant: str
+    levels: dict[str, str | int | float]
+    repetition: int
+    job: str | None
+    spec: TrialSpec
+    seed: int
+    needs: tuple[str, ...]
+    expected_s: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All trials of an experiment in the order of execution; what a trial needs comes before it."""
+
+    experiment: Experiment
+    trials: tuple[PlannedTrial, ...]
+
+    @property
+    def expected_s(self) -> float:
+        """How long the whole plan takes, seconds."""
+        return sum(trial.expected_s for trial in self.trials)
+
+
+def make_plan(experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]) -> Plan:
+    """The trials of `experiment` on a testbed with what is deployed there (`artefacts`: name -> hash).
+
+    A repetition is a block: its trials are shuffled by the experiment's seed, except that what others need comes first,
+    and that those of one topology follow each other.
+    """
+    where = {"testbed": dict(testbed_identity), "artefacts": dict(artefacts)}
+    trials: list[PlannedTrial] = []
+    for repetition in range(1, experiment.repetitions + 1):
+        seed = int(content_hash([experiment.seed, repetition]), 16) >> 1
+        trials.extend(_in_order(_Block(repetition, seed, where), experiment.cells))
+    return Plan(experiment, tuple(trials))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One repetition. Its trials share a seed, so that variants are compared under the same jitter."""
+
+    repetition: int
+    seed: int
+    where: Mapping[str, Any]
+
+    def trials(self, cell: Cell, needs: tuple[str, ...]) -> list[PlannedTrial]:
+        jobs = list(cell.spec.jobs) if cell.spec.one_job_at_a_time else [None]
+        return [self.trial(cell, job, needs) for job in jobs]
+
+    def trial(self, cell: Cell, job: str | None, needs: tuple[str, ...]) -> PlannedTrial:
+        spec = cell.spec if job is None else cell.spec.only(job)
+        content = {
+            "spec": spec.model_dump(mode="json", exclude=_PROSE),
+            "levels": cell.levels,
+            "job": job,
+            "seed": self.seed,
+            "repetition": self.repetition,
+            "needs": needs,
+            **self.where,
+        }
+        return PlannedTrial(
+            key=content_hash(content),
+            variant=cell.variant,
+            levels=cell.levels,
+            repetition=self.repetition,
+            job=job,
+            spec=spec,
+            seed=self.seed,
+            needs=needs,
+            expected_s=OVERHEAD_S + expected_iterations_s(spec),
+        )
+
+
+def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
+    """The trials of a block: a shuffled wave of those that need no other, then of those that need these, and so on.
+
+    Those of one topology follow each other: to raise another takes longer than many a trial.
+    """
+    shuffle = random.Random(block.seed).shuffle
+    done: dict[int, tuple[str, ...]] = {}
+    while len(done) < len(cells):
+        wave: list[PlannedTrial] = []
+        for index, needed in _ready(cells, done).items():
+            needs = tuple(sorted(key for other in needed for key in done[other]))
+            trials = block.trials(cells[index], needs)
+            done[index] = tuple(trial.key for trial in trials)
+            wave.extend(trials)
+        shuffle(wave)
+        topologies = list(dict.fromkeys(trial.spec.topology.name for trial in wave))
+        yield from sorted(wave, key=lambda trial: topologies.index(trial.spec.topology.name))
+
+
+def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:
+    """The cells that are not done but need only what is, each with what it needs. Checked cells need no circles."""
+    needs = {index: _needed(cell, cells) for index, cell in enumerate(cells) if index not in done}
+    return {index: needed for index, needed in needs.items() if needed.isdisjoint(needs)}
+
+
+def _needed(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:
+    """Which cells `cell` needs: those of the variants it names, at its own other levels."""
+    if not cell.needs:
+        return set()
+    levels = [{**cell.levels, "variant": variant} for variant in cell.needs]
+    return {index for index, other in enumerate(cells) if other.levels in levels}
+
+
+def content_hash(content: Any) -> str:
+    """The first 16 hex digits of the SHA-256 of `content` as canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

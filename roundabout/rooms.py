@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms: packages of which every module is one thing of a kind, also from folders outside the tree.
+
+ROUNDABOUT_PATH lists such folders, as PATH does; each is laid out like the tree: `analysis/quantities/mine.py` in one
+of them is the module `analysis.quantities.mine`. What is in the tree goes first.
+"""
+
+import os
+import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+VARIABLE = "ROUNDABOUT_PATH"
+
+
+def folders() -> tuple[Path, ...]:
+    """The folders outside the tree, in the order of the variable."""
+    return tuple(Path(each).resolve() for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
+
+
+def extended(path: Sequence[str], package: str) -> list[str]:
+    """A room's `__path__` with the room's place in each folder outside the tree."""
+    return [*path, *(str(folder.joinpath(*package.split("."))) for folder in folders())]
+
+
+def names(room: ModuleType) -> tuple[str, ...]:
+    """The modules and packages of a room, in alphabetical order; those that begin with an underscore are its own."""
+    found = {module.name for module in pkgutil.iter_modules(room.__path__)}
+    return tuple(sorted(name for name in found if not name.startswith("_")))

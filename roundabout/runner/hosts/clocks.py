@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks: the run's own, and how far each host's is from it.
+
+The run's clock is UTC read once, carried on by this machine's monotonic clock: it never steps. A host's offset is what
+must be added to its monotonic nanoseconds. It is measured by questions to collectors/clock.py: the answer was made at
+some time between question and reply, so half the round trip bounds the error (Cristian, 1989); the quickest of several
+is kept. Between measurements an offset may drift by 500 ppm, the most by which Linux slews a clock (RFC 5905): bounds
+grow by that, and what moves further has stepped.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError
+from roundabout.runner.hosts.programs import Program
+
+CONTROLLER = "controller"
+ROUND_TRIPS = 8
+ROUND_TRIPS_DURING = 3  # a trial shall not notice
+PERIOD_S = 2.0
+PATIENCE_S = 10.0  # the daemons that clock.py asks may take their time
+DRIFT = 500e-6
+UTC_STEP_NS = 100_000  # on one kernel, UTC and monotonic clock differ by a constant, unless UTC steps
+
+Nanoseconds = npt.NDArray[np.int64]
+Phase = Literal["anchor", "before", "during", "after"]
+Sync = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunClock:
+    """UTC nanoseconds that never step; `boot` says to which boot the monotonic anchor belongs."""
+
+    anchor_utc_ns: int
+    anchor_monotonic_ns: int
+    boot: str
+
+    @classmethod
+    def start(cls) -> "RunClock":
+        """Anchor a new clock now."""
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        monotonic_ns, utc_ns = _instant()
+        return cls(utc_ns, monotonic_ns, boot)
+
+    @classmethod
+    def carry_on(cls, recorded: Mapping[str, Any]) -> "RunClock":
+        """The recorded clock, if this is still its boot; else a new one."""
+        fresh = cls.start()
+        return cls(**recorded) if recorded["boot"] == fresh.boot else fresh
+
+    @property
+    def offset_ns(self) -> int:
+        """What must be added to this machine's monotonic nanoseconds."""
+        return self.anchor_utc_ns - self.anchor_monotonic_ns
+
+    @property
+    def anchor(self) -> "Reading":
+        """Its first reading: UTC that steps later is noticed by comparing with this."""
+        return Reading(self.anchor_monotonic_ns, self.anchor_utc_ns, self.offset_ns, 0, "anchor")
+
+    def now_ns(self) -> int:
+        """The run's time now."""
+        return time.monotonic_ns() + self.offset_ns
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One measurement: run's ns = host's monotonic ns + offset_ns, give or take bound_ns, at one instant.
+
+    A bound of 0 says that the clock is the controller's own. `sync` is what clock.py says of what keeps the clock; None
+    where it was not asked.
+    """
+
+    host_ns: int
+    utc_ns: int  # what the host takes for UTC
+    offset_ns: int
+    bound_ns: int
+    phase: Phase
+    sync: Sync | None = None
+
+    @property
+    def run_ns(self) -> int:
+        """When, on the run's clock."""
+        return self.host_ns + self.offset_ns
+
+
+@dataclass(frozen=True)
+class Step:
+    """A clock that jumped by `by_ns` between two readings, at the run's `after_ns` and `before_ns`."""
+
+    host: str
+    clock: Literal["monotonic", "UTC"]
+    by_ns: int
+    explained_ns: int  # what drift and the readings' bounds allow
+    after_ns: int
+    before_ns: int
+
+    def __str__(self) -> str:
+        after, before = (
+            datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="milliseconds")
+            for ns in (self.after_ns, self.before_ns)
+        )
+        return (
+            f"{self.host}: its {self.clock} clock stepped by {self.by_ns / 1e6:+.3f} ms between {after} and {before}"
+            f" (drift and bounds explain {self.explained_ns / 1e6:.3f} ms)"
+        )
+
+
+class Ledger:
+    """Every reading of every clock in one trial, host by host."""
+
+    def __init__(self) -> None:
+        self._readings: dict[str, list[Reading]] = {}
+
+    def add(self, host: str, reading: Reading) -> None:
+        """Enter a reading; they come in the order of time."""
+        self._readings.setdefault(host, []).append(reading)
+
+    @property
+    def readings(self) -> Mapping[str, list[Reading]]:
+        """All of them, by host."""
+        return self._readings
+
+    def on_host(self, host: str, run_ns: int) -> int:
+        """The host's monotonic nanoseconds when the run's clock shows `run_ns`, by the last reading."""
+        return run_ns - self._readings[host][-1].offset_ns
+
+    def on_run(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
+        """The run's nanoseconds; between two readings the offset changes evenly."""
+        line = _Line(self._readings[host])
+        return host_ns + line.base_ns + np.rint(line.moved_ns(host_ns)).astype(np.int64)
+
+    def bound_ns(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
+        """How far `on_run` can be off at each of these instants."""
+        return _Line(self._readings[host]).bound_ns(host_ns)
+
+    def steps(self) -> list[Step]:
+        """Clocks that moved by more than drift and bounds explain: monotonic ones, and each kernel's UTC."""
+        return [
+            step
+            for host, readings in self._readings.items()
+            for pair in pairwise(readings)
+            if (step := _step(host, *pair)) is not None
+        ]
+
+    def as_json(self) -> dict[str, list[dict[str, Any]]]:
+        """For trial.json."""
+        return {host: [asdict(reading) for reading in readings] for host, readings in self._readings.items()}
+
+
+class _Line:
+    """A host's readings, and the offset's straight way from one to the next."""
+
+    def __init__(self, readings: list[Reading]) -> None:
+        # Times and offsets are taken from the first one's: floats do not hold 1e18 exactly.
+        first = readings[0]
+        self._first_ns, self.base_ns = first.host_ns, first.offset_ns
+        self._at = np.array([each.host_ns - first.host_ns for each in readings], dtype=np.float64)
+        self._moved = np.array([each.offset_ns - first.offset_ns for each in readings], dtype=np.float64)
+        self._bound = np.array([each.bound_ns for each in readings], dtype=np.float64)
+        stepped = [abs(next_.offset_ns - one.offset_ns) * _has_stepped(one, next_) for one, next_ in pairwise(readings)]
+        self._stepped = np.array([0, *stepped, 0], dtype=np.float64)  # before each reading, and after the last
+
+    def moved_ns(self, host_ns: Nanoseconds) -> npt.NDArray[np.float64]:
+        """The offset at these instants, less `base_ns`."""
+        return np.interp(host_ns - self._first_ns, self._at, self._moved)
+
+    def bound_ns(self, host_ns: Nanoseconds) -> Nanoseconds:
+        """The most by which the offset can be off the line: it cannot drift away from either neighbour faster."""
+        since = host_ns - self._first_ns
+        later = np.searchsorted(self._at, since, side="right")
+        neighbours = np.maximum(later - 1, 0), np.minimum(later, len(self._at) - 1)
+        spread = [self._spread(which, since) for which in neighbours]
+        lowest = np.maximum(*(self._moved[which] - each for which, each in zip(neighbours, spread, strict=True)))
+        highest = np.minimum(*(self._moved[which] + each for which, each in zip(neighbours, spread, strict=True)))
+        line = self.moved_ns(host_ns)
+        # Where a step came between, nobody knows on which side of it an instant lies.
+        bound = np.where(
+            self._stepped[later] > 0,
+            self._stepped[later] + np.maximum(*spread),
+            np.maximum(highest - line, line - lowest),
+        )
+        return np.ceil(bound).astype(np.int64)
+
+    def _spread(self, which: npt.NDArray[np.int64], since: Nanoseconds) -> npt.NDArray[np.float64]:
+        """How far the offset may be, at each instant, from what reading `which` of that instant found."""
+        bound = self._bound[which]
+        spread: npt.NDArray[np.float64] = bound + DRIFT * np.abs(since - self._at[which]) * (bound > 0)
+        return spread
+
+
+def _step(host: str, one: Reading, next_: Reading) -> Step | None:
+    if _has_stepped(one, next_):
+        by_ns = one.offset_ns - next_.offset_ns
+        return Step(host, "monotonic", by_ns, _explained_ns(one, next_), one.run_ns, next_.run_ns)
+    by_ns = (next_.utc_ns - next_.host_ns) - (one.utc_ns - one.host_ns)
+    is_told_elsewhere = one.bound_ns == 0 and host != CONTROLLER
+    if abs(by_ns) > UTC_STEP_NS and not is_told_elsewhere:
+        return Step(host, "UTC", by_ns, UTC_STEP_NS, one.run_ns, next_.run_ns)
+    return None
+
+
+def _has_stepped(one: Reading, next_: Reading) -> bool:
+    return abs(next_.offset_ns - one.offset_ns) > _explained_ns(one, next_)
+
+
+def _explained_ns(one: Reading, next_: Reading) -> int:
+    """By how much an offset may seem to move from one reading to the next, without a step."""
+    # The host's own time between them: on the run's clock, two readings close to each other may be in the wrong order.
+    return one.bound_ns + next_.bound_ns + round(DRIFT * abs(next_.host_ns - one.host_ns))
+
+
+class HostClock:
+    """A host's clock, answered by clock.py, which runs there as long as the bench is open."""
+
+    def __init__(self, link: Connection, clock_py: Path, run_clock: RunClock) -> None:
+        self._answers: SimpleQueue[tuple[int, str | None]] = SimpleQueue()
+        self._link = link
+        self._program = Program(
+            "clock",
+            link,
+            ["python3", str(clock_py)],
+            lambda _program, line: self._answers.put((run_clock.now_ns(), line)),
+        )
+        self._run_clock = run_clock
+
+    def measure(self, phase: Phase, sync: Sync | None = None) -> Reading:
+        """Ask several times, keep the quickest answer. Raises LostHostError."""
+        round_trips = ROUND_TRIPS_DURING if phase == "during" else ROUND_TRIPS
+        return min((self._measure_once(phase, sync) for _ in range(round_trips)), key=lambda reading: reading.bound_ns)
+
+    def sync(self) -> Sync | None:
+        """What keeps the clock. Raises LostHostError."""
+        _, answer, _ = self._ask("sync")
+        found: Sync = json.loads(answer)
+        return found
+
+    def stop(self) -> None:
+        """End clock.py."""
+        self._program.close_stdin()
+        self._program.finish()
+
+    def _measure_once(self, phase: Phase, sync: Sync | None) -> Reading:
+        before_ns, answer, after_ns = self._ask("time")
+        host_ns, utc_ns = (int(word) for word in answer.split())
+        # Halves are rounded, here and when times are joined.
+        bound_ns = (after_ns - before_ns) // 2 + 2
+        return Reading(host_ns, utc_ns, (before_ns + after_ns) // 2 - host_ns, bound_ns, phase, sync)
+
+    def _ask(self, question: str) -> tuple[int, str, int]:
+        """The answer, and the run's time before and after."""
+        before_ns = self._run_clock.now_ns()
+        self._program.send(question)
+        try:
+            after_ns, answer = self._answers.get(timeout=PATIENCE_S)
+        except Empty:
+            self._link.close()  # whoever waits for this host need not wait on
+            raise LostHostError(self._program.host, f"its clock did not answer within {PATIENCE_S:g} s") from None
+        if answer is None:
+            raise LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
+        return before_ns, answer, after_ns
+
+
+class SharedClock:
+    """The clock of a host that runs on this machine's kernel: its offset is known exactly."""
+
+    def __init__(self, run_clock: RunClock) -> None:
+        self._run_clock = run_clock
+
+    def measure(self, phase: Phase, sync: Sync | None = None) -> Reading:
+        """The run clock's own offset."""
+        monotonic_ns, utc_ns = _instant()
+        return Reading(monotonic_ns, utc_ns, self._run_clock.offset_ns, 0, phase, sync)
+
+    def sync(self) -> Sync | None:
+        """The controller tells it."""
+        return None
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class ControllerClock(SharedClock):
+    """This machine's clock, which can say what keeps it."""
+
+    def __init__(self, clock_py: Path, run_clock: RunClock) -> None:
+        super().__init__(run_clock)
+        self._told = HostClock(LocalConnection(), clock_py, run_clock)
+
+    def sync(self) -> Sync | None:
+        """What keeps this machine's clock."""
+        return self._told.sync()
+
+    def stop(self) -> None:
+        """End clock.py."""
+        self._told.stop()
+
+
+Clock = HostClock | SharedClock
+
+
+@contextmanager
+def repeated(read: Callable[[], None]) -> Iterator[None]:
+    """Call `read` every few seconds, in a thread, as long as the context lasts.
+
+    What it raises is raised at the end of the context, unless that fails by itself.
+    """
+    ended = threading.Event()
+
+    def keep_reading() -> None:
+        while not ended.wait(PERIOD_S):
+            read()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="clocks") as pool:
+        reading = pool.submit(keep_reading)
+        try:
+            yield
+        finally:
+            ended.set()
+    reading.result()
+
+
+def _instant() -> tuple[int, int]:
+    """Monotonic and UTC ns of one instant: the tightest of three looks, as an interruption may come between."""
+    looks = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3)]
+    before, utc, after = min(looks, key=lambda look: look[2] - look[0])
+    return (before + after) // 2, utc

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reaching hosts: one connection a host for a whole run, and programs started over it.
+
+Fabric connects. Programs, short and long, run in sessions of its paramiko transport: Fabric's own `run` polls each
+command's streams a hundred times a second, which is CPU taken from what is being measured. Here every read blocks.
+"""
+
+import shlex
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any, Protocol
+
+import paramiko
+
+from roundabout.errors import RoundaboutError
+
+WINDOW_BYTES = 16 << 20  # a whole trial's output fits: no round trip ever holds a collector up
+CHUNK_BYTES = 1 << 16
+
+
+class LostHostError(RoundaboutError):
+    """The connection to a host broke."""
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(f"lost host {host}: {why}")
+        self.host = host
+
+
+class Channel(Protocol):
+    """The three streams of a program that runs somewhere."""
+
+    def read(self) -> bytes:
+        """Block for some of its stdout; empty at the end."""
+
+    def write(self, data: bytes) -> None:
+        """Write all of `data` to its stdin."""
+
+    def close_stdin(self) -> None:
+        """Tell the program to end."""
+
+    def result(self) -> tuple[int | None, str]:
+        """After the end of stdout: exit status (None: the connection broke) and stderr."""
+
+    def close(self) -> None:
+        """Drop the program."""
+
+
+class Connection(Protocol):
+    """One host, connected."""
+
+    host: str
+
+    def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program there. Raises LostHostError."""
+
+    def close(self) -> None:
+        """Drop the connection and everything that was started over it."""
+
+
+class Tunnel:
+    """A ProxyCommand at the end of a real socket.
+
+    Paramiko's own takes the command's end for silence, and spins: a host that is lost would never be noticed. A session
+    of its own keeps Ctrl-C from the command: the runner still needs its hosts to undo what it did.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.socket, theirs = socket.socketpair()
+        with theirs:
+            end = theirs.fileno()
+            self._process = subprocess.Popen(
+                shlex.split(command), stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True
+            )
+
+    def close(self) -> None:
+        """End the command."""
+        self.socket.close()
+        self._process.terminate()
+        self._process.wait()
+
+
+class SshConnection:
+    """A host behind SSH. `connection` is a fabric.Connection; it is opened here."""
+
+    def __init__(self, host: str, connection: Any) -> None:
+        self.host = host
+        self._connection = connection
+        self._tunnel: Tunnel | None = None
+        try:
+            if isinstance(connection.gateway, str):  # its ssh_config has a ProxyCommand
+                self._tunnel = Tunnel(_expanded(connection.gateway, host))
+                connection.gateway = None
+                connection.connect_kwargs["sock"] = self._tunnel.socket
+            connection.open()
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            self.close()
+            raise LostHostError(host, f"cannot connect: {error}") from error
+
+    def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program there. Raises LostHostError."""
+        try:
+            session = self._connection.transport.open_session(window_size=WINDOW_BYTES)
+            session.exec_command(shlex.join(argv))
+        except (paramiko.SSHException, OSError, EOFError, AttributeError) as error:
+            raise LostHostError(self.host, str(error) or type(error).__name__) from error
+        return SshChannel(self.host, session)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._connection.close()
+        if self._tunnel:
+            self._tunnel.close()
+
+
+def _expanded(proxy_command: str, host: str) -> str:
+    """The command with ssh_config's %h and the like filled in."""
+    config = paramiko.SSHConfig.from_text(f"Host {host}\n  ProxyCommand {proxy_command}\n")
+    return str(config.lookup(host)["proxycommand"])
+
+
+class SshChannel:
+    """A program behind SSH."""
+
+    def __init__(self, host: str, session: paramiko.Channel) -> None:
+        self._host, self._session = host, session
+
+    def read(self) -> bytes:
+        """Block for some of its stdout; empty at the end, or when the connection broke."""
+        return self._session.recv(CHUNK_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """Write all of `data` to its stdin. Raises LostHostError."""
+        try:
+            self._session.sendall(data)
+        except (OSError, EOFError) as error:
+            raise LostHostError(self._host, str(error) or "its program ended") from error
+
+    def close_stdin(self) -> None:
+        """Tell the program to end."""
+        with suppress(OSError, EOFError):  # it may be gone already, which is what was wanted
+            self._session.shutdown_write()
+
+    def result(self) -> tuple[int | None, str]:
+        """Exit status (None: the connection broke) and stderr."""
+        status = self._session.recv_exit_status()
+        said = b"".join(iter(lambda: self._session.recv_stderr(CHUNK_BYTES), b""))
+        return (None if status < 0 else status), said.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Drop the program: sshd closes its stdin."""
+        self._session.close()
+
+
+class LocalConnection:
+    """This machine."""
+
+    def __init__(self, host: str = "controller") -> None:
+        self.host = host
+
+    def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program here."""
+        return LocalChannel(argv)
+
+    def close(self) -> None:
+        """Nothing to drop."""
+
+
+class LocalChannel:
+    """A program on this machine."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        # A file, not a pipe: nobody has to read it meanwhile. A session of its own: Ctrl-C is for the runner alone.
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in result()
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", "build it: make build") from error
+
+    def read(self) -> bytes:
+        """Block for some of its stdout; empty at the end."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read(CHUNK_BYTES) or b""
+
+    def write(self, data: bytes) -> None:
+        """Write all of `data` to its stdin."""
+        assert self._process.stdin is not None
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._process.stdin.write(rest) :]
+        except BrokenPipeError:
+            pass  # it ended: its exit status says why
+
+    def close_stdin(self) -> None:
+        """Tell the program to end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def result(self) -> tuple[int | None, str]:
+        """Exit status and stderr."""
+        status = self._process.wait()
+        self._stderr.seek(0)
+        said = self._stderr.read().decode(errors="replace").strip()
+        for stream in (self._stderr, self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        return status, said
+
+    def close(self) -> None:
+        """Kill the program."""
+        self._process.kill()

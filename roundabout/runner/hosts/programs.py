@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on connected hosts: short ones run to their end, long ones whose lines are collected."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.connections import Connection, LostHostError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a short program left."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def call(link: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
+    """Run a short program to its end. Raises LostHostError."""
+    channel = link.start(argv)
+    channel.write(stdin.encode())
+    channel.close_stdin()
+    stdout = b"".join(iter(channel.read, b""))
+    status, stderr = channel.result()
+    if status is None:
+        raise LostHostError(link.host, f"the connection broke during {argv[0]}")
+    return Completed(status, stdout.decode(errors="replace"), stderr)
+
+
+def check_call(link: Connection, argv: Sequence[str], stdin: str = "") -> str:
+    """Like `call`, for programs that must succeed: their stdout. Raises RoundaboutError with what they said."""
+    done = call(link, argv, stdin)
+    if done.status != 0:
+        said = done.stderr.removeprefix("error: ") or f"exit status {done.status}"
+        raise RoundaboutError(f"{link.host}: {' '.join(argv[:2])}: {said}")
+    return done.stdout
+
+
+class Program:
+    """A long-running program whose lines one blocking thread collects.
+
+    `on_line(program, line)` is called there for each line, and `on_line(program, None)` once at the end, after `status`
+    (None: the connection broke) and `stderr` are set.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        link: Connection,
+        argv: Sequence[str],
+        on_line: "Callable[[Program, str | None], None] | None" = None,
+    ) -> None:
+        self.name, self.host = name, link.host
+        self.lines: list[str] = []
+        self.status: int | None = None
+        self.stderr = ""
+        self._on_line = on_line or (lambda _program, _line: None)
+        self._channel = link.start(argv)
+        self._thread = threading.Thread(target=self._collect, name=f"{name}@{link.host}", daemon=True)
+        self._thread.start()
+
+    def send(self, line: str) -> None:
+        """Write a line to its stdin."""
+        self._channel.write(f"{line}\n".encode())
+
+    def close_stdin(self) -> None:
+        """Tell it to end."""
+        self._channel.close_stdin()
+
+    def finish(self, patience_s: float = 5.0) -> None:
+        """Wait for its end; drop it if it does not end."""
+        self._thread.join(patience_s)
+        if self._thread.is_alive():
+            self._channel.close()
+            self._thread.join(patience_s)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended, however."""
+        return not self._thread.is_alive()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it ended because its connection broke."""
+        return self.ended and self.status is None
+
+    def why_ended(self) -> str:
+        """One line on how it ended."""
+        if self.status is None:
+            return "the connection broke"
+        return self.stderr.splitlines()[-1] if self.stderr else f"exit status {self.status}"
+
+    def _collect(self) -> None:
+        rest = ""
+        for chunk in iter(self._channel.read, b""):
+            *whole, rest = (rest + chunk.decode(errors="replace")).split("\n")
+            self.lines += whole
+            for line in whole:
+                self._on_line(self, line)
+        self.status, self.stderr = self._channel.result()
+        self._on_line(self, None)

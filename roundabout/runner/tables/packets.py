@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From captures to tables: collectors/decoder takes packets apart, this makes columns of its records.
+
+One block of records is held at a time, and becomes one row group: memory does not grow with the capture.
+"""
+
+import fcntl
+import json
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roundabout.errors import RoundaboutError
+from roundabout.programs import ROOT
+from roundabout.store import files, schemas
+
+DECODE = ROOT / "build/bin/decode"
+PIPE_BYTES = 1 << 20
+
+# As collectors/decoder/blocks.cpp has them.
+HEADER = struct.Struct("=4sIII")  # tag, addresses, rows, bytes of the body
+ADDRESS = struct.Struct("=16sI")  # an IPv4 address takes the first four bytes; IP version
+UNDECODED = pa.array(["", "truncated", "not IP", "malformed", "link type"])
+DIRECTIONS = pa.array(["out", "in"])
+
+
+class DecodeError(RoundaboutError):
+    """Captures cannot be decoded."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """How decoding went: packets, those of them of which not all could be told and why, and unreadable ends of files.
+
+    `unnumbered` packets are of flows beyond the first million.
+    """
+
+    packets: int
+    truncated: int
+    not_ip: int
+    malformed: int
+    link_type: int
+    flows: int
+    unnumbered: int
+    damage: tuple[str, ...]
+
+
+def to_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) -> Totals:
+    """Decode captures, in the order given, into one Parquet file: the columns of `packets`, without the common ones.
+
+    `own` are the addresses of the host that captured, which tell a packet's direction. Raises DecodeError.
+    """
+    schema = schemas.bare_schema("packets")
+    with open_parquet(path, schema) as writer:
+        return decode(captures, own, lambda columns: writer.write_batch(pa.record_batch(columns, schema=schema)))
+
+
+@contextmanager
+def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A writer for packets, whose file appears when it is whole. Raises StoreError, for a full disk above all."""
+    rising = {"time_ns", "host_ns", "controller_ns"}  # kept as differences
+    plain = {"tcp_seq", "tcp_ack", "psn", *rising}  # hardly a value comes twice: a dictionary would only cost time
+    partial = path.with_name(f".{path.name}.partial")
+    with files.disk_errors(path):
+        try:
+            with (
+                partial.open("wb") as file,  # a file of ours, since Arrow's own would hide why a write failed
+                pq.ParquetWriter(
+                    file,
+                    schema,
+                    compression="zstd",
+                    compression_level=1,
+                    use_dictionary=[name for name in schema.names if name not in plain],
+                    column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in rising},
+                ) as writer,
+            ):
+                yield writer
+            files.give_back(partial)
+            partial.rename(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[pa.Array]], None]) -> Totals:
+    """Call `write` with the columns of `packets`, without the common ones, of each block. Raises DecodeError."""
+    argv = [str(DECODE), *(["--own", ",".join(own)] if own else []), "--", *map(str, captures)]
+    with tempfile.TemporaryFile() as said, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=said) as process:
+        assert process.stdout is not None
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        totals = _pass_on(process.stdout, write)
+        process.wait()
+        if totals is None:
+            said.seek(0)
+            why = said.read().decode(errors="replace").strip() or f"it ended with status {process.returncode}"
+            raise DecodeError(why.removeprefix("decode: "))
+    return totals
+
+
+def _pass_on(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) -> Totals | None:
+    """Write one block while the next one is read; None where the stream ends before its totals."""
+    with ThreadPoolExecutor(1, thread_name_prefix="packets") as pool:
+        writing: Future[None] | None = None
+        for block in _blocks(stream):
+            if writing is not None:
+                writing.result()
+            if block.tag == b"DONE":
+                said = json.loads(block.body)
+                return Totals(**{**said, "damage": tuple(said["damage"])})
+            writing = pool.submit(write, _columns(block))
+    return None
+
+
+class _Block(NamedTuple):
+    tag: bytes
+    rows: int
+    addresses: list[str]
+    body: bytes  # columns, or the totals of a `DONE`
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[_Block]:
+    """All blocks of the decoder's output but one that is torn."""
+    while len(header := stream.read(HEADER.size)) == HEADER.size:
+        tag, addresses, rows, size = HEADER.unpack(header)
+        known = [_text(*each) for each in ADDRESS.iter_unpack(stream.read(addresses * ADDRESS.size))]
+        body = stream.read(size)
+        if len(body) == size:
+            yield _Block(tag, rows, known, body)
+
+
+def _text(address: bytes, version: int) -> str:
+    return socket.inet_ntop(socket.AF_INET6, address) if version == 6 else socket.inet_ntop(socket.AF_INET, address[:4])
+
+
+def _columns(block: _Block) -> list[pa.Array]:
+    """The body as Arrow's arrays, in place: for each column a bitmap of known values and the values, in whole words."""
+    names = {"direction": DIRECTIONS, "undecoded": UNDECODED}
+    addresses = pa.array(block.addresses, pa.string())
+    body, at = pa.py_buffer(block.body), 0
+    columns = []
+    for column in schemas.TABLES["packets"]:
+        indexed = pa.types.is_dictionary(column.type)
+        kind = column.type.index_type if indexed else column.type
+        buffers = []
+        for bits in (1, kind.bit_width):
+            buffers.append(body.slice(at, _words(block.rows * bits)))
+            at += _words(block.rows * bits)
+        values = pa.Array.from_buffers(kind, block.rows, buffers)
+        text = names.get(column.name, addresses)
+        columns.append(pa.DictionaryArray.from_arrays(values, text) if indexed else values)
+    return columns
+
+
+def _words(bits: int) -> int:
+    """Bytes of the whole 64-bit words that hold so many bits."""
+    return -(-bits // 64) * 8

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from roundabout.plan import PlannedTrial, expected_iterations_s
+from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
+from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.programs import Program
+from roundabout.runner.observer import Observer
+from roundabout.runner.tables.measurement import Measurement
+from roundabout.runner.tables.records import RecordError, parse_event
+from roundabout.runner.testbed import Host
+from roundabout.runner.trial import captures, cross_traffic, settings
+from roundabout.runner.trial.bench import Bench
+from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
+from roundabout.runner.trial.jobs import Worker, workers
+from roundabout.runner.trial.loads import Load
+from roundabout.runner.trial.meter import LinkMeter
+from roundabout.runner.trial.sampling import achieved, controller_sampler, host_sampler
+from roundabout.store import Attempt
+
+READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
+START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
+REFRESH_S = 0.25
+SETTLE_S = 0.5  # by then a broken connection has shown
+STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
+PATIENCE_S = 5.0  # a program that was told to end has ended within this
+
+Arrived = SimpleQueue[tuple[Worker, str | None]]
+Programs = dict[Worker, Program]
+Documents = Mapping[str, dict[str, Any]]
+
+
+class TrialFailedError(Exception):
+    """The attempt cannot go on; the message says why. The run can."""
+
+
+@dataclass(frozen=True)
+class Attempting:
+    """What every step of an attempt needs."""
+
+    bench: Bench
+    trial: PlannedTrial
+    clock: RunClock
+    observer: Observer
+    attempt: Attempt
+    measured: Measurement
+
+    def log(self, event: str, at_ns: int, **details: Any) -> None:
+        """Add to the attempt's events."""
+        self.attempt.log(event, at_ns, **details)
+
+
+def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt) -> Measurement:
+    """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
+    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement())
+    try:
+        _measure(attempting)
+    except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
+        attempting.measured.faults.append(str(error))
+        attempting.measured.lost_host = isinstance(error, LostHostError)
+        attempting.log("failed", clock.now_ns(), reason=str(error))
+    _judge_clocks(attempting)
+    return attempting.measured
+
+
+def _measure(now: Attempting) -> None:
+    documents = {host: now.bench.testbed.settings_document(now.trial.spec, host) for host in now.bench.testbed.hosts}
+    now.measured.ledger.add(CONTROLLER, now.clock.anchor)
+    _read_clocks(now, "before")
+    _apply(now, documents)
+    with ExitStack() as stack:
+        stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
+        asked, folder = now.trial.spec.capture, now.attempt.path / captures.FOLDER
+        stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
+        samplers = _start_samplers(now, stack)
+        arrived: Arrived = SimpleQueue()
+        programs = _start_workers(now, arrived, stack)
+        generators = _start_cross_traffic(now, stack)
+        try:
+            _await_ready(now, programs, arrived)
+            _start_together(now, programs, generators)
+            _watch(now, programs, arrived, generators, _meter(now, samplers))
+        finally:
+            now.measured.end_ns = now.clock.now_ns()
+    _read_clocks(now, "after")
+    _read_back(now, documents)
+
+
+def _read_clocks(now: Attempting, phase: Phase) -> None:
+    for host, reading in now.bench.read_clocks(phase).items():
+        now.measured.ledger.add(host, reading)
+
+
+def _judge_clocks(now: Attempting) -> None:
+    for step in now.measured.ledger.steps():
+        now.log("clock stepped", step.before_ns, **asdict(step))
+        if step.clock == "monotonic":  # that of UTC moves nothing that was measured
+            now.measured.faults.append(str(step))
+
+
+def _apply(now: Attempting, documents: Documents) -> None:
+    answers = now.bench.each(lambda host: settings.apply(now.bench, host, documents[host.name]))
+    for host, (answer, counters) in answers.items():
+        now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
+        now.measured.counters_before[host] = counters
+    _refuse_differences("settings could not be applied", answers)
+    now.log("applied", now.clock.now_ns())
+
+
+def _read_back(now: Attempting, documents: Documents) -> None:
+    answers = now.bench.each(lambda host: settings.read(now.bench, host, documents[host.name]))
+    for host, (answer, counters) in answers.items():
+        now.measured.settings[host]["after"] = answer["found"]
+        now.measured.counters_after[host] = counters
+    _refuse_differences("settings drifted during the trial", answers)
+
+
+def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, Any]]) -> None:
+    wrong = [
+        f"{host}: {settings.describe(answer['differs'])}" for host, (answer, _) in answers.items() if answer["differs"]
+    ]
+    if wrong:
+        raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
+
+
+def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
+    """Start all collectors; those of switches are returned. What they printed is in the measurement once they ended."""
+    measured, bench = now.measured, now.bench
+    of_controller = bench.facility.sampler
+
+    def on_host(host: Host) -> Program:
+        argv = host_sampler(host, bench.testbed.capabilities(), cpu=of_controller is None)
+        return Program("sampler", bench.links[host.name], argv)
+
+    samplers: list[Program] = []  # stopped from the first one on: Ctrl-C may come between two of them
+    stack.callback(_judge_samplers, now, samplers)
+    stack.callback(_stop, now, samplers)
+    if of_controller:
+        samplers.append(Program("sampler", bench.controller, controller_sampler(of_controller)))
+        measured.controller_samples = samplers[-1].lines
+    of_switches = []
+    for argv in bench.testbed.switch_samplers():
+        of_switches.append(Program("sampler", bench.controller, argv))
+        samplers.append(of_switches[-1])
+    of_hosts = bench.each(on_host)
+    samplers += of_hosts.values()
+    measured.switch_samples = [program.lines for program in of_switches]
+    measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
+    return of_switches
+
+
+def _judge_samplers(now: Attempting, samplers: Sequence[Program]) -> None:
+    """What was not sampled must not look like what did not happen."""
+    for sampler in samplers:
+        name = f"the sampler on {sampler.host}"
+        if sampler.status not in (0, None):
+            now.measured.faults.append(f"{name} ended: {sampler.why_ended()}")
+        elif (kept := achieved(sampler.lines, name)) and kept.lost_lines:
+            now.measured.faults.append(f"{name} lost {kept.lost_lines} lines of its record: its reader was too slow")
+
+
+def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
+    wanted = workers(now.trial, now.bench.testbed)
+
+    def on_host(host: Host) -> Programs:
+        here = [worker for worker in wanted if worker.host == host.name]
+        return {worker: _start_worker(now.bench.links[host.name], worker, arrived) for worker in here}
+
+    programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
+    stack.callback(_stop, now, list(programs.values()))
+    return programs
+
+
+def _start_worker(link: Connection, worker: Worker, arrived: Arrived) -> Program:
+    return Program(f"{worker.job} rank {worker.rank}", link, worker.argv, lambda _, line: arrived.put((worker, line)))
+
+
+def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:
+    def stop(programs: Sequence[Program]) -> None:
+        _stop(now, programs, cross_traffic.FLUSH_S)
+
+    generators = cross_traffic.begin(now.bench, now.trial, stack, stop)
+    now.measured.loads = {each.name: Load(each.spec, each.sender.lines) for each in generators}
+    return generators
+
+
+def _stop(now: Attempting, programs: Sequence[Program], patience_s: float = PATIENCE_S) -> None:
+    for program in programs:
+        program.close_stdin()
+    for program in programs:
+        program.finish(patience_s)
+        if program.status not in (0, None):
+            now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.why_ended())
+
+
+def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
+    waiting = set(programs)
+    deadline = time.monotonic() + READY_S
+    while waiting:
+        try:
+            worker, line = arrived.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            names = ", ".join(sorted(f"{worker.job} on {worker.host}" for worker in waiting))
+            raise TrialFailedError(f"trainers were not ready after {READY_S} s: {names}") from None
+        if _event(now, programs, arrived, worker, line)["event"] == "ready":
+            waiting.discard(worker)
+
+
+def _start_together(now: Attempting, programs: Programs, generators: Sequence[Generator]) -> None:
+    begin_ns = now.clock.now_ns() + START_AHEAD_NS
+    start_ns = begin_ns + (round(cross_traffic.LEAD_S * 1e9) if generators else 0)
+    starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
+    for program, at_ns in starts:
+        program.send(f"start {now.measured.ledger.on_host(program.host, at_ns)}")
+    if now.clock.now_ns() >= begin_ns:
+        raise TrialFailedError(f"telling all programs when to start took longer than {START_AHEAD_NS / 1e6:.0f} ms")
+    now.measured.start_ns = start_ns
+    now.log("start", start_ns)
+
+
+def _watch(
+    now: Attempting,
+    programs: Programs,
+    arrived: Arrived,
+    generators: Sequence[Generator],
+    meter: LinkMeter | None,
+) -> None:
+    """Follow the trainers until all are done. Raises TrialFailedError where one fails or nothing happens any more."""
+    running = set(programs)
+    patience_s = STALL_S + STALL_ITERATIONS * expected_iterations_s(now.trial.spec) / now.trial.spec.iterations
+    heard = refreshed = time.monotonic()
+    while running:
+        try:
+            worker, line = arrived.get(timeout=REFRESH_S)
+        except Empty:
+            if time.monotonic() - heard > patience_s:
+                raise TrialFailedError(f"no trainer finished an iteration for {patience_s:.0f} s") from None
+        else:
+            heard = time.monotonic()
+            if line is None and worker not in running:
+                continue
+            _show(now, worker, event := _event(now, programs, arrived, worker, line))
+            if event["event"] == "done":
+                running.discard(worker)
+        if time.monotonic() - refreshed >= REFRESH_S:
+            refreshed = time.monotonic()
+            cross_traffic.check(generators)
+            if meter and (reading := meter.read()):
+                now.observer.link(meter.link, *reading)
+
+
+def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
+    """Take one line of a worker into the measurement; raises TrialFailedError or LostHostError where it is its end."""
+    event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
+    now.measured.events.append((worker, event))
+    if event["event"] in ("error", "stopped", "ended"):
+        _explain_end(programs, arrived)
+        reason = event.get("message") or event.get("reason") or programs[worker].why_ended()
+        raise TrialFailedError(f"{worker}: {reason}")
+    return event
+
+
+def _explain_end(programs: Programs, arrived: Arrived) -> None:
+    """Where a host was lost, its peers complain first: give its connection a moment to break. Raises LostHostError."""
+    deadline = time.monotonic() + SETTLE_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        for worker, program in programs.items():
+            if program.lost:
+                raise LostHostError(worker.host, "the connection broke during a trial")
+        with suppress(Empty):
+            arrived.get(timeout=left_s)
+
+
+def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
+    if worker.rank == 0 and event["event"] == "iteration":
+        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6
+        now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
+
+
+def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
+    bottlenecks = [link.name for link in now.trial.spec.topology.links if link.bottleneck]
+    return LinkMeter(bottlenecks[0], now.bench.testbed, samplers) if bottlenecks and samplers else None

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of hosts while a trial runs: started, fetched, decoded into the tables `packets` and `captures`, pruned.
+
+Raw files lie with their trial, under captures/<host>/, within the budgets that the experiment states: each host's ring
+of files, and the sum over the run, for which the oldest trials' raw files go. Attempts that are repeated keep none.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.clocks import UTC_STEP_NS, Ledger, Reading
+from roundabout.runner.hosts.connections import Channel, LostHostError
+from roundabout.runner.tables.packets import Totals, decode, open_parquet
+from roundabout.runner.tables.records import RecordError
+from roundabout.runner.testbed import Host, Testbed
+from roundabout.runner.trial.bench import Bench
+from roundabout.spec.experiment import Capture
+from roundabout.store import Attempt, Identity, build_table, files, schemas
+
+FOLDER = "captures"
+MB = 1_000_000
+
+
+class CaptureError(RoundaboutError):
+    """A host's packets cannot be captured."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What one host's capture left: its files, oldest first, and what tcpdump counted."""
+
+    device: str
+    began_ns: int  # on the host's monotonic clock
+    files: tuple[Path, ...]
+    counts: Mapping[str, int]
+
+
+@contextmanager
+def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str, Captured]) -> Iterator[None]:
+    """Capture on the hosts `asked` for while the context lasts; then their files are in `folder`, and `into` says more.
+
+    Raises CaptureError where a capture cannot start, RecordError where its files do not come, and LostHostError.
+    """
+    if asked is None:
+        yield
+        return
+    started = {name: found for name, found in bench.each(lambda host: _start(bench, host, asked)).items() if found}
+    try:
+        yield
+    finally:
+        for capture in started.values():
+            capture.end()
+        fetched = bench.each(lambda host: started[host.name].fetch(folder) if host.name in started else None)
+        into.update({name: found for name, found in fetched.items() if found})
+
+
+def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
+    if host.name not in asked.hosts:
+        return None
+    argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.interface]
+    argv += ["--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
+    return _Running(host.name, bench.links[host.name].start(argv))
+
+
+class _Running:
+    """A capture.py at work on a host."""
+
+    def __init__(self, host: str, channel: Channel) -> None:
+        self._host, self._channel, self._rest = host, channel, b""
+        self._began = self._said()
+
+    def end(self) -> None:
+        """Tell it to stop; other hosts can be told meanwhile."""
+        self._channel.close_stdin()
+
+    def fetch(self, folder: Path) -> Captured:
+        """Its files, into a folder of the host's in `folder`. Raises RecordError, LostHostError."""
+        place = files.make_directory(folder / self._host)
+        try:
+            counts = self._said()
+            sizes = counts.pop("files")
+            paths = tuple(place / f"{number}.pcap" for number in range(len(sizes)))
+            for path, size in zip(paths, sizes, strict=True):
+                self._save(path, size)
+        except CaptureError as error:
+            raise RecordError(error.message) from error
+        self._channel.result()
+        return Captured(self._began["device"], self._began["monotonic_ns"], paths, counts)
+
+    def _said(self) -> dict[str, Any]:
+        """Its next line."""
+        while b"\n" not in self._rest:
+            self._rest += self._chunk()
+        line, _, self._rest = self._rest.partition(b"\n")
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+    def _save(self, path: Path, size: int) -> None:
+        with files.disk_errors(path), path.open("wb") as file:
+            while size:
+                chunk = self._rest or self._chunk()
+                file.write(chunk[:size])
+                self._rest = chunk[size:]
+                size -= len(chunk[:size])
+
+    def _chunk(self) -> bytes:
+        if chunk := self._channel.read():
+            return chunk
+        status, stderr = self._channel.result()
+        if status is None:
+            raise LostHostError(self._host, "the connection broke during a capture")
+        why = stderr.splitlines()[-1].removeprefix("capture: ") if stderr else f"it ended with status {status}"
+        raise CaptureError(f"{self._host}: capturing failed: {why}", "tcpdump must be there: roundabout provision")
+
+
+def store(captured: Mapping[str, Captured], ledger: Ledger, testbed: Testbed, attempt: Attempt, who: Identity) -> None:
+    """Write the tables `packets` and `captures` of an attempt that captured. Raises DecodeError, StoreError."""
+    if not captured:
+        return
+    rows = []
+    schema = schemas.schema("packets")
+    with open_parquet(attempt.path / "packets.parquet", schema) as writer:
+        for host, capture in captured.items():
+            clock = _HostUtc(ledger, host)
+
+            def write(columns: list[pa.Array], host: str = host, clock: "_HostUtc" = clock) -> None:
+                common = _common(who, host, clock, columns[0])
+                writer.write_batch(pa.record_batch([*common, *columns], schema=schema))
+
+            totals = decode(capture.files, [testbed.hosts[host].address], write)
+            rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_counted(capture, totals, clock)})
+    columns = {
+        column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(who)) :]
+    }
+    attempt.write("captures", build_table("captures", who, columns, testbed.scale))
+
+
+def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:
+    """The common columns of packets with these UTC stamps."""
+    length = len(stamps)
+    host_ns, controller_ns, bound_ns = clock.joined(stamps.to_numpy())
+    names = [*vars(who).values(), host]
+    return [pa.repeat(value, length) for value in names] + [
+        pa.array(each) for each in (host_ns, controller_ns, bound_ns)
+    ]
+
+
+class _HostUtc:
+    """A host's UTC, which stamps its packets, against its monotonic clock and the run's."""
+
+    def __init__(self, ledger: Ledger, host: str) -> None:
+        self._ledger, self._host = ledger, host
+        readings: Sequence[Reading] = ledger.readings[host]
+        # From the first reading's: floats do not hold 1e18 exactly. UTC may be set back, but must rise here.
+        self._first = readings[0]
+        self._utc = np.maximum.accumulate([each.utc_ns - self._first.utc_ns for each in readings])
+        ahead = [each.utc_ns - each.host_ns for each in readings]
+        self._moved = np.array(ahead, dtype=np.int64) - ahead[0]
+
+    @property
+    def moved_ns(self) -> int:
+        """By how much UTC gained on the monotonic clock, from the first reading to the last."""
+        return int(self._moved[-1])
+
+    def joined(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+        """The host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
+
+        Between two readings UTC gains evenly; where it does not, it is off by no more than it gained. Where UTC was set
+        back, a stamp may belong to two instants: the bound covers both.
+        """
+        since = utc_ns - self._first.utc_ns
+        gained = np.rint(np.interp(since, self._utc, self._moved)).astype(np.int64)
+        host_ns = self._first.host_ns + since - gained
+        steps = np.diff(self._moved, prepend=self._moved[0], append=self._moved[-1])
+        uncertain = np.abs(steps)[np.searchsorted(self._utc, since, side="right")]
+        if steps.min() < -UTC_STEP_NS:
+            uncertain = np.full(len(since), np.ptp(self._moved))
+        bound_ns = self._ledger.bound_ns(self._host, host_ns) + uncertain
+        return host_ns, self._ledger.on_run(self._host, host_ns), bound_ns
+
+
+def _when(ledger: Ledger, host: str, host_ns: int) -> dict[str, int]:
+    at = np.array([host_ns], dtype=np.int64)
+    bound_ns = int(ledger.bound_ns(host, at)[0])
+    return {"host_ns": host_ns, "controller_ns": int(ledger.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
+
+
+def _counted(capture: Captured, totals: Totals, clock: _HostUtc) -> dict[str, Any]:
+    return {
+        "device": capture.device,
+        "files": len(capture.files),
+        "file_bytes": sum(path.stat().st_size for path in capture.files),
+        **capture.counts,
+        "overwritten": max(0, capture.counts["captured"] - totals.packets),
+        "decoded": totals.packets,
+        "truncated": totals.truncated,
+        "malformed": totals.malformed,
+        "not_ip": totals.not_ip,
+        "utc_moved_ns": clock.moved_ns,
+    }
+
+
+def drop(attempt: Attempt) -> None:
+    """Delete the raw files of an attempt; its tables stay."""
+    shutil.rmtree(attempt.path / FOLDER, ignore_errors=True)
+
+
+def prune(run: Path, asked: Capture | None) -> None:
+    """Delete raw files of the run's oldest trials until what is left is within the budget; their tables stay."""
+    if asked is None:
+        return
+    newest_first = sorted(run.glob(f"trials/*/{FOLDER}"), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
+    kept_bytes = 0
+    for folder in newest_first:
+        kept_bytes += sum(path.stat().st_size for path in folder.rglob("*.pcap"))
+        if kept_bytes > asked.keep_mb * MB:
+            shutil.rmtree(folder)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cross traffic of a trial: sinks and generators on their hosts, from before the jobs start until after they end."""
+
+import math
+import secrets
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from roundabout.plan import PlannedTrial, content_hash
+from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.programs import Program
+from roundabout.runner.testbed import Host, Testbed
+from roundabout.runner.trial.bench import Bench
+from roundabout.spec.experiment import CrossTraffic
+
+READY_S = 30  # loads are planned, sinks listen and connections stand within this
+LEAD_S = 1.0  # cross traffic has settled when the jobs start
+LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so many times that long, and longer
+FLUSH_S = 60.0  # a generator has told of all its flows within this
+FIRST_PORT = 29400
+MOST_PARALLEL = 10
+BURST = ("--burst-width-us", "1000", "--burst-period-ms", "10", "--burst-height", "3")  # the thesis, section 2.5
+
+Stop = Callable[[Sequence[Program]], None]
+
+
+class CrossTrafficError(Exception):
+    """Cross traffic did not start, or ended before the jobs did; the message says why."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """One cross traffic under way. Its sender's lines: the load's summary, `ready`, and in the end all flows."""
+
+    name: str
+    spec: CrossTraffic
+    sender: Program
+
+
+class _Part(NamedTuple):
+    """What one cross traffic is made of."""
+
+    name: str
+    spec: CrossTraffic
+    port: int
+    token: str
+
+
+def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
+    """Start sinks and generators, and wait until all can be told to start.
+
+    Raises CrossTrafficError, LostHostError.
+    """
+    parts = [
+        _Part(name, spec, FIRST_PORT + number, secrets.token_hex(16))
+        for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
+        if spec.load_gbps > 0
+    ]
+    sinks = [
+        _Waiting(f"sink of {part.name}", bench.links[receiver], _sink(bench.testbed.hosts[receiver], part))
+        for part in parts
+        for receiver in part.spec.receivers
+    ]
+    stack.callback(stop, [sink.program for sink in sinks])
+    for sink in sinks:
+        sink.ready()
+    senders = [
+        _Waiting(part.name, bench.links[part.spec.sender], _sender(bench.testbed, trial, part)) for part in parts
+    ]
+    stack.callback(stop, [sender.program for sender in senders])
+    for sender in senders:
+        sender.ready()
+    return [Generator(part.name, part.spec, sender.program) for part, sender in zip(parts, senders, strict=True)]
+
+
+def check(generators: Sequence[Generator]) -> None:
+    """Raise CrossTrafficError where one has ended before the jobs."""
+    for each in generators:
+        if each.sender.ended:
+            why = "its load was sent" if each.sender.status == 0 else each.sender.why_ended()
+            raise CrossTrafficError(f"cross traffic {each.name} ended on {each.sender.host} before the jobs did: {why}")
+
+
+def _sink(host: Host, part: _Part) -> list[str]:
+    if part.spec.kind == "iperf":
+        return [*_iperf(host), "server", "--bind", host.address, "--port", str(part.port)]
+    crossgen = str(host.prefix / "bin" / "crossgen")
+    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", "--token", part.token]
+
+
+def _sender(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+    """One shell: the load's file has no name any more when sending begins, so that nothing is left of it."""
+    if part.spec.kind == "iperf":
+        return _iperf_load(testbed, trial, part)
+    crossgen = str(testbed.hosts[part.spec.sender].prefix / "bin" / "crossgen")
+    plan = shlex.join([crossgen, "plan", "--json", *_load(testbed, trial, part)])
+    send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(testbed, part)])
+    return ["sh", "-c", f'f=$(mktemp) && {plan} --output "$f" && exec 3<"$f" && rm "$f" && exec {send}']
+
+
+def _iperf(host: Host) -> list[str]:
+    return ["python3", str(host.prefix / "bin" / "iperf.py")]
+
+
+def _iperf_load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+    spec = part.spec
+    (receiver,) = spec.receivers
+    words = {
+        "to": testbed.hosts[receiver].address,
+        "port": part.port,
+        "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
+        "congestion": testbed.congestion_control(spec.transport.name),
+    }
+    given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
+    return [*_iperf(testbed.hosts[spec.sender]), "load", *given]
+
+
+def parallel(load_gbps: float, link_gbps: float) -> int:
+    """With how many connections iperf begins: each gets a fair share of the link beside one other that wants all.
+
+    The thesis raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
+    begun with 1, it would take much of a short trial.
+    """
+    share = load_gbps / link_gbps
+    return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
+
+
+def _load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+    spec = part.spec
+    words = {
+        "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "duration-s": math.ceil(LASTS * trial.expected_s + LASTS_S),  # whole bursts
+        "destinations": ",".join(spec.receivers),
+        "scale-sizes": 1 / testbed.scale,
+        "seed": int(content_hash([trial.seed, part.name]), 16) >> 1,
+        "gaps": spec.gaps,
+    }
+    given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
+    return [*given, *(BURST if spec.kind == "burst" else ())]
+
+
+def _way(testbed: Testbed, part: _Part) -> list[str]:
+    spec = part.spec
+    to = ",".join(f"{receiver}={testbed.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
+    congestion_control = testbed.congestion_control(spec.transport.name)
+    classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
+    words = ["--to", to, "--token", part.token, "--warm-up-s", str(LEAD_S)]
+    return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]
+
+
+class _Waiting:
+    """A program that says when it is ready."""
+
+    def __init__(self, name: str, link: Connection, argv: list[str]) -> None:
+        self._ready: SimpleQueue[bool] = SimpleQueue()
+        self.program = Program(name, link, argv, self._take)
+
+    def ready(self) -> None:
+        """Wait for that. Raises CrossTrafficError, LostHostError."""
+        who = f"cross traffic: {self.program.name} on {self.program.host}"
+        try:
+            if self._ready.get(timeout=READY_S):
+                return
+        except Empty:
+            raise CrossTrafficError(f"{who} was not ready after {READY_S} s") from None
+        if self.program.status is None:
+            raise LostHostError(self.program.host, f"the connection broke while {self.program.name} was started")
+        raise CrossTrafficError(f"{who} did not start: {self.program.why_ended()}")
+
+    def _take(self, _program: Program, line: str | None) -> None:
+        if line is None or line.startswith('{"event":"ready"'):
+            self._ready.put(line is not None)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes hosts ready, through Ansible: the playbooks say what, this says where."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from roundabout.errors import RoundaboutError, UsageError
+from roundabout.runner.testbed import Testbed
+from roundabout.testbeds.rack.inventory import Inventory, read_inventory
+from roundabout.testbeds.rack.variables import deployment, playbook_variables
+
+PLAYBOOKS = Path(__file__).parents[2] / "ansible"
+RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
+
+Playbook = Literal["site", "verify", "rollback"]
+
+
+Reports = dict[str, dict[str, Any]]  # by host
+
+
+class ProvisionError(RoundaboutError):
+    """A playbook failed; `reports` has what hosts said until then."""
+
+    def __init__(self, message: str, hint: str | None = None, reports: Reports | None = None) -> None:
+        super().__init__(message, hint)
+        self.reports = reports or {}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a playbook did: how many tasks changed something, and what `verify` and `rollback` report, by host."""
+
+    changed: dict[str, int]
+    reports: Reports
+    seconds: float
+
+
+def provision(testbed: Testbed) -> Result:
+    """Deploy the programs, and the settings that hold between trials, on a testbed's hosts.
+
+    Raises:
+        ProvisionError: a host could not be reached or made ready.
+    """
+    with inventory_file(testbed) as inventory:
+        return run_playbook("site", [inventory])
+
+
+def deploy(inventory: Inventory, hosts: Iterable[str]) -> Result:
+    """Bring the programs on a rack's hosts up to date.
+
+    Raises:
+        ProvisionError: a host could not be reached or written to.
+    """
+    with _written(deployment(inventory, hosts)) as path:
+        return run_playbook("site", [path])
+
+
+@contextmanager
+def inventory_file(testbed: Testbed) -> Iterator[Path]:
+    """A file with `inventory_of(testbed)`, for as long as it is needed."""
+    with _written(inventory_of(testbed)) as path:
+        yield path
+
+
+@contextmanager
+def rack_inventory(path: Path) -> Iterator[tuple[Path, Path]]:
+    """The inventory in `path`, checked, and a file with what the roles make of it, for as long as that is needed.
+
+    Ansible reads both: beside the first it finds the site's vault.
+
+    Raises:
+        UsageError: there is no such file, or something in it is wrong.
+    """
+    with _written(playbook_variables(read_inventory(path))) as variables:
+        yield path, variables
+
+
+@contextmanager
+def _written(inventory: Mapping[str, Any]) -> Iterator[Path]:
+    with TemporaryDirectory(prefix="roundabout-") as folder:
+        path = Path(folder) / "inventory.json"
+        path.write_text(json.dumps(inventory))
+        yield path
+
+
+def inventory_of(testbed: Testbed) -> dict[str, Any]:
+    """An Ansible inventory of a testbed's hosts, in a group named by its kind."""
+    config = testbed.ssh_config()
+    variables = {
+        "ansible_ssh_common_args": f"-F {config}",
+        "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=20",
+        # With the testbed's own files: a shared folder would silently reach a lab that is gone.
+        "ansible_control_path_dir": str(config.parent / "ansible"),
+        "ansible_ssh_transfer_method": "piped",
+        "ansible_remote_tmp": "/tmp/.ansible",  # noqa: S108 - the host's own /tmp
+        "roundabout_state": str(testbed.settings_state),
+    }
+    hosts = {
+        host.name: {"ansible_host": host.ssh_alias, "roundabout_prefix": str(host.prefix)}
+        for host in testbed.hosts.values()
+    }
+    groups = {**{name: {"hosts": {}} for name in ("rack", "switches", "testbed")}, testbed.kind: {"hosts": hosts}}
+    return {"all": {"vars": variables, "children": groups}}
+
+
+def run_playbook(
+    name: Playbook,
+    inventories: Sequence[Path],
+    extra: Mapping[str, Any] | None = None,
+    show: Callable[[str], None] | None = None,
+    *,
+    check: bool = False,
+) -> Result:
+    """Run one of our playbooks on the hosts of `inventories`; each line of its output goes to `show`.
+
+    `check` changes nothing and shows what would be changed.
+
+    Raises:
+        UsageError: there is no such inventory.
+        ProvisionError: a task failed on some host.
+    """
+    for inventory in inventories:
+        if not inventory.exists():
+            hint = "copy inventory.example and edit it, or name lab:NAME for a lab that is up"
+            raise UsageError(f"inventory {inventory} does not exist", hint)
+    begin = time.monotonic()
+    with TemporaryDirectory(prefix="roundabout-") as folder:
+        command = [str(Path(sys.executable).with_name("ansible-playbook")), *(["--check", "--diff"] if check else [])]
+        command += [word for inventory in inventories for word in ("--inventory", str(inventory))]
+        command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": folder})]
+        status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
+        reports = {path.stem: json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))}
+    if status != 0:
+        raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output), reports)
+    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
+    return Result(changed, reports, time.monotonic() - begin)
+
+
+def _play(command: Sequence[str], folder: str, show: Callable[[str], None] | None) -> tuple[int, str]:
+    """Exit status and output of ansible-playbook."""
+    # A connection that is shared with other playbooks may lead to what was called so a moment ago.
+    own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": folder}
+    environment = os.environ | own | {"LC_ALL": "C.UTF-8"}
+    lines = []
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as playbook:
+        assert playbook.stdout is not None
+        for line in playbook.stdout:
+            lines.append(line)
+            if show:
+                show(line.rstrip("\n"))
+    return playbook.returncode, "".join(lines)
+
+
+def _complaints(output: str) -> str:
+    """What failed, of a playbook's output."""
+    found = re.findall(
+        r"^(?:\[ERROR\]: .*|fatal: .*(?:\n +.*)*|\S+ +: .*(?:failed|unreachable)=[1-9].*)$", output, re.MULTILINE
+    )
+    return "\n".join(found) or output[-2000:]

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fluid model against known cases, and against what must hold for any topology, jobs and phases."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from roundabout.fluid.limits import BYTES_PER_MS_OF_GBPS, best_offsets, fluid_limits, left_by_cross_traffic
+from roundabout.fluid.model import Compute, Flow, FluidJob, Send, iteration_times, max_min_rates
+from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec
+from roundabout.spec.experiment import CrossTraffic
+
+VGG19 = (Compute(150.0), Send(574_680_000, 143.0))
+LINK = ("tor0", "tor1")
+BACK = LINK[::-1]
+PAYLOAD = {LINK: 43 * BYTES_PER_MS_OF_GBPS, BACK: 43 * BYTES_PER_MS_OF_GBPS}
+
+
+def two_ways(phases, **kwargs):
+    """A job of two workers at the two ends of the link."""
+    return FluidJob(tuple(phases), ((LINK,), (BACK,)), **kwargs)
+
+
+# --- rates -----------------------------------------------------------------------------------------------------------
+
+edges = st.sampled_from([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "a")])
+flows = st.lists(
+    st.builds(
+        Flow,
+        path=st.lists(edges, min_size=1, max_size=4, unique=True).map(tuple),
+        wanted=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
+        weight=st.integers(1, 4).map(float),
+    ),
+    min_size=1,
+    max_size=8,
+)
+rates_of_links = st.fixed_dictionaries({edge: st.floats(0.5, 40) for edge in edges.elements})
+
+
+@given(flows, rates_of_links)
+def test_no_link_carries_more_than_it_can_and_no_flow_gets_more_than_it_wants(asking, capacity):
+    rates = max_min_rates(asking, capacity)
+    for edge, most in capacity.items():
+        assert sum(rate for flow, rate in zip(asking, rates, strict=True) if edge in flow.path) <= most * (1 + 1e-9)
+    assert all(0 < rate <= flow.wanted for flow, rate in zip(asking, rates, strict=True))
+
+
+@given(flows, rates_of_links)
+def test_whoever_wants_more_crosses_a_full_link_where_nobody_has_a_greater_share(asking, capacity):
+    rates = max_min_rates(asking, capacity)
+    share = [rate / flow.weight for flow, rate in zip(asking, rates, strict=True)]
+    for flow, rate, own in zip(asking, rates, share, strict=True):
+        if rate >= flow.wanted:
+            continue
+        bottlenecks = []
+        for edge in flow.path:
+            on_edge = [i for i, other in enumerate(asking) if edge in other.path]
+            full = sum(rates[i] for i in on_edge) >= capacity[edge] * (1 - 1e-9)
+            bottlenecks.append(full and max(share[i] for i in on_edge) <= own * (1 + 1e-9))
+        assert any(bottlenecks)
+
+
+@given(flows, rates_of_links, st.randoms(use_true_random=False))
+def test_the_order_of_flows_does_not_matter(asking, capacity, random):
+    order = list(range(len(asking)))
+    random.shuffle(order)
+    straight = max_min_rates(asking, capacity)
+    shuffled = max_min_rates([asking[i] for i in order], capacity)
+    assert [straight[i] for i in order] == pytest.approx(shuffled, rel=1e-9)
+
+
+# --- jobs ------------------------------------------------------------------------------------------------------------
+
+phases = st.lists(
+    st.one_of(
+        st.builds(Compute, st.floats(0, 300)),
+        st.builds(Send, st.integers(10**6, 10**9).map(float), st.floats(20, 300)),
+    ),
+    min_size=1,
+    max_size=4,
+).filter(lambda each: any(isinstance(phase, Send) for phase in each))
+
+
+def least_ms(phase, payload=PAYLOAD[LINK]):
+    """How long a phase takes alone: at its own demand, or at the link's rate where that is less."""
+    return phase.ms if isinstance(phase, Compute) else max(phase.alone_ms, phase.size / payload)
+
+
+@given(phases)
+def test_alone_a_job_takes_what_its_phases_take(own):
+    times = iteration_times([two_ways(own)], PAYLOAD, iterations=5)[0]
+    assert times == pytest.approx([sum(map(least_ms, own))] * 5, rel=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(phases, phases, st.floats(0, 400))
+def test_together_nobody_is_quicker_than_alone_nor_slower_than_with_half_the_link(first, second, offset):
+    together = iteration_times([two_ways(first), two_ways(second, start_ms=offset)], PAYLOAD, iterations=6)
+    for own, times in zip((first, second), together, strict=True):
+        slowest = sum(least_ms(phase, PAYLOAD[LINK] / 2) for phase in own)
+        assert all(sum(map(least_ms, own)) * (1 - 1e-9) <= time <= slowest * (1 + 1e-9) for time in times)
+
+
+@settings(max_examples=50, deadline=None)
+@given(phases, phases)
+def test_what_jobs_send_together_fits_into_the_link(first, second):
+    jobs = [two_ways(first), two_ways(second)]
+    together = iteration_times(jobs, PAYLOAD, iterations=8)
+    span = min(sum(times[:8]) for times in together)
+    carried = 0.0
+    for job, times in zip(jobs, together, strict=True):
+        complete = sum(sum(times[: count + 1]) <= span * (1 + 1e-12) for count in range(len(times)))
+        carried += complete * sum(phase.size for phase in job.phases if isinstance(phase, Send))
+    assert carried <= PAYLOAD[LINK] * span * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(phases, min_size=2, max_size=3))
+def test_the_order_of_jobs_does_not_matter(several):
+    straight = iteration_times([two_ways(own) for own in several], PAYLOAD, iterations=4)
+    reverse = iteration_times([two_ways(own) for own in several[::-1]], PAYLOAD, iterations=4)
+    for one, other in zip(straight, reverse[::-1], strict=True):
+        assert one[:4] == pytest.approx(other[:4], rel=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(phases, phases)
+def test_the_best_offsets_are_no_worse_than_a_common_start(first, second):
+    jobs = [two_ways(first), two_ways(second)]
+
+    def slowdown(placed):
+        times = iteration_times(placed, PAYLOAD)
+        return sum(
+            sum(each[len(each) // 2 :]) / len(each[len(each) // 2 :]) / sum(map(least_ms, job.phases))
+            for job, each in zip(jobs, times, strict=True)
+        )
+
+    assert slowdown(best_offsets(jobs, PAYLOAD)) <= slowdown(jobs) * (1 + 1e-6)
+
+
+def test_bytes_wait_while_a_link_is_shared_and_leave_when_it_is_free():
+    early, late = two_ways([Send(43e6, 10.0), Compute(1000.0)]), two_ways([Compute(10.0), Send(43e6, 10.0)])
+    # Demands of 34.4 Gbit/s: the first is done before the second begins.
+    assert [times[0] for times in iteration_times([early, late], PAYLOAD, 1)] == pytest.approx([1010.0, 20.0])
+    # Both at once: 86 MB at 43 Gbit/s.
+    both = [two_ways([Send(43e6, 10.0)]), two_ways([Send(43e6, 10.0)])]
+    assert [times[0] for times in iteration_times(both, PAYLOAD, 1)] == pytest.approx([16.0, 16.0])
+    # One small and slow: the other gets what is left, at its own demand while that is enough.
+    uneven = [two_ways([Send(4.3e6, 10.0)]), two_ways([Send(43e6, 10.0)])]
+    assert [times[0] for times in iteration_times(uneven, PAYLOAD, 1)] == pytest.approx([10.0, 10.0])
+
+
+def test_flows_of_a_job_weigh_as_many_shares():
+    short = [Send(43e6, 1.0), Compute(100.0)]
+    double, single = two_ways(short, weight=2.0), two_ways(short)
+    assert [times[0] for times in iteration_times([double, single], PAYLOAD, 1)] == pytest.approx([112.0, 116.0])
+
+
+# --- trials ----------------------------------------------------------------------------------------------------------
+
+
+def trial(jobs, links, hosts, switches):
+    """A trial of vgg19-fig1 jobs; `jobs` maps names to workers."""
+    profile = Profile.model_validate(
+        {
+            "schema": 1,
+            "name": "vgg19-fig1",
+            "model": "VGG19",
+            "phases": [
+                {"name": "forward", "compute_ms": 150.0, "guess": "half"},
+                {"name": "allreduce", "bytes": 574_680_000, "alone_ms": 143.0, "guess": "half"},
+            ],
+        }
+    )
+    topology = Topology.model_validate(
+        {
+            "schema": 1,
+            "name": "tree",
+            "about": "a tree",
+            "line_rate_gbps": 50,
+            "payload_rate_gbps": 43,
+            "queue": "lossless",
+            "hosts": hosts,
+            "switches": switches,
+            "links": [{"name": f"{a}-{b}", "ends": [a, b]} for a, b in links],
+        }
+    )
+    resolved = {
+        name: ResolvedJob(profile=profile, workers=tuple(workers), transport=Transport(name="dcqcn"))
+        for name, workers in jobs.items()
+    }
+    return TrialSpec(topology=topology, jobs=resolved, iterations=10)
+
+
+HOSTS = ["s0", "s1", "s2", "s3"]
+DUMBBELL = [("s0", "tor0"), ("s1", "tor0"), ("s2", "tor1"), ("s3", "tor1"), ("tor0", "tor1")]
+
+
+def test_two_vgg19_share_a_link_of_43_gbps():
+    limits = fluid_limits(trial({"j1": ["s0", "s2"], "j2": ["s1", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"]))
+    assert list(limits) == ["j1", "j2"]
+    for each in limits.values():
+        assert each.alone_ms == pytest.approx(293.0)
+        assert each.fair_ms == pytest.approx(150 + 574.68e6 * 8 / 21.5e9 * 1e3)
+        assert each.fair_ms == pytest.approx(363.83, abs=0.01)
+        assert each.interleaved_ms == pytest.approx(293.0)
+
+
+def test_jobs_on_links_of_their_own_do_not_meet():
+    limits = fluid_limits(trial({"j1": ["s0", "s1"], "j2": ["s2", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"]))
+    assert all(each.fair_ms == pytest.approx(293.0) for each in limits.values())
+
+
+def test_a_ring_of_three_crosses_the_shared_link_once_a_direction():
+    hosts = [*HOSTS, "s4"]
+    spec = trial({"j1": ["s0", "s4", "s2"], "j2": ["s1", "s3"]}, [*DUMBBELL, ("s4", "tor0")], hosts, ["tor0", "tor1"])
+    assert fluid_limits(spec)["j1"].fair_ms == pytest.approx(363.83, abs=0.01)
+
+
+def test_three_jobs_of_a_third_of_communication_interleave_fully():
+    jobs = [two_ways([Compute(200.0), Send(400e6, 100.0)]) for _ in range(3)]
+    times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
+    assert [each[-1] for each in times] == pytest.approx([300.0] * 3)
+    starts = sorted(job.start_ms for job in best_offsets(jobs, PAYLOAD))
+    assert [later - earlier for earlier, later in pairwise(starts)] == pytest.approx([100.0, 100.0])
+
+
+def test_communication_that_does_not_fit_cannot_interleave_fully():
+    jobs = [two_ways([Compute(100.0), Send(574.68e6, 143.0)]) for _ in range(2)]
+    times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
+    assert all(243.0 < each[-1] < 100 + 574.68e6 * 8 / 21.5e9 * 1e3 for each in times)
+
+
+# --- cross traffic ---------------------------------------------------------------------------------------------------
+
+STAR = [("s0", "tor"), ("s1", "tor"), ("s2", "tor"), ("s3", "tor")]
+
+
+def beside(spec, **loads):
+    """The trial with cross traffic from a host to others: `beside(spec, s2=(["s0"], 10))`."""
+    traffic = {
+        f"from-{sender}": CrossTraffic.model_validate(
+            {"kind": "consistent", "from": sender, "to": receivers, "load_gbps": load}
+        )
+        for sender, (receivers, load) in loads.items()
+    }
+    return spec.model_copy(update={"cross_traffic": traffic})
+
+
+def ring():
+    return trial({"j1": ["s0", "s1", "s3"]}, STAR, HOSTS, ["tor"])
+
+
+def test_cross_traffic_takes_its_load_on_its_way_and_in_its_direction():
+    left = left_by_cross_traffic(beside(ring(), s2=(["s0", "s1"], 10)))
+    free = left_by_cross_traffic(ring())
+    taken = {edge: (free[edge] - left[edge]) / BYTES_PER_MS_OF_GBPS for edge in free}
+    expected = {("s2", "tor"): 10, ("tor", "s0"): 5, ("tor", "s1"): 5}
+    assert taken == pytest.approx(dict.fromkeys(free, 0) | expected)
+
+
+def test_a_ring_is_as_fast_as_the_link_that_cross_traffic_shares():
+    alone = fluid_limits(ring())["j1"]
+    beside_20 = fluid_limits(beside(ring(), s2=(["s0"], 20)))["j1"]
+    assert alone.fair_ms == pytest.approx(293)
+    assert beside_20.fair_ms == pytest.approx(150 + 574.68e6 * 8 / 23e9 * 1e3)
+    assert beside_20.alone_ms == beside_20.fair_ms == beside_20.interleaved_ms
+
+
+def test_cross_traffic_elsewhere_changes_nothing():
+    assert fluid_limits(beside(ring(), s0=(["s2"], 10)))["j1"].fair_ms == pytest.approx(293)
+
+
+def test_a_job_that_is_left_nothing_never_ends_and_holds_up_nobody():
+    two = trial({"j1": ["s0", "s1"], "j2": ["s2", "s3"]}, STAR, HOSTS, ["tor"])
+    limits = fluid_limits(beside(two, s2=(["s0"], 43)))
+    assert limits["j1"].fair_ms == limits["j2"].fair_ms == float("inf")  # s2 sends for j2 too
+    limits = fluid_limits(beside(two, s1=(["s0"], 43)))
+    assert limits["j1"].fair_ms == float("inf")
+    assert limits["j2"].fair_ms == pytest.approx(293)
