@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from statistics import fmean
 
-from analysis.measures import Measured, first_shares, measured
+from analysis.reading.cells import Measured, first_shares, measured
 from analysis.summary import BASELINE, gain_of_possible
 from roundabout.fluid import fluid_limits
 from roundabout.store import Run, StoreError

@@ -14,13 +14,13 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
-from analysis.loaded import is_sweep
-from analysis.page import whole_page
+from analysis.reading.loaded import is_sweep
+from analysis.render.page import whole_page
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
-NOTEBOOKS = Path(__file__).parent / "notebooks"
+STUDIES = Path(__file__).parent / "studies"
 TIMEOUT_S = 120
 
 
@@ -30,7 +30,7 @@ class ReportError(RoundaboutError):
 
 def render(run: Run) -> Path:
     """Execute the run's notebook and write its report.html; returns the path. Raises ReportError."""
-    source = NOTEBOOKS / ("sweep.py" if is_sweep(run) else "unfair.py")
+    source = STUDIES / ("load_sweep" if is_sweep(run) else "interleaving") / "notebook.py"
     notebook = _with_parameters(jupytext.read(source), run)
     with _scratch():
         try:
@@ -39,12 +39,12 @@ def render(run: Run) -> Path:
             NotebookClient(notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S).execute()
         except CellExecutionError as error:
             raise ReportError(
-                f"{source.name}: {error.ename}: {error.evalue}",
+                f"{source.parent.name}: {error.ename}: {error.evalue}",
                 f"the run itself is intact in {run.path}; this is a bug in the notebook",
             ) from error
         except CellTimeoutError as error:
             raise ReportError(
-                f"{source.name}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
+                f"{source.parent.name}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
                 f"the run itself is intact in {run.path}; try again when this machine has less to do",
             ) from error
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.bootstrap import Array, Interval, interval95, resample
-from analysis.loaded import is_sweep
-from analysis.marks import JobMarks, of_cells
-from analysis.measures import Measured, experiment_of, first_shares, matches, measured
-from analysis.studies import studies
-from analysis.sweep_summary import finite, sweeps
+from analysis.reading.cells import Measured, experiment_of, first_shares, matches, measured
+from analysis.reading.loaded import is_sweep
+from analysis.reading.marks import JobMarks, of_cells
+from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.studies.load_sweep.study import studies
+from analysis.studies.load_sweep.summary import finite, sweeps
 from roundabout.fluid import Limits, fluid_limits
 from roundabout.spec import Expectation, What
 from roundabout.store import Run

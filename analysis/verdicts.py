@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.degradation.model import EXPONENTS
 from analysis.degradation.thesis import BERT, DENSENET, RESNET, VGG
-from analysis.studies import NEAR_GBPS
+from analysis.statistics.degradation.model import EXPONENTS
+from analysis.studies.load_sweep.study import NEAR_GBPS
 
 LIGHT_GBPS, HEAVY_GBPS = 8.0, 20.0
 """The loads that the thesis calls 30 % and 80 % (section 3.4.1)."""

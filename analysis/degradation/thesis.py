@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the thesis printed in chapter 3: models, congestion points, bandwidths and fits, to be shown beside ours.
 
-Differences and percentages follow from what is here (analysis/degradation/demand.py) and are not repeated. Where text
+Differences and percentages follow from what is here (statistics/degradation/demand.py) and are not repeated. Where text
 and table disagree, the table is taken; docs/degradation.md lists what is doubtful.
 """
 
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from analysis.degradation.demand import data_per_iteration_mb
+from analysis.statistics.degradation.demand import data_per_iteration_mb
 
 LINK_GBPS = 25.0
 

@@ -24,8 +24,8 @@ from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 
 if TYPE_CHECKING:
-    from analysis.phases import Estimate, Found
-    from analysis.profiling import Difference
+    from analysis.reading.profiling import Difference
+    from analysis.statistics.phases import Estimate, Found
 
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
@@ -116,8 +116,8 @@ def _run(document: dict[str, Any], runs: Path, console: Console) -> tuple[Run, s
 
 
 def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
-    from analysis.phases import find  # noqa: PLC0415
-    from analysis.profiling import alone, difference, profile_of  # noqa: PLC0415
+    from analysis.reading.profiling import alone, difference, profile_of  # noqa: PLC0415
+    from analysis.statistics.phases import find  # noqa: PLC0415
 
     measured = alone(run, job)
     played = measured.job.profile
@@ -155,7 +155,7 @@ def _yaml(profile: Profile) -> str:
 
 def _table(found: "Found", played: Profile) -> Table:
     """What was found, each figure above the one that was played."""
-    from analysis.profiling import course  # noqa: PLC0415
+    from analysis.reading.profiling import course  # noqa: PLC0415
 
     parts = course(played, found)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from analysis.render.screen import table
 from analysis.report import render
 from analysis.summary import summarise
-from analysis.table import table
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.store import Run
 

@@ -29,9 +29,9 @@ def facility(inventory: Path | str | None) -> Facility:
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:
     """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
     # What only this needs takes a second to import.
+    from analysis.render.screen import table  # noqa: PLC0415
     from analysis.report import render  # noqa: PLC0415
     from analysis.summary import summarise  # noqa: PLC0415
-    from analysis.table import table  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, end)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from analysis.bootstrap import block_length, interval95, resample, tail_probability
+from analysis.statistics.bootstrap import block_length, interval95, resample, tail_probability
 
 ROUNDS = 250
 
@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_resamples_also_in_pieces(monkeypatch):
     once = resample(data, medians, seed=3, draws=50)
     assert np.array_equal(once, resample(data, medians, seed=3, draws=50))
     assert not np.array_equal(once, resample(data, medians, seed=4, draws=50))
-    monkeypatch.setattr("analysis.bootstrap._CHUNK", 500)
+    monkeypatch.setattr("analysis.statistics.bootstrap._CHUNK", 500)
     assert resample(data, medians, seed=3, draws=50).shape == (50,)
 
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import data
-from analysis.counted import NEVER, Counted
+from analysis.reading import data
+from analysis.reading.counted import NEVER, Counted
 from roundabout.store import StoreError
 
 

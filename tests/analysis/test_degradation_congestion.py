@@ -5,18 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from analysis.degradation.congestion import congestion_point
-from analysis.degradation.demand import (
-    bandwidth_delta_gbps,
-    data_per_iteration_mb,
-    experimental_mb,
-    required_gbps,
-    spare_capacity_gbps,
-    theoretical_congestion_gbps,
-)
-from analysis.degradation.levels import LEAST_STEP_GBPS, next_levels_gbps
-from analysis.degradation.model import iteration_time_s
-from analysis.degradation.sweep import DegradationError, Level, Sweep
 from analysis.degradation.thesis import (
     BERT,
     BURST,
@@ -30,6 +18,17 @@ from analysis.degradation.thesis import (
     RESNET,
     VGG,
 )
+from analysis.statistics.degradation.congestion import congestion_point
+from analysis.statistics.degradation.demand import (
+    bandwidth_delta_gbps,
+    data_per_iteration_mb,
+    experimental_mb,
+    required_gbps,
+    spare_capacity_gbps,
+    theoretical_congestion_gbps,
+)
+from analysis.statistics.degradation.model import iteration_time_s
+from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
 LOADS_GBPS = np.arange(0.0, 22.0)
 
@@ -152,24 +151,3 @@ def test_no_congestion_point_without_levels_that_are_congested(times_s):
 def test_too_few_levels():
     with pytest.raises(DegradationError, match="found 4 levels, expected at least 5"):
         congestion_point(swept([1.0, 1.0, 1.0, 2.0], [0.0, 5.0, 10.0, 15.0]))
-
-
-# --- the next levels -------------------------------------------------------------------------------------------------
-
-
-@given(st.sets(st.integers(0, 24), min_size=2), st.one_of(st.none(), st.floats(0, 24.9)))
-def test_next_levels_are_new_and_on_the_link(loads, crossing_gbps):
-    loads_gbps = np.array(sorted(loads), dtype=float)
-    proposed = next_levels_gbps(swept(shared_like_water(400.0, 0.35, loads_gbps), loads_gbps), crossing_gbps)
-    assert (np.diff(proposed) > 0).all()
-    assert ((proposed > loads_gbps[0]) & (proposed < LINK_GBPS)).all()
-    assert not set(proposed) & set(loads_gbps)
-    assert len(proposed) <= 3
-
-
-def test_next_levels_close_in_on_the_congestion_point_and_the_asymptote_until_that_is_fine_enough():
-    loads_gbps = np.array([0.0, 5.0, 10.0, 15.0, 20.0])
-    sweep = swept(shared_like_water(400.0, 0.35, loads_gbps), loads_gbps)
-    assert next_levels_gbps(sweep, 14.0) == pytest.approx([12.5, 17.5, 22.5])
-    fine = np.arange(0, LINK_GBPS, LEAST_STEP_GBPS)
-    assert next_levels_gbps(swept(shared_like_water(400.0, 0.35, fine), fine), 14.0).size == 0

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from analysis.degradation.choice import Candidate, candidates, choose, left_out_miss
-from analysis.degradation.fit import band_s, fit, predict, r_squared
-from analysis.degradation.model import iteration_time_s, rescaled
-from analysis.degradation.sweep import DegradationError, Level, Sweep
 from analysis.degradation.thesis import FITS
+from analysis.statistics.degradation.choice import Candidate, candidates, choose, left_out_miss
+from analysis.statistics.degradation.fit import band_s, fit, predict, r_squared
+from analysis.statistics.degradation.model import iteration_time_s, rescaled
+from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
 LOADS_GBPS = np.linspace(0, 20, 12)
 VGG = (0.254, 10.75, 1.0)

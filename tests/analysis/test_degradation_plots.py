@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.degradation.congestion import congestion_point
-from analysis.degradation.fit import fit
-from analysis.degradation.model import iteration_time_s
-from analysis.degradation.plots import Series, congestion, degradation, distributions, fits
-from analysis.degradation.sweep import Level, Sweep
 from analysis.degradation.thesis import FITS
+from analysis.statistics.degradation.congestion import congestion_point
+from analysis.statistics.degradation.fit import fit
+from analysis.statistics.degradation.model import iteration_time_s
+from analysis.statistics.degradation.sweep import Level, Sweep
+from analysis.studies.load_sweep.curves import Series, congestion, degradation, distributions, fits
 
 LOADS_GBPS = np.array([0, 2, 4, 6, 8, 10, 12, 14, 15, 16, 17, 18, 19, 20.0])
 CURVES = {"BERT-large": (0.618, 9.95, 1.0), "VGG-16": (0.254, 10.75, 1.0), "ResNet-50": (0.140, 22.793, 2.0)}

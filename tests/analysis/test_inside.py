@@ -9,9 +9,9 @@ import pytest
 from sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
 from analysis.degradation.thesis import RESNET
-from analysis.inside import inside
-from analysis.studies import studies
-from analysis.sweep_page import inside as as_table
+from analysis.reading.inside import inside
+from analysis.studies.load_sweep.page import inside as as_table
+from analysis.studies.load_sweep.study import studies
 
 STEP_NS = 10_000_000
 RATE_GBPS = 4.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.counted import Counted
-from analysis.joins import Iterations, join
+from analysis.reading.counted import Counted
+from analysis.reading.joins import Iterations, join
 
 BASE_NS = 1_795_266_075_000_000_000  # as large as instants really are
 HUGE = 2**55  # more than a float counts exactly

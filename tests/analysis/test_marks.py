@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.data import query, rows_of
-from analysis.marks import of_cells, per_iteration
-from analysis.measures import measured
+from analysis.reading.cells import measured
+from analysis.reading.data import query, rows_of
+from analysis.reading.marks import of_cells, per_iteration
 from roundabout.store import Identity, build_table
 
 MS = 1_000_000

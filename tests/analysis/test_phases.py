@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from analysis import phases
-from analysis.folding import NoPeriodError, Sent, fold
-from analysis.phases import find
-from analysis.profiling import course, difference
+from analysis.reading.profiling import course, difference
+from analysis.statistics import phases
+from analysis.statistics.folding import NoPeriodError, Sent, fold
+from analysis.statistics.phases import find
 from roundabout.spec import Phase, Profile
 
 MS = 1_000_000

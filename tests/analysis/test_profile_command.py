@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from analysis import phases
+from analysis.statistics import phases
 from roundabout.cli import profile as command
 from roundabout.cli.main import main
 from roundabout.spec import load_profile

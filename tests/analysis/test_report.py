@@ -118,17 +118,19 @@ def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch
 
 
 def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
-    broken = tmp_path / "unfair.py"
+    broken = tmp_path / "interleaving" / "notebook.py"
+    broken.parent.mkdir()
     broken.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\n1 / 0\n')
-    monkeypatch.setattr("analysis.report.NOTEBOOKS", tmp_path)
-    with pytest.raises(ReportError, match=r"^unfair\.py: ZeroDivisionError: division by zero$"):
+    monkeypatch.setattr("analysis.report.STUDIES", tmp_path)
+    with pytest.raises(ReportError, match=r"^interleaving: ZeroDivisionError: division by zero$"):
         render(make_run(repetitions=1))
 
 
 def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_path):
-    endless = tmp_path / "unfair.py"
+    endless = tmp_path / "interleaving" / "notebook.py"
+    endless.parent.mkdir()
     endless.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\nwhile True: pass\n')
-    monkeypatch.setattr("analysis.report.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("analysis.report.STUDIES", tmp_path)
     monkeypatch.setattr("analysis.report.TIMEOUT_S", 1)
-    with pytest.raises(ReportError, match=r"^unfair\.py: a cell ran for more than 1 s"):
+    with pytest.raises(ReportError, match=r"^interleaving: a cell ran for more than 1 s"):
         render(make_run(repetitions=1))

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from analysis.data import query
-from analysis.measures import first_shares, measured
+from analysis.reading.cells import first_shares, measured
+from analysis.reading.data import query
 from analysis.summary import speedup, summarise, verdict
 from roundabout.spec import Expectation
 

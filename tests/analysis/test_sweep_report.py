@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sweep_runs import experiment, sweep_run
 
-from analysis.injected import injected, skewness
+from analysis.reading.injected import injected, skewness
+from analysis.reading.requested import requested
 from analysis.report import render
-from analysis.requested import requested
 from analysis.summary import summarise
 
 KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"

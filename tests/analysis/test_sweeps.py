@@ -14,12 +14,12 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 from sweep_runs import experiment, mean_s, sweep_run
 
-from analysis.loaded import is_sweep, loaded_jobs, outcomes, wire_loads
-from analysis.measures import measured
-from analysis.page import provenance
-from analysis.studies import by_model, by_setting, studies
+from analysis.reading.cells import measured
+from analysis.reading.loaded import is_sweep, loaded_jobs, outcomes, wire_loads
+from analysis.render.page import provenance
+from analysis.render.screen import table
+from analysis.studies.load_sweep.study import by_model, by_setting, studies
 from analysis.summary import stored_or_new, summarise
-from analysis.table import table
 from analysis.verdicts import verdicts
 from roundabout.store.files import write_json
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from analysis.compare import CompareError, compare, table as comparison_table
+from analysis.render.screen import table
 from analysis.summary import summarise
-from analysis.table import table
 from roundabout.cli.main import main
 
 

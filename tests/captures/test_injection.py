@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.injection import injections, moving_average_gbps, windows_gbps
+from analysis.reading.injection import injections, moving_average_gbps, windows_gbps
 from roundabout.store import schemas
 
 MS = 1_000_000

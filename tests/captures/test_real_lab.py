@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.injection import injections, windows_gbps
+from analysis.reading.injection import injections, windows_gbps
 from roundabout.store import Run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

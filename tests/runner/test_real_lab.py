@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data import rows_of
-from analysis.marks import per_iteration
+from analysis.reading.data import rows_of
+from analysis.reading.marks import per_iteration
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
 

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run measured, one call each, for notebooks and all else here: DuckDB reads the run's tables in place.
+
+Only valid trials count. Bytes are the paper's, instants are on the run's clock. What a run does not have, being older
+or made where it could not be measured, is missing from the answer. Marks per iteration are in marks.py.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import reduce
+from operator import and_
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from analysis.reading.counted import Counted, Integers
+from roundabout.store import Run, StoreError
+from roundabout.store.rates import increments
+from roundabout.store.schemas import TABLES, schema
+
+LINK_USE = pa.schema(
+    {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "begin_ns": pa.int64(), "gbps": pa.float64()}
+)
+
+
+class HostPlace(NamedTuple):
+    """A host in one trial."""
+
+    trial: str
+    host: str
+
+
+class DevicePlace(NamedTuple):
+    """One counter of a host's device in one trial."""
+
+    trial: str
+    host: str
+    device: str
+    counter: str
+
+
+class PortPlace(NamedTuple):
+    """A switch port in one trial: the link that it feeds, and the host or switch at the link's other end."""
+
+    trial: str
+    link: str
+    towards: str
+
+
+def query(run: Run, sql: str, **values: Any) -> pa.Table:
+    """DuckDB's answer to `sql`, in which tables have the names of docs/store.md, and `values` are written $name.
+
+    Raises StoreError where a table cannot be read.
+    """
+    keys = [record["trial"] for record in run.trials() if record["valid"]]
+    with duckdb.connect() as connection:
+        for name in TABLES.keys() & set(re.findall(r"\w+", sql)):  # opening hundreds of files takes its time
+            paths = [run.path / "trials" / key / f"{name}.parquet" for key in keys]
+            # Under the schema of today: columns that an old run lacks are null.
+            files = ds.dataset([str(path) for path in paths if path.exists()], schema=schema(name), format="parquet")
+            connection.register(name, run.table(name) if name == "trials" else files)
+        try:
+            return connection.sql(sql, params=values).to_arrow_table()
+        except (duckdb.InvalidInputException, duckdb.IOException) as error:
+            hint = "restore the file, or run the experiment again"
+            raise StoreError(f"cannot read the tables of {run.path}: {error}", hint) from error
+
+
+def iterations(run: Run) -> pa.Table:
+    """One row an iteration of a job, its workers taken together; in the order of trials, jobs and iterations.
+
+    Columns: trial, variant, levels, repetition, job, iteration (from 0); start_ns and compute_end_ns, the first
+    worker's; comm_end_ns, the last one's; iteration_ms, the slowest worker's, from its own start to its own end, so
+    that no two clocks are compared; offset_bound_ns.
+    """
+    return query(
+        run,
+        """
+        select trial, variant, levels, repetition, job, iteration, min(start_ns) as start_ns,
+               min(compute_end_ns) as compute_end_ns, max(comm_end_ns) as comm_end_ns,
+               max(iteration_ms) as iteration_ms, max(offset_bound_ns) as offset_bound_ns
+        from iterations group by all order by trial, job, iteration
+        """,
+    )
+
+
+def flows(run: Run) -> pa.Table:
+    """One row a connection: the table `flows`, and `ce_share`, the share of its segments that were echoed as marked."""
+    return query(
+        run,
+        """
+        select *, delivered_ce_segments / nullif(delivered_segments, 0) as ce_share
+        from flows order by trial, job, rank, flow
+        """,
+    )
+
+
+def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
+    """A cumulative column of the table `counters`, `tx_bytes` for example, of each host's one sampled interface."""
+    found = _sampled(run, "counters", counter, HostPlace._fields)
+    return {HostPlace(row["trial"], row["host"]): counted(row) for row in found}
+
+
+def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
+    """A cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
+    found = _sampled(run, "queue", counter, PortPlace._fields)
+    return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in found}
+
+
+def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
+    """Counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
+    rows = query(
+        run,
+        """
+        select trial, host, device, counter, max(offset_bound_ns) as bound_ns, any_value(width_bits) as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
+        from device_counters where regexp_full_match(counter, $counter)
+        group by trial, host, device, counter order by all
+        """,
+        counter=counter,
+    )
+    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in with_arrays(rows)}
+
+
+def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
+    """What waited in each switch port's queue: instants in ns, and bytes."""
+    rows = query(
+        run,
+        """
+        select trial, link, towards, list(controller_ns order by controller_ns) as at_ns,
+               list(backlog_bytes order by controller_ns) as backlog_bytes
+        from queue where backlog_bytes is not null group by all order by trial, link, towards
+        """,
+    )
+    return {
+        PortPlace(row["trial"], row["link"], row["towards"]): (row["at_ns"], row["backlog_bytes"])
+        for row in with_arrays(rows)
+    }
+
+
+def with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
+    columns = table.combine_chunks()
+    for place in range(table.num_rows):
+        yield {name: _value(columns[name][place]) for name in columns.column_names}
+
+
+def counted(row: dict[str, Any]) -> Counted:
+    """The counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
+    gained = increments(row["at_ns"], row["counts"], row["width_bits"]).gained
+    return Counted.of(row["at_ns"], gained, row["bound_ns"])
+
+
+def _sampled(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """A cumulative column of `table`, a row each place that has it, as `counted` takes them."""
+    if counter not in schema(table).names:
+        return iter(())
+    at = ", ".join(place)
+    rows = query(
+        run,
+        f"""
+        select {at}, max(offset_bound_ns) as bound_ns, 64 as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list({counter} order by controller_ns) as counts
+        from {table} where {counter} is not null group by {at} order by {at}
+        """,  # noqa: S608
+    )
+    return with_arrays(rows)
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    if not isinstance(scalar, pa.ListScalar):
+        return scalar.as_py()
+    values = scalar.values
+    return np.array(values.to_pylist(), object) if values.null_count else values.to_numpy()
+
+
+def link_use(run: Run, bin_ms: int = 100) -> pa.Table:
+    """The rate at which each switch port sent, headers included: one row a port and bin of `bin_ms`.
+
+    Columns: trial, link, towards, begin_ns, gbps; null where the samples do not tell.
+    """
+    rows: list[dict[str, Any]] = []
+    for place, sent in ports(run, "tx_bytes").items():
+        edges_ns = np.arange(sent.at_ns[0], sent.at_ns[-1] + 1, bin_ms * 1_000_000)
+        rates = pa.array(sent.rate(edges_ns) * 8 / 1e9, from_pandas=True).to_pylist()
+        rows.extend(
+            {**place._asdict(), "begin_ns": begin, "gbps": gbps}
+            for begin, gbps in zip(edges_ns.tolist(), rates, strict=False)
+        )
+    return pa.Table.from_pylist(rows, schema=LINK_USE)
+
+
+def rows_of(table: pa.Table, **values: Any) -> pa.Table:
+    """The rows of `table` whose columns have these values."""
+    return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast cross traffic was put into the network, from captures of its senders (Figures 3-8 and B-5 of the thesis)."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from analysis.reading.counted import Floats, Integers
+from analysis.reading.data import query
+from analysis.reading.injection import injections, moving_average_gbps
+from roundabout.store import Run
+
+WIDTH = 18
+"""Packets in the moving average (Figure B-5)."""
+READINGS = 60_000
+"""As many as in Figure 3-8, evenly over the capture: a reading a packet would count fast times more than slow ones."""
+
+
+@dataclass(frozen=True)
+class Injected:
+    """The rates at which a sender put one kind of cross traffic out, and when; arrays of one length."""
+
+    kind: str
+    asked_gbps: float
+    at_ns: Integers
+    gbps: Floats
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return f"{self.kind}, {self.asked_gbps:g} Gbit/s asked"
+
+
+def skewness(values: Floats) -> float:
+    """0 where values lie symmetrically about their mean, above that with a tail of high ones."""
+    away = values - values.mean()
+    return float((away**3).mean() / (away**2).mean() ** 1.5)
+
+
+def injected(run: Run) -> list[Injected]:
+    """For each kind of cross traffic whose sender was captured, the heaviest load, in its first such trial.
+
+    While the jobs ran, since captures begin before that. Senders that train as well are left out: their packets are of
+    both.
+    """
+    packets = query(
+        run,
+        """
+        with senders as (select trial, host, any_value(kind) as kind, sum(asked_gbps) as asked_gbps from cross_traffic
+                         where (trial, host) not in (select (trial, host) from iterations) group by trial, host),
+             ran as (select trial, min(start_ns) as begin_ns, max(comm_end_ns) as end_ns from iterations group by trial)
+        select packets.trial, packets.host, direction, payload_bytes, flow, destination, packets.controller_ns,
+               kind, asked_gbps
+        from packets join senders using (trial, host) join ran using (trial)
+        where packets.controller_ns between begin_ns and end_ns
+        qualify dense_rank() over (partition by kind order by asked_gbps desc, packets.trial) = 1
+        """,
+    )
+    kinds = {row["trial"]: row for row in packets.group_by(["trial", "kind", "asked_gbps"]).aggregate([]).to_pylist()}
+    flows = injections(packets, run.manifest["testbed"]["scale"])
+    found = []
+    for trial, row in kinds.items():
+        own = [flow for flow in flows if flow.trial == trial]
+        if not own:
+            continue
+        at_ns = np.concatenate([flow.at_ns for flow in own])
+        order = np.argsort(at_ns, kind="stable")
+        payload = np.concatenate([flow.payload_bytes for flow in own])[order]
+        at_ns, gbps = moving_average_gbps(at_ns[order], payload, WIDTH)
+        known = np.isfinite(gbps)
+        if known.any():
+            found.append(Injected(row["kind"], row["asked_gbps"], *_evenly(at_ns[known], gbps[known])))
+    return sorted(found, key=attrgetter("kind"))
+
+
+def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
+    """What the average of the next packet to leave says, at even distances."""
+    evenly_ns = at_ns[0] + np.linspace(0, at_ns[-1] - at_ns[0], READINGS).astype(np.int64)
+    return evenly_ns, gbps[np.searchsorted(at_ns, evenly_ns)]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast workers send while an iteration communicates (Table 3.11 of the thesis; flows 1 and 2 of its Figure 3-9)."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.degradation.thesis import INSIDE
+from analysis.reading.data import query, with_arrays
+from analysis.reading.loaded import HEADER_BYTES, LOAD
+from analysis.statistics.bootstrap import Array
+from analysis.studies.load_sweep.study import NEAR_GBPS, Study
+from analysis.verdicts import HEAVY_GBPS, LIGHT_GBPS
+from roundabout.spec import ResolvedJob, TrialSpec
+from roundabout.store import Run
+
+LOADS = {30: LIGHT_GBPS, 80: HEAVY_GBPS}
+
+
+class Rates(NamedTuple):
+    """Means in Gbit/s: over the time of communication, and over what was sent, as one reading a packet would have it.
+
+    The second is the higher, the more a sender waits and then hurries.
+    """
+
+    over_time: float
+    over_packets: float
+
+
+@dataclass(frozen=True)
+class Inside:
+    """One study at the load asked for that is nearest to one of the thesis', which it gives in percent.
+
+    Flow 1 leaves a worker that meets no cross traffic, for another such; flow 2 leaves the worker that receives it.
+    """
+
+    study: Study
+    percent: int
+    asked_gbps: float
+    flow_1: Rates
+    flow_2: Rates
+
+    @property
+    def printed(self) -> tuple[float, float] | None:
+        """Both flows' means in the thesis, in Gbit/s."""
+        loaded = self.study.loaded
+        return INSIDE.get((loaded.model, self.percent)) if loaded.traffic == "consistent" else None
+
+
+def inside(run: Run, found: Sequence[Study]) -> list[Inside]:
+    """Of the studies whose cross traffic comes from no worker, by the counters of workers' interfaces (every 10 ms)."""
+    wanted = [(study, percent, _nearest(study, load)) for study in found for percent, load in LOADS.items()]
+    rates = _rates(run, {asked for _, _, asked in wanted})
+    result = []
+    for study, percent, asked in wanted:
+        levels = frozenset((study.loaded.setting | {LOAD: asked}).items())
+        known = [rates[levels, host] for host in _ends(study.loaded.spec, study.loaded.job) if (levels, host) in rates]
+        if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
+            result.append(Inside(study, percent, asked, *known))
+    return result
+
+
+def _nearest(study: Study, load_gbps: float) -> float:
+    return min(study.loaded.levels, key=lambda asked: abs(asked - load_gbps))
+
+
+def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
+    """The workers that flows 1 and 2 leave; empty where there is no such pair."""
+    senders = {each.sender for each in spec.cross_traffic.values()}
+    shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
+    apart = [sender for sender, receiver in job.ring if not {sender, receiver} & shared]
+    meeting = [worker for worker in job.workers if worker in shared]
+    return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
+
+
+def _rates(run: Run, asked_gbps: set[float]) -> dict[tuple[frozenset[Any], str], Rates]:
+    """By levels and worker, at these loads: of what was sent between samples that lie within one communication."""
+    levels = {record["trial"]: frozenset(json.loads(record["levels"]).items()) for record in run.trials()}
+    rows = query(
+        run,
+        """
+        with sent as (select trial, host, list(controller_ns order by controller_ns) as at_ns,
+                             list(tx_bytes order by controller_ns) as wire_bytes,
+                             list(tx_packets order by controller_ns) as packets
+                      from counters where trial in (select unnest($trials)) group by all),
+             ran as (select trial, host, list(compute_end_ns order by iteration) as begins_ns,
+                            list(comm_end_ns order by iteration) as ends_ns from iterations group by all)
+        select * from sent join ran using (trial, host)
+        """,
+        trials=[trial for trial, at in levels.items() if dict(at)[LOAD] in asked_gbps],
+    )
+    header_bytes = HEADER_BYTES * run.manifest["testbed"]["scale"]
+    parts = defaultdict(list)
+    for row in with_arrays(rows):
+        parts[levels[row["trial"]], row["host"]].append(_sent(row, header_bytes))
+    whole = {place: np.concatenate(each, axis=1) for place, each in parts.items()}
+    return {
+        place: Rates(8 * payload.sum() / lasted.sum(), 8 * (payload**2 / lasted).sum() / payload.sum())
+        for place, (payload, lasted) in whole.items()
+        if payload.sum() > 0
+    }
+
+
+def _sent(row: dict[str, Any], header_bytes: float) -> Array:
+    """Bytes of payload, and the ns that they took: shape (2, pairs of samples within one communication)."""
+    begins_ns, ends_ns = row["at_ns"][:-1], row["at_ns"][1:]
+    place = np.searchsorted(row["begins_ns"], begins_ns, side="right") - 1
+    within = (place >= 0) & (ends_ns <= row["ends_ns"][place])
+    wire_bytes = np.diff(row["wire_bytes"])
+    payload = wire_bytes - header_bytes * np.diff(row["packets"])
+    return np.stack([payload, ends_ns - begins_ns])[:, within & (wire_bytes >= 0)]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ECN marks, drops and pauses of a run, per iteration: which counters are joined (see joins.py), and whose they are."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.reading.cells import Measured
+from analysis.reading.counted import Counted
+from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
+from analysis.reading.joins import Iterations, Joined, join
+from analysis.statistics.bootstrap import Array
+from roundabout.spec import TrialSpec
+from roundabout.store import Run
+
+SWITCHES, NICS = "switch ports", "NICs"
+NIC_COUNTERS = {
+    "marks": r"np_ecn_marked_roce_packets",
+    "drops": r"[rt]x_discards_phy",
+    "pauses": r"rx_prio\d_pause",
+}
+"""What a host's NIC counts of what arrives there (and of what it could not send); marks are counted by receivers."""
+
+PLACE = {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "counter": pa.string()}
+ITERATIONS = pa.schema({**PLACE, "job": pa.string(), "iteration": pa.int64(), "count": pa.int64(), "bound": pa.int64()})
+SUMS = ("gained", "outside", "no_job", "no_source")
+PORTS = pa.schema({**PLACE, **dict.fromkeys(SUMS, pa.int64())})
+
+
+class PerIteration(NamedTuple):
+    """A counter joined to the iterations of jobs; `counted_by` says who counted: `switch ports` or `NICs`.
+
+    `iterations` has one row an iteration of a job and place at which its traffic is counted: trial, link, towards (the
+    node at the link's other end), counter, job, iteration (from 0), count (null where the samples do not tell) and
+    bound, by how much it may be off. `ports` has one row a place: what its counter gained from the first sample to the
+    last, and of that, what no iteration can claim: outside, no_job, no_source (see joins.Joined).
+    """
+
+    counted_by: str
+    iterations: pa.Table
+    ports: pa.Table
+
+
+class JobMarks(NamedTuple):
+    """What one job's packets were marked (or dropped, or paused) in one cell, over all places that count them.
+
+    `repetitions` has one array a repetition, one value an iteration, nan where it is not known; repetitions of which
+    nothing is known are left out. No value is off by more than `bound`. `unattributed_share` is the part of what was
+    counted at these places that no iteration of any job can claim; None where nothing was counted.
+    """
+
+    counted_by: str
+    repetitions: list[Array]
+    bound: int
+    unattributed_share: float | None
+
+    @property
+    def known(self) -> list[Array]:
+        """The repetitions, with the iterations that are known of all of them."""
+        everywhere = np.isfinite(np.stack(self.repetitions)).all(axis=0)
+        return [each[everywhere] for each in self.repetitions]
+
+
+class _Place(NamedTuple):
+    """A counter, where it is, and its parts by the host that they are from; None where it does not tell them apart."""
+
+    at: PortPlace
+    counter: str
+    counted: Counted
+    sources: dict[str, Counted] | None
+
+
+def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
+    """ECN `marks`, `drops` or `pauses` per iteration of each job; None where nothing counted them.
+
+    Switch ports count them; whose they are is told by the table `marks`, or by there being one job only whose traffic
+    leaves by a port. Where no switch can be asked, the NICs of the jobs' hosts are.
+    """
+    specs = {record["trial"]: TrialSpec.model_validate(record["spec"]) for record in run.trials()}
+    of_jobs = _iterations(run)
+    counted_by, places = SWITCHES, list(_at_switches(run, what))
+    if not places:
+        counted_by, places = NICS, list(_at_nics(run, what, specs))
+    if not places:
+        return None
+    rows: list[dict[str, Any]] = []
+    sums: list[dict[str, Any]] = []
+    for place in places:
+        where = {**place.at._asdict(), "counter": place.counter}
+        joined = _joined(place, specs[place.at.trial], of_jobs.get(place.at.trial, {}))
+        rows.extend({**where, **row} for row in _rows(joined))
+        sums.append({**where, **{name: getattr(joined, name) for name in SUMS}})
+    return PerIteration(
+        counted_by, pa.Table.from_pylist(rows, schema=ITERATIONS), pa.Table.from_pylist(sums, schema=PORTS)
+    )
+
+
+def of_cells(run: Run, cells: Sequence[Measured], what: str = "marks") -> list[dict[str, JobMarks]]:
+    """Per cell, and per job of which they are known: its marks per iteration."""
+    counted = per_iteration(run, what)
+    if counted is None:
+        return [{} for _ in cells]
+    found = ({job: _of_job(counted, cell.trials, job) for job in cell.times} for cell in cells)
+    return [{job: own for job, own in each.items() if own.repetitions and len(own.known[0])} for each in found]
+
+
+def _of_job(counted: PerIteration, trials: Sequence[str], job: str) -> JobMarks:
+    mine = counted.iterations.filter((pc.field("job") == job) & pc.field("trial").isin(list(trials)))
+    total = pc.ScalarAggregateOptions(skip_nulls=False)
+    sums = mine.group_by(["trial", "iteration"]).aggregate([("count", "sum", total), ("bound", "sum", total)])
+    found = [sums.filter(pc.field("trial") == trial).sort_by("iteration")["count_sum"] for trial in trials]
+    places = mine.group_by(list(PLACE)).aggregate([]).join(counted.ports, list(PLACE), join_type="inner")
+    gained, *rest = (pc.sum(places[name]).as_py() or 0 for name in SUMS)
+    return JobMarks(
+        counted.counted_by,
+        [each.cast(pa.float64()).to_numpy() for each in found if each.null_count < len(each)],
+        pc.max(sums["bound_sum"]).as_py() or 0,
+        sum(rest) / gained if gained else None,
+    )
+
+
+def _rows(joined: Joined) -> Iterator[dict[str, Any]]:
+    for job, gains in joined.jobs.items():
+        for number, (count, bound, known) in enumerate(zip(*(each.tolist() for each in gains), strict=True)):
+            yield {
+                "job": job,
+                "iteration": number,
+                "count": count if known else None,
+                "bound": bound if known else None,
+            }
+
+
+def _iterations(run: Run) -> dict[str, dict[str, Iterations]]:
+    """Per trial and job: when its iterations begin, and the last one ends."""
+    result: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in iterations(run).to_pylist():
+        result.setdefault(row["trial"], {}).setdefault(row["job"], []).append(row)
+    return {trial: {job: _edges(rows) for job, rows in jobs.items()} for trial, jobs in result.items()}
+
+
+def _edges(rows: Sequence[dict[str, Any]]) -> Iterations:
+    edges_ns = [*(row["start_ns"] for row in rows), rows[-1]["comm_end_ns"]]
+    return Iterations(np.array(edges_ns, np.int64), max(row["offset_bound_ns"] for row in rows))
+
+
+def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> Joined:
+    crossing = [job for job in of_jobs if _leaves_by(spec, job, place.at)]
+    if place.sources is None:
+        alone = len(crossing) == 1
+        return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
+    users = Counter(host for job in of_jobs for host in spec.jobs[job].workers)
+    shared = {host for host in place.sources if users[host] > 1}
+    owned: dict[str, list[Counted] | None] = {}
+    for job in crossing:
+        hosts = spec.jobs[job].workers
+        owned[job] = None if shared & {*hosts} else [place.sources[host] for host in hosts if host in place.sources]
+    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].workers}
+    others = [part for host, part in place.sources.items() if host not in mine]
+    return join(place.counted, owned, others, of_jobs)
+
+
+def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:
+    """Whether any of the job's data take this link in this direction."""
+    hops = (hop for pair in spec.jobs[job].ring for hop in spec.topology.path(*pair))
+    return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in hops)
+
+
+def _at_switches(run: Run, what: str) -> Iterator[_Place]:
+    at_ports = ports(run, what)
+    sources = _sources(run, at_ports) if what == "marks" else {}
+    for at, port in at_ports.items():
+        # A port that counted nothing has no sources, which is no lack of knowledge.
+        yield _Place(at, what, port, sources.get(at, None if port.gained else {}))
+
+
+def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace, dict[str, Counted]]:
+    """Marks by the host that sent the marked packets, at each port that marked any."""
+    rows = query(
+        run,
+        """
+        select trial, link, towards, source, max(offset_bound_ns) as bound_ns, 64 as width_bits,
+               list(controller_ns order by controller_ns) as at_ns, list(marks order by controller_ns) as counts
+        from marks group by all order by trial, link, towards, source
+        """,
+    )
+    result: dict[PortPlace, dict[str, Counted]] = {}
+    for row in with_arrays(rows):
+        at = PortPlace(row["trial"], row["link"], row["towards"])
+        # A source appears with its first mark: until then, it had none.
+        port_ns = at_ports[at].at_ns
+        before = port_ns[port_ns < row["at_ns"][0]]
+        padded = {name: np.concatenate([own, row[name]]) for name, own in (("at_ns", before), ("counts", before * 0))}
+        result.setdefault(at, {})[row["source"]] = counted({**row, **padded})
+    return result
+
+
+def _at_nics(run: Run, what: str, specs: Mapping[str, TrialSpec]) -> Iterator[_Place]:
+    for (trial, host, _, counter), part in device_counters(run, NIC_COUNTERS[what]).items():
+        (link,) = (link.name for link in specs[trial].topology.links if host in link.ends)
+        yield _Place(PortPlace(trial, link, host), counter, part, {host: part})

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a job that ran alone to its measured profile, and how near that is to the profile that it played."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pyarrow.compute as pc
+
+from analysis.reading.data import iterations, query
+from analysis.statistics.folding import Sent
+from analysis.statistics.phases import SAME_RATE, Estimate, Found
+from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
+from roundabout.store import Run, StoreError
+
+HEADER_BYTES = 66
+"""Of each packet as an interface counts it: Ethernet 14 (without its checksum), IPv4 20, TCP 32 (with timestamps)."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A job in a trial that it had to itself."""
+
+    run: Run
+    trial: str
+    name: str
+    job: ResolvedJob
+
+    def workers(self) -> list[Sent]:
+        """The counters of its workers' hosts, without the headers of the packets that they sent.
+
+        Packets are counted as they are, while bytes were multiplied by the testbed's scale. Pure acknowledgements are
+        headers alone, and vanish. Raises StoreError where a counter fell.
+        """
+        return [self._sent(host) for host in self.job.workers]
+
+    def timed_ms(self) -> float:
+        """The median iteration as its workers timed it themselves: playing takes a little longer than the profile."""
+        rows = iterations(self.run)
+        return float(np.median(rows.filter(pc.field("trial") == self.trial)["iteration_ms"].to_numpy()))
+
+    def _sent(self, host: str) -> Sent:
+        rows = query(
+            self.run,
+            """
+            select controller_ns, tx_bytes, tx_packets from counters
+            where trial = $trial and host = $host order by controller_ns
+            """,
+            trial=self.trial,
+            host=host,
+        )
+        at_ns, sent, packets = (column.to_numpy() for column in rows.columns)
+        if (np.diff(sent) < 0).any():
+            raise StoreError(f"{self.run.path}: tx_bytes of {host} fell during trial {self.trial}, expected growth")
+        headers = np.rint(HEADER_BYTES * self.run.manifest["testbed"]["scale"] * packets).astype(np.int64)
+        # A packet with less of a header (ARP) lets the difference fall by some bytes.
+        return Sent(at_ns, np.maximum.accumulate(sent - headers))
+
+
+def alone(run: Run, job: str) -> Alone:
+    """The last valid trial of `run` in which `job` was the only one.
+
+    Raises:
+        StoreError: there is none.
+    """
+    trials = [trial for trial in run.trials() if trial["job"] == job or list(trial["spec"]["jobs"]) == [job]]
+    valid = [trial for trial in trials if trial["valid"]]
+    if not valid:
+        why = f"; {trials[-1]['reason']}" if trials else ""
+        raise StoreError(f"{run.path}: found no valid trial of {job} alone{why}, expected one", "run it again")
+    spec = TrialSpec.model_validate(valid[-1]["spec"])
+    return Alone(run, valid[-1]["trial"], job, spec.jobs[job])
+
+
+def profile_of(measured: Alone, found: Found, name: str) -> Profile:
+    """What was found, as a profile that says where its figures are from and how sure they are."""
+    played, testbed = measured.job.profile, measured.run.manifest["testbed"]
+    on = f"{testbed['kind']} at 1:{testbed['scale']:g}" if testbed["emulated"] else testbed["kind"]
+    source = (
+        f"measured, run {measured.run.id}: job {measured.name} alone, {found.iterations} iterations on a {on}, each of "
+        f"{_said(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
+    )
+    return Profile(name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found)))
+
+
+def _phases(found: Found) -> Iterator[Phase]:
+    several = {sends: [phase.sends for phase in found.phases].count(sends) > 1 for sends in (True, False)}
+    numbers = {True: count(1), False: count(1)}
+    for phase in found.phases:
+        kind = "send" if phase.sends else "compute"
+        name = f"{kind}-{next(numbers[phase.sends])}" if several[phase.sends] else kind
+        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {_said(phase.duration_ms, 1)} ms"
+        if phase.sends:
+            source += f", {_said(phase.bytes, 1, 1e6)} MB at {_said(phase.gbps, 2)} Gbit/s"
+            yield Phase(name=name, bytes=round(phase.bytes.value), alone_ms=lasts_ms, source=source)
+        else:
+            yield Phase(name=name, compute_ms=lasts_ms, source=source)
+
+
+def _said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
+    value, low, high = (f"{each / unit:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
+    return f"{value} ({low} to {high})"
+
+
+@dataclass(frozen=True)
+class Course:
+    """A part of a played iteration at one rate, as counters can tell it from the next."""
+
+    begin_ms: float
+    duration_ms: float
+    bytes: float
+
+    @property
+    def gbps(self) -> float:
+        """Its demand; 0 while computing."""
+        return self.bytes * 8 / self.duration_ms / 1e6
+
+
+def course(profile: Profile, found: Found) -> list[Course] | None:
+    """The iteration of a profile as counters tell it, one part a rate; None where other phases were found.
+
+    It begins where it is most like what was found: which phase of an iteration is its first, counters cannot tell.
+    """
+    parts: list[tuple[float, float]] = []
+    for phase in profile.phases:
+        if phase.duration_ms > 0:
+            _append(parts, (phase.duration_ms, float(phase.bytes or 0)))
+    if len(parts) > 1 and _alike(parts[-1], parts[0]):
+        _append(parts, parts.pop(0))
+    turned = [parts[first:] + parts[:first] for first in range(len(parts))]
+    kinds = [phase.sends for phase in found.phases]
+    like = [_course(each) for each in turned if [sent > 0 for _, sent in each] == kinds]
+    return min(like, key=lambda each: _worst_edge_ms(found, each), default=None)
+
+
+def _course(parts: list[tuple[float, float]]) -> list[Course]:
+    begins_ms = np.cumsum([0.0, *(duration_ms for duration_ms, _ in parts)]).tolist()
+    return [Course(begin_ms, *part) for begin_ms, part in zip(begins_ms, parts, strict=False)]
+
+
+def _worst_edge_ms(found: Found, parts: list[Course]) -> float:
+    return max(
+        abs(phase.begin_ms.value + rest * phase.duration_ms.value - part.begin_ms - rest * part.duration_ms)
+        for phase, part in zip(found.phases, parts, strict=True)
+        for rest in (0, 1)
+    )
+
+
+def _append(parts: list[tuple[float, float]], part: tuple[float, float]) -> None:
+    if parts and _alike(parts[-1], part):
+        part = (parts[-1][0] + part[0], parts.pop()[1] + part[1])
+    parts.append(part)
+
+
+def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    rates = one[1] / one[0], other[1] / other[0]
+    return abs(rates[1] - rates[0]) <= SAME_RATE * rates[0]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far what was found is from what was played, at worst.
+
+    `period_share` is of the period played; `edge_share`, of phases' beginnings and ends, too; `demand_share` is of the
+    demand played. The latter two are None where not the same phases were found.
+    """
+
+    period_share: float
+    edge_share: float | None
+    demand_share: float | None
+
+
+def difference(found: Found, played: Profile) -> Difference:
+    """Compare what was found with what was played."""
+    period_share = abs(found.period_ms.value / played.alone_ms - 1)
+    parts = course(played, found)
+    if parts is None:
+        return Difference(period_share, None, None)
+    demands = [
+        abs(phase.gbps.value / part.gbps - 1) for phase, part in zip(found.phases, parts, strict=True) if phase.sends
+    ]
+    return Difference(period_share, _worst_edge_ms(found, parts) / played.alone_ms, max(demands))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials over time: when each job communicates, how fast it sends, what the bottleneck's queue does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.reading.cells import Measured, communication
+from analysis.reading.counted import NEVER, Counted, Floats, Integers
+from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, iterations, rows_of
+from roundabout.spec import Link
+from roundabout.store import Run
+
+BIN_MS = 10.0
+"""Width of a bin: the period at which counters are sampled."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trial, in ms from the instant at which its first job started; arrays per bin have one value per `BIN_MS`.
+
+    `spans` are begin and end of communication per job and iteration, shape (iterations, 2). `rates` are Gbit/s on the
+    wire, sent by a job's first worker: all workers of a ring send at the same pace. `backlog_bytes` is that of the
+    bottleneck at the bins' beginnings, in the direction in which that worker sends; None where it was not measured.
+    """
+
+    cell: Measured
+    trial: str
+    edges_ms: Floats
+    spans: dict[str, Floats]
+    rates: dict[str, Floats]
+    backlog_bytes: Floats | None
+
+
+def bottleneck(cell: Measured) -> Link | None:
+    """The link that the topology names as the one that jobs share."""
+    return next((link for link in cell.spec.topology.links if link.bottleneck), None)
+
+
+def traces(run: Run, cells: Sequence[Measured]) -> list[list[Trace]]:
+    """The course of every trial of each cell."""
+    of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
+    return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
+
+
+def _trace(
+    cell: Measured,
+    trial: str,
+    of_jobs: pa.Table,
+    sent: Mapping[HostPlace, Counted],
+    waiting: Mapping[PortPlace, tuple[Integers, Integers]],
+) -> Trace:
+    start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
+    jobs = [job for job in cell.spec.jobs if job in cell.times]
+    spans = {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in jobs}
+    edges_ms = np.arange(0.0, max(each[-1, 1] for each in spans.values()) + BIN_MS, BIN_MS)
+    edges_ns = start_ns + (edges_ms * 1e6).astype(np.int64)
+    firsts = {job: HostPlace(trial, cell.spec.jobs[job].workers[0]) for job in jobs}
+    rates = {job: sent.get(place, NEVER).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
+    port = _bottleneck_port(cell, trial)
+    samples = waiting.get(port) if port is not None else None
+    return Trace(cell, trial, edges_ms, spans, rates, None if samples is None else np.interp(edges_ns[:-1], *samples))
+
+
+def _bottleneck_port(cell: Measured, trial: str) -> PortPlace | None:
+    """The bottleneck in the direction in which the first job's first worker sends across it."""
+    link = bottleneck(cell)
+    first = next(iter(cell.spec.jobs.values()))
+    hops = cell.spec.topology.path(*first.ring[0])
+    return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
+
+
+def mean_per_iteration(trace: Trace, values: Floats, job: str) -> Floats:
+    """Mean of a trace's bins over each iteration of `job`, from one end of communication to the next."""
+    ends = np.minimum(np.searchsorted(trace.edges_ms, trace.spans[job][:, 1]), len(values))
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return np.diff(total[ends], prepend=0.0) / np.maximum(np.diff(ends, prepend=0), 1)
+
+
+def at_once(trace: Trace, begin_ms: float, end_ms: float) -> float:
+    """Of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
+    spans = np.concatenate([np.clip(each, begin_ms, end_ms) for each in trace.spans.values()])
+    edges, steps = spans.T.ravel(), np.repeat([1, -1], len(spans))
+    order = np.argsort(edges, kind="stable")
+    lengths, senders = np.diff(edges[order]), np.cumsum(steps[order])[:-1]
+    return float(lengths[senders > 1].sum() / lengths[senders > 0].sum())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which n to fit, and whether C too: the model that best foretells a level which it has not seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array
+from analysis.statistics.degradation.fit import Fit, fit, ranges_of
+from analysis.statistics.degradation.model import EXPONENTS, exponential
+from analysis.statistics.degradation.shapes import Ranges, search
+from analysis.statistics.degradation.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a model holds; None is fitted."""
+
+    n: float | None
+    capacity_gbps: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen model, and each candidate's typical miss of a level left out, best first: 0.1 is a tenth too far."""
+
+    fit: Fit
+    misses: dict[Candidate, float]
+
+
+def candidates(link_gbps: float) -> list[Candidate]:
+    """The thesis' three n and a free one, at the link's rate and at a C that is fitted; never both free.
+
+    n and C trade off so closely that a sweep of a dozen levels does not tell them apart.
+    """
+    return [
+        *(Candidate(n, link_gbps) for n in sorted(EXPONENTS.values())),
+        Candidate(None, link_gbps),
+        *(Candidate(n, None) for n in sorted(EXPONENTS.values())),
+    ]
+
+
+def choose(sweep: Sweep, among: Sequence[Candidate] | None = None) -> Choice:
+    """The candidate whose fits to all levels but one miss that one least (leave-one-level-out cross-validation).
+
+    The first and the last level take their turn too, so a model that cannot extrapolate by a level pays for it.
+    Raises DegradationError where there are too few levels for a candidate.
+    """
+    among = candidates(sweep.link_gbps) if among is None else among
+    misses = {each: left_out_miss(sweep, each) for each in among}
+    ranked = dict(sorted(misses.items(), key=lambda item: item[1]))
+    best = next(iter(ranked))
+    return Choice(fit(sweep, n=best.n, capacity_gbps=best.capacity_gbps), ranked)
+
+
+def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:
+    """The typical ratio, less 1, by which fits without a level miss its mean: exp of the rms error of log t.
+
+    Raises DegradationError with too few levels for the candidate.
+    """
+    ranges = ranges_of(sweep, candidate.n, candidate.capacity_gbps)
+    loads_gbps, log_t = sweep.loads_gbps, np.log(sweep.means_s)
+    errors = [log_t[left] - _foretold(loads_gbps, log_t, ranges, left) for left in range(len(loads_gbps))]
+    return float(exponential(np.sqrt(np.mean(np.square(errors)))) - 1)
+
+
+def _foretold(loads_gbps: Array, log_t: Array, ranges: Ranges, left: int) -> float:
+    others = np.arange(len(loads_gbps)) != left
+    best = search(loads_gbps[others], log_t[others], ranges).best
+    return float(best.log_t((best.gap_gbps + ranges.top_gbps - loads_gbps[left]) ** -best.n))

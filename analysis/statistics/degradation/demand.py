@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training needs of a link, what it is left with, and the difference (equations 3.1, 3.4; Tables 3.1 to 3.8)."""
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array
+from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from roundabout.spec.profile import ring_allreduce_bytes
+
+MEGABITS_PER_GBIT = 1e3
+
+
+def data_per_iteration_mb(parameters: int, workers: int) -> float:
+    """What a ring all-reduce sends over each link per iteration, in MB of 10^6 bytes (equation 3.1; Table 3.1).
+
+    Raises DegradationError with fewer than two workers, or without parameters.
+    """
+    if workers < 2 or parameters <= 0:
+        raise DegradationError(f"found {workers} workers and {parameters:g} parameters, expected at least 2, and some")
+    return ring_allreduce_bytes(parameters, workers) / 1e6
+
+
+def required_gbps(data_mb: float, time_s: Array | float) -> Array:
+    """The bandwidth that sustains iterations of `time_s`; its shape (Table 3.1's last column, equation 3.4)."""
+    return np.asarray(data_mb * 8 / MEGABITS_PER_GBIT / time_s)
+
+
+def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Array:
+    """What the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4 and 3.6).
+
+    At the congestion point the thesis takes it for the data that an iteration sends; it counts all that cross traffic
+    leaves as used, so it errs upwards.
+    """
+    return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
+
+
+def theoretical_congestion_gbps(link_gbps: float, data_mb: float, alone_s: float) -> float:
+    """The load from which the job no longer gets the bandwidth that it needs alone; below 0 where it never does."""
+    return float(link_gbps - required_gbps(data_mb, alone_s))
+
+
+def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
+    """What is available at each level less what its iterations should need; shape (levels,).
+
+    The last one is that of the most congested case (Tables 3.3, 3.5 and 3.7, which give it in % of the available too).
+    """
+    return sweep.available_gbps - required_gbps(data_mb, sweep.means_s)
+
+
+def spare_capacity_gbps(
+    sweep: Sweep, data_mb: float, congestion_gbps: float, *, heaviest_gbps: float = np.inf
+) -> float:
+    """The mean delta over the levels at which the link is saturated: those from the congestion point on (Table 3.8).
+
+    Levels above `heaviest_gbps` are left out, as the thesis leaves out very heavy ones without saying from where.
+    Raises DegradationError where no level is left.
+    """
+    saturated = (sweep.loads_gbps >= congestion_gbps) & (sweep.loads_gbps <= heaviest_gbps)
+    if not saturated.any():
+        raise DegradationError(
+            f"found no level from {congestion_gbps:g} to {heaviest_gbps:g} Gbit/s, expected saturated ones",
+            "add levels above the congestion point",
+        )
+    return float(bandwidth_delta_gbps(sweep, data_mb)[saturated].mean())

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits of t = A exp(B / (C - BW)^n) to a sweep (equation 3.7), and what they predict.
+
+The fit is one of least squares to the logarithms of the levels' mean times: what a trend line on a logarithmic axis is
+(Figure B-2), and what keeps the heaviest load from deciding alone. Intervals: neighbourhood.py.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array, Interval
+from analysis.statistics.degradation.model import exponential, iteration_time_s
+from analysis.statistics.degradation.neighbourhood import Neighbourhood
+from analysis.statistics.degradation.shapes import EXPONENT_RANGE, GAP_RANGE, Ranges
+from analysis.statistics.degradation.sweep import DegradationError, Sweep
+
+SPARE_LEVELS = 2
+"""Levels beyond one for each coefficient: with fewer there is next to no scatter to judge a fit by."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A coefficient and its 95 % interval: None where it was given; an end is 0 or infinite where nothing bounds it."""
+
+    value: float
+    ci95: Interval | None
+
+
+@dataclass(frozen=True)
+class RSquared:
+    """Coefficients of determination over the levels, by domain: of log t, in which fits are made, and of t itself."""
+
+    log: float
+    linear: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model: A in s, B in (Gbit/s)^n, C in Gbit/s."""
+
+    a_s: Estimate
+    b: Estimate
+    n: Estimate
+    capacity_gbps: Estimate
+    r_squared: RSquared
+    sweep: Sweep
+    near: Neighbourhood
+
+    def times_s(self, loads_gbps: Array) -> Array:
+        """The curve at loads below C."""
+        return iteration_time_s(loads_gbps, self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The mean iteration time to expect at a load, and where a measurement of it would lie in 95 % of cases."""
+
+    load_gbps: float
+    time_s: float
+    ci95: Interval
+    extrapolates: bool
+    """Whether the load lies outside those that were measured."""
+
+
+def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
+    """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted where None, else held.
+
+    Raises DegradationError with fewer levels than coefficients and `SPARE_LEVELS`, for a load at or above the capacity,
+    for an n that is not positive, and where all levels have the very same mean.
+    """
+    ranges = ranges_of(sweep, n, capacity_gbps)
+    near = Neighbourhood(sweep, ranges)
+    a_s, b = (
+        Estimate(float(np.exp(near.best.log_t(0.0))), near.interval_of_a_s()),
+        Estimate(float(near.best.b), near.interval_of_b()),
+    )
+    fitted_n = Estimate(float(near.best.n), near.interval_of_n()) if n is None else Estimate(n, None)
+    capacity = (
+        Estimate(ranges.top_gbps + float(near.best.gap_gbps), near.interval_of_capacity_gbps())
+        if capacity_gbps is None
+        else Estimate(capacity_gbps, None)
+    )
+    times_s = iteration_time_s(sweep.loads_gbps, a_s.value, b.value, fitted_n.value, capacity.value)
+    return Fit(a_s, b, fitted_n, capacity, r_squared(sweep.means_s, times_s), sweep, near)
+
+
+def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
+    """What `fit` searches. Raises DegradationError as `fit` does."""
+    needed = 2 + (n is None) + (capacity_gbps is None) + SPARE_LEVELS
+    sweep.require(needed, f"for {needed - SPARE_LEVELS} coefficients")
+    if np.ptp(np.log(sweep.means_s)) == 0:
+        raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
+    if n is not None and n <= 0:
+        raise DegradationError(f"found n = {n:g}, expected a positive one")
+    top = float(sweep.loads_gbps[-1])
+    if capacity_gbps is None:
+        return Ranges(EXPONENT_RANGE if n is None else (n, n), (GAP_RANGE[0] * top, GAP_RANGE[1] * top), top)
+    if capacity_gbps <= top:
+        raise DegradationError(
+            f"found a load of {top:g} Gbit/s, expected loads below C = {capacity_gbps:g}",
+            "leave out levels that cross traffic filled alone, or let C be fitted",
+        )
+    gap = capacity_gbps - top
+    return Ranges(EXPONENT_RANGE if n is None else (n, n), (gap, gap), top)
+
+
+def r_squared(means_s: Array, times_s: Array) -> RSquared:
+    """How much of the variation of `means_s` over the levels a curve's `times_s` there explain; any curve's."""
+    return RSquared(log=_determination(np.log(means_s), np.log(times_s)), linear=_determination(means_s, times_s))
+
+
+def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
+    """Where the model's curve lies with 95 % at each load: least and greatest times; shapes as `loads_gbps`.
+
+    Raises DegradationError as `predict` does.
+    """
+    for load in loads_gbps:
+        _check(model, load)
+    low, high = exponential(model.near.intervals_of_log_t(loads_gbps)).T
+    return low, high
+
+
+def predict(model: Fit, load_gbps: float) -> Prediction:
+    """How long would an iteration take at this load? The interval holds a measured mean, not only the curve.
+
+    Raises DegradationError for a load below 0, and at or above the model's C, where there is no answer.
+    """
+    _check(model, load_gbps)
+    below_gbps = model.capacity_gbps.value - load_gbps
+    centre = math.log(model.a_s.value) + model.b.value / below_gbps**model.n.value
+    low, high = model.near.intervals_of_log_t(np.array([load_gbps]))[0]
+    scatter = model.near.scatter(load_gbps)
+    lowest, highest = model.sweep.loads_gbps[[0, -1]]
+    ends = exponential(np.array([centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)]))
+    return Prediction(
+        load_gbps,
+        time_s=float(exponential(centre)),
+        ci95=(float(ends[0]), float(ends[1])),
+        extrapolates=not lowest <= load_gbps <= highest,
+    )
+
+
+def _check(model: Fit, load_gbps: float) -> None:
+    capacity = model.capacity_gbps.value
+    if not 0 <= load_gbps < capacity:
+        raise DegradationError(
+            f"found a load of {load_gbps:g} Gbit/s, expected one from 0 to below the model's C = {capacity:g}"
+        )
+
+
+def _determination(measured: Array, explained: Array) -> float:
+    return float(1 - ((measured - explained) ** 2).sum() / ((measured - measured.mean()) ** 2).sum())

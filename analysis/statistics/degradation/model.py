@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exponential-hyperbola model of iteration time against load (equations 3.2, 3.3 and 3.5 to 3.7)."""
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array
+
+EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
+"""The thesis' n by type of cross traffic: equations 3.3, 3.5 and 3.6."""
+
+
+def rescaled(load_gbps: Array, link_gbps: float) -> Array:
+    """C / (C - BW): 1 without load, without bound at the link's rate (equation 3.2, for any C)."""
+    return link_gbps / (link_gbps - load_gbps)
+
+
+def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_gbps: float) -> Array:
+    """t = A exp(B / (C - BW)^n) at loads below C (equation 3.7); n = 1, 1/2, 2 are equations 3.3, 3.5, 3.6.
+
+    A is in s and B in (Gbit/s)^n. A coefficient of `rescaled` is B / C^n: the 1.44 beside equation 3.5 is one.
+    """
+    return a_s * exponential(b / (capacity_gbps - load_gbps) ** n)
+
+
+def exponential(x: Array | float) -> Array:
+    """exp(x), infinite without ado where close to C it is beyond what numbers hold."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(x))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which curves fit a sweep nearly as well as the best one: what intervals of fits and predictions are made of.
+
+An interval holds every value of a quantity that some curve has which fits nearly as well (profile likelihood). How
+nearly is the wider of two: what the scatter of levels about the curve allows, taken for even (an F test), and what the
+scatter of repetitions allows, level by level, since it grows with the load (with Satterthwaite's degrees of freedom). A
+level that was not repeated shows its own residual instead, enlarged by its leverage (HC3: MacKinnon and White 1985).
+How often these intervals hold the truth is in docs/degradation.md.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from analysis.statistics.bootstrap import Array, Interval
+from analysis.statistics.degradation.model import exponential
+from analysis.statistics.degradation.shapes import Ranges, Shapes, search
+from analysis.statistics.degradation.sweep import Level, Sweep
+
+_TAIL = 0.975
+_LEAST = 1e-9
+"""Keeps a level that decides a coefficient alone, and so has no residual, from dividing by zero."""
+
+
+class Neighbourhood:
+    """The best curve through a sweep's log mean times, and how far the curves nearly as good reach."""
+
+    def __init__(self, sweep: Sweep, ranges: Ranges) -> None:
+        self.ranges = ranges
+        self._loads_gbps, self._log_t = sweep.loads_gbps, np.log(sweep.means_s)
+        self.best = search(self._loads_gbps, self._log_t, ranges).best
+        self._influence = _pseudo_inverse(self._gradients(self._loads_gbps))
+        self._unit = np.eye(len(self._influence))
+        self._freedom = len(sweep.levels) - len(self._unit)
+        self._even_variance = float(self.best.error) / self._freedom
+        own = self._deleted_residuals() ** 2
+        self._variances = np.array([_variance(*pair) for pair in zip(sweep.levels, own, strict=True)])
+        self._freedoms = np.array([max(len(level.repetitions_s) - 1, 1) for level in sweep.levels])
+
+    def interval_of_a_s(self) -> Interval:
+        """Of A = t where B has no effect."""
+        allowance = self._allowance(self._unit[0])
+        shapes = self._within(allowance)
+        low, high = self._extent(shapes, shapes.log_t(0.0), shapes.variance(0.0), allowance)
+        if self.ranges.reach_power_law(shapes):
+            low = -math.inf if (shapes.b > 0).any() else low
+            high = math.inf if (shapes.b < 0).any() else high
+        return float(exponential(low)), float(exponential(high))
+
+    def interval_of_b(self) -> Interval:
+        """Of B."""
+        allowance = self._allowance(self._unit[1])
+        shapes = self._within(allowance)
+        low, high = self._extent(shapes, shapes.b, 1 / shapes.spread_x, allowance)
+        if self.ranges.reach_power_law(shapes) or self.ranges.reach_wall(shapes):
+            low = -math.inf if low < 0 else low
+            high = math.inf if high > 0 else high
+        return low, high
+
+    def interval_of_n(self) -> Interval:
+        """Of n, where it is fitted."""
+        shapes = self._within(self._allowance(self._unit[2]))
+        return _opened((shapes.n.min(), shapes.n.max()), self.ranges.n)
+
+    def interval_of_capacity_gbps(self) -> Interval:
+        """Of C, where it is fitted."""
+        shapes = self._within(self._allowance(self._unit[-1]))
+        low, high = _opened((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
+        return self.ranges.top_gbps + low, self.ranges.top_gbps + high
+
+    def intervals_of_log_t(self, loads_gbps: Array) -> Array:
+        """Of the curve at each load; shape (loads, 2)."""
+        allowances = [self._allowance(gradient) for gradient in self._gradients(loads_gbps)]
+        shapes = self._within(max(allowances))
+        return np.array([self._log_t_at(*pair, shapes) for pair in zip(loads_gbps, allowances, strict=True)])
+
+    def scatter(self, load_gbps: float) -> float:
+        """By how much log t measured at a load may differ from the curve, in 95 % of cases."""
+        own = np.interp(load_gbps, self._loads_gbps, self._variances)
+        return float(stdtrit(self._freedom, _TAIL) * np.sqrt(max(own, self._even_variance)))
+
+    def _log_t_at(self, load_gbps: float, allowance: float, shapes: Shapes) -> Interval:
+        below = shapes.gap_gbps + self.ranges.top_gbps - load_gbps
+        reached = below > 0
+        within = shapes.chosen(reached)
+        x = below[reached] ** -within.n
+        low, high = self._extent(within, within.log_t(x), within.variance(x), allowance)
+        return low, high if reached.all() else math.inf
+
+    def _gradients(self, loads_gbps: Array) -> Array:
+        """Of log t at loads by log A, B, and those of n and C that are fitted; shape (loads, coefficients)."""
+        below = self.best.gap_gbps + self.ranges.top_gbps - loads_gbps
+        x = below**-self.best.n
+        columns = [np.ones_like(x), x]
+        if self.ranges.n_free:
+            columns.append(-self.best.b * x * np.log(below))
+        if self.ranges.capacity_free:
+            columns.append(-self.best.b * self.best.n * x / below)
+        return np.stack(columns, axis=1)
+
+    def _deleted_residuals(self) -> Array:
+        """How far each level lies from the curve, about as if that had been fitted without it."""
+        gradients = self._gradients(self._loads_gbps)
+        leverage = np.einsum("lc,cl->l", gradients, self._influence)
+        x = gradients[:, 1]
+        return np.asarray((self._log_t - self.best.log_t(x)) / np.maximum(1 - leverage, _LEAST))
+
+    def _allowance(self, gradient: Array) -> float:
+        """By how much the squared error may grow along the interval of what has this gradient by the coefficients."""
+        weights = gradient @ self._influence
+        shares = weights**2 * self._variances
+        even = float(stdtrit(self._freedom, _TAIL)) ** 2 * self._even_variance
+        if shares.sum() == 0:
+            return even
+        freedom = shares.sum() ** 2 / (shares**2 / self._freedoms).sum()
+        return max(even, float(stdtrit(freedom, _TAIL) ** 2 * shares.sum() / (weights**2).sum()))
+
+    def _within(self, allowance: float) -> Shapes:
+        """The shapes whose error exceeds the least by no more than `allowance`."""
+        shapes = search(self._loads_gbps, self._log_t, self.ranges, allowance)
+        return shapes.chosen(self._fitting(shapes, allowance))
+
+    def _fitting(self, shapes: Shapes, allowance: float) -> NDArray[np.bool_]:
+        """Which of them fit nearly as well; the best of them counts, so that rounding leaves one."""
+        return np.asarray((shapes.error <= self.best.error + allowance) | (shapes.error == shapes.error.min()))
+
+    def _extent(self, shapes: Shapes, values: Array, variances: Array, allowance: float) -> Interval:
+        """The least and the greatest value of curves of these shapes, whose A and B may vary while they fit.
+
+        `values` are those at each shape's best A and B; `variances` are multiples of the residual variance.
+        """
+        fitting = self._fitting(shapes, allowance)
+        reach = np.sqrt(np.maximum(self.best.error + allowance - shapes.error, 0) * variances)
+        return float((values - reach)[fitting].min()), float((values + reach)[fitting].max())
+
+
+def _pseudo_inverse(gradients: Array) -> Array:
+    """Of columns that differ by orders of magnitude."""
+    sizes = np.linalg.norm(gradients, axis=0)
+    return np.asarray(np.linalg.pinv(gradients / sizes) / sizes[:, None])
+
+
+def _variance(level: Level, single: float) -> float:
+    """Of the logarithm of a level's mean time; `single` where it was not repeated."""
+    means_s = level.means_s
+    if len(means_s) == 1:
+        return single
+    return float(means_s.var(ddof=1) / len(means_s) / means_s.mean() ** 2)
+
+
+def _opened(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
+    """An interval that the ends of the search do not cut off."""
+    low, high = ends
+    return (
+        0.0 if math.isclose(low, searched[0], rel_tol=1e-9) else float(low),
+        math.inf if math.isclose(high, searched[1], rel_tol=1e-9) else float(high),
+    )

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least squares of log t = log A + B (C - BW)^-n: closed form in A and B, around it a search over the shape (n, C).
+
+The search tries whole grids at once and narrows them, so it knows not only the best shape but all that are nearly as
+good, which is what intervals are made of. For each C it narrows n anew: the two trade off along a thin valley.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array
+
+EXPONENT_RANGE = (0.05, 8.0)
+"""Where n is searched. Towards 0 the model turns into a power of C - BW; at 8 it is a wall in front of C."""
+GAP_RANGE = (1e-3, 3.0)
+"""Where C is searched: so far above the highest load, as multiples of that load."""
+POINTS = 64
+ROUNDS = 4
+"""Each round narrows a range to a few of `POINTS` cells: four resolve about a millionth of it."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Where to search n, and C by its distance from the highest load; two equal ends hold a number fixed."""
+
+    n: tuple[float, float]
+    gap_gbps: tuple[float, float]
+    top_gbps: float
+
+    @property
+    def n_free(self) -> bool:
+        """Whether n is searched."""
+        return self.n[0] < self.n[1]
+
+    @property
+    def capacity_free(self) -> bool:
+        """Whether C is searched."""
+        return self.gap_gbps[0] < self.gap_gbps[1]
+
+    def reach_power_law(self, shapes: "Shapes") -> bool:
+        """Whether some of these shapes lie where the search ends towards n = 0 or an infinite C.
+
+        Both limits are curves of their own (a power of C - BW, an exponential of BW); A goes to 0 there, B to infinity.
+        """
+        return (self.n_free and _touches(shapes.n.min(), self.n[0])) or (
+            self.capacity_free and _touches(shapes.gap_gbps.max(), self.gap_gbps[1])
+        )
+
+    def reach_wall(self, shapes: "Shapes") -> bool:
+        """Whether some lie where the search ends towards an infinite n, which takes B there too."""
+        return self.n_free and _touches(shapes.n.max(), self.n[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The fits of A and B for many shapes. All arrays are indexed by C and n; those `chosen` from them are flat."""
+
+    n: Array
+    gap_gbps: Array
+    b: Array
+    mean_log_t: Array
+    mean_x: Array
+    """Of x = (C - BW)^-n over the levels."""
+    spread_x: Array
+    """Sum of the squared deviations from that mean."""
+    mean_variance: Array
+    """One over the number of levels."""
+    error: Array
+    """Sum of the squared residuals."""
+
+    def log_t(self, x: Array | float) -> Array:
+        """The fit where (C - BW)^-n is `x`; at 0 that is log A."""
+        return self.mean_log_t + self.b * (x - self.mean_x)
+
+    def variance(self, x: Array | float) -> Array:
+        """Of `log_t`, as a multiple of the residual variance."""
+        return self.mean_variance + (x - self.mean_x) ** 2 / self.spread_x
+
+    def chosen(self, which: Any) -> "Shapes":
+        """Those at which a boolean array points, or the one at a place."""
+        return Shapes(**{name: values[which] for name, values in vars(self).items()})
+
+    @property
+    def best(self) -> "Shapes":
+        """The one of the least error."""
+        return self.chosen(np.unravel_index(self.error.argmin(), self.error.shape))
+
+
+def search(loads_gbps: Array, log_t: Array, ranges: Ranges, allowance: float = 0.0) -> Shapes:
+    """The best shape and those around it, out to where the error is greater by `allowance`.
+
+    `loads_gbps` and `log_t` have shape (levels,).
+    """
+    gaps = _grid(ranges.gap_gbps)
+    for _ in range(ROUNDS if len(gaps) > 1 else 1):
+        shapes = _over_n(ranges.top_gbps - loads_gbps, log_t, ranges.n, gaps, allowance)
+        error = shapes.error.min(axis=1)
+        gaps = _narrowed(gaps[None], error[None] <= error.min() + allowance)[0]
+    return shapes
+
+
+def _over_n(below_top_gbps: Array, log_t: Array, ends: tuple[float, float], gaps: Array, allowance: float) -> Shapes:
+    n = np.tile(_grid(ends), (len(gaps), 1))
+    for _ in range(ROUNDS if n.shape[1] > 1 else 1):
+        shapes = _solved(below_top_gbps, log_t, n, np.broadcast_to(gaps[:, None], n.shape))
+        good = np.maximum(shapes.error.min() + allowance, shapes.error.min(axis=1, keepdims=True))
+        n = _narrowed(n, shapes.error <= good)
+    return shapes
+
+
+def _solved(below_top_gbps: Array, log_t: Array, n: Array, gaps: Array) -> Shapes:
+    x = (gaps + below_top_gbps[:, None, None]) ** -n
+    dx = x - x.mean(axis=0)
+    dy = (log_t - log_t.mean())[:, None, None]
+    spread = (dx**2).sum(axis=0)
+    b = (dx * dy).sum(axis=0) / spread
+    error = ((dy - b * dx) ** 2).sum(axis=0)
+    everywhere = np.ones_like(b)
+    means = log_t.mean() * everywhere, x.mean(axis=0)
+    return Shapes(n, gaps, b, *means, spread, everywhere / len(log_t), error)
+
+
+def _touches(value: float, end: float) -> bool:
+    return math.isclose(value, end, rel_tol=1e-9)
+
+
+def _grid(ends: tuple[float, float]) -> Array:
+    return np.geomspace(*ends, POINTS if ends[0] < ends[1] else 1)
+
+
+def _narrowed(grid: Array, good: Array) -> Array:
+    """Each row spread anew over its good cells and one more at either end."""
+    last = grid.shape[1] - 1
+    low = np.maximum(good.argmax(axis=1) - 1, 0)
+    high = np.minimum(last - good[:, ::-1].argmax(axis=1) + 1, last)
+    rows = np.arange(len(grid))
+    ends = grid[rows, low, None], grid[rows, high, None]
+    return np.asarray(ends[0] * (ends[1] / ends[0]) ** np.linspace(0, 1, last + 1))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a load sweep measured: iteration times at each level of cross traffic, repetition by repetition."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from analysis.statistics.bootstrap import Array
+from roundabout.errors import RoundaboutError
+
+
+class DegradationError(RoundaboutError):
+    """A sweep, or what was asked of it, does not suffice for the analysis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One load of cross traffic in Gbit/s, and an array of iteration times in s for each repetition."""
+
+    load_gbps: float
+    repetitions_s: tuple[Array, ...]
+
+    @cached_property
+    def means_s(self) -> Array:
+        """The mean iteration time of each repetition."""
+        return np.array([times.mean() for times in self.repetitions_s])
+
+    @property
+    def times_s(self) -> Array:
+        """The iteration times of all repetitions."""
+        return np.concatenate(self.repetitions_s)
+
+    @property
+    def p99_s(self) -> float:
+        """The tail that the thesis draws as a bar above each mean (Figures 3-2 to 3-4)."""
+        return float(np.quantile(self.times_s, 0.99))
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Levels in the order of their loads, and what the bottleneck carries in Gbit/s.
+
+    Raises DegradationError where loads do not rise from 0 or more to less than `link_gbps`, where a level has no
+    repetition or a repetition no iteration, and where a time is not positive and finite.
+    """
+
+    levels: tuple[Level, ...]
+    link_gbps: float
+
+    def __post_init__(self) -> None:
+        for level in self.levels:
+            _check(level, self.link_gbps)
+        for one, other in pairwise(self.levels):
+            if one.load_gbps >= other.load_gbps:
+                raise DegradationError(
+                    f"found {other.load_gbps:g} Gbit/s after {one.load_gbps:g}, expected levels of rising load",
+                    "sort the levels, and join those of the same load",
+                )
+
+    @property
+    def loads_gbps(self) -> Array:
+        """Shape (levels,)."""
+        return np.array([level.load_gbps for level in self.levels])
+
+    @cached_property
+    def means_s(self) -> Array:
+        """The mean over repetitions of their mean iteration times, so that each counts alike; shape (levels,)."""
+        return np.array([level.means_s.mean() for level in self.levels])
+
+    @property
+    def available_gbps(self) -> Array:
+        """What cross traffic leaves of the link; shape (levels,)."""
+        return self.link_gbps - self.loads_gbps
+
+    def require(self, levels: int, purpose: str) -> None:
+        """Raises DegradationError with fewer `levels`; `purpose` says what they are needed for."""
+        if len(self.levels) < levels:
+            found = f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
+            raise DegradationError(f"found {found}, expected at least {levels} {purpose}", "measure at more loads")
+
+
+def _check(level: Level, link_gbps: float) -> None:
+    if not 0 <= level.load_gbps < link_gbps:
+        raise DegradationError(
+            f"found a load of {level.load_gbps:g} Gbit/s, expected one from 0 to below the link's {link_gbps:g}",
+            "the load is what was measured on the wire, in the papers' units",
+        )
+    if not level.repetitions_s or any(times.size == 0 for times in level.repetitions_s):
+        raise DegradationError(f"found no iteration in a repetition at {level.load_gbps:g} Gbit/s, expected some")
+    times_s = level.times_s
+    if not (np.isfinite(times_s) & (times_s > 0)).all():
+        raise DegradationError(
+            f"found an iteration time that is not a positive number at {level.load_gbps:g} Gbit/s",
+            "leave out iterations that did not end",
+        )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's period and phases, from its workers' byte counters and nothing else (docs/profiling.md says how and why)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from analysis.reading.counted import Floats
+from analysis.statistics.folding import QUIET_SHARE, NoPeriodError, Sent, fold
+
+DETAIL = 0.005
+"""Of an iteration's bytes: how near the broken line stays to the samples."""
+SHORTEST = 0.015
+"""Of an iteration's length: what is shorter is no phase."""
+SAME_RATE = 0.1
+"""Of a rate: phases that follow each other differ by more."""
+TOGETHER = 8
+"""Samples of which some may be wrong: read late, or of an iteration that went differently."""
+LEAST = 1e-6
+"""What stands for no time and no bytes where they divide or bound."""
+RESAMPLINGS = 100
+INTERVAL = (2.5, 97.5)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95 % interval, from resampling iterations."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class FoundPhase:
+    """A part of an iteration at one rate; computing where `sends` is false.
+
+    `begin_ms` counts from the iteration's beginning; `bytes` is one worker's payload, and `gbps` its rate.
+    """
+
+    sends: bool
+    begin_ms: Estimate
+    duration_ms: Estimate
+    bytes: Estimate
+    gbps: Estimate
+
+
+@dataclass(frozen=True)
+class Found:
+    """What counters say of a job: its period, and its phases in order, the longest quiet one first.
+
+    `iterations` is how many were used; `likeness` the correlation of the rate with itself one period later;
+    `outside_share` the share of an iteration's bytes that no sending phase holds.
+    """
+
+    period_ms: Estimate
+    phases: tuple[FoundPhase, ...]
+    iterations: int
+    likeness: float
+    outside_share: float
+
+
+def find(workers: Sequence[Sent]) -> Found:
+    """The period and the phases of the job with these workers, which had the network to itself.
+
+    Phases are the pieces of the broken line with the fewest vertices that stays within `DETAIL` of the course of an
+    iteration, fitted to the samples of all of them.
+
+    Raises:
+        NoPeriodError: see `fold`; or bytes are sent at one rate only.
+    """
+    folded = fold(workers)
+    line = _settled(_fewest(folded.points, _outline(folded.points)), folded.points)
+    generator = np.random.default_rng(0)
+    again = (folded.resampled(generator) for _ in range(RESAMPLINGS))
+    lines = [(line, folded.period_ms), *((_fitted(line, each.points), each.period_ms) for each in again)]
+    phases = _phases(lines, folded.bytes)
+    if len(phases) < 2:
+        raise NoPeriodError(f"found one rate only in iterations of {folded.period_ms:.0f} ms, expected several phases")
+    return Found(
+        period_ms=_estimate([period_ms for _, period_ms in lines]),
+        phases=phases,
+        iterations=folded.iterations,
+        likeness=folded.likeness,
+        outside_share=sum(phase.bytes.value for phase in phases if not phase.sends) / folded.bytes,
+    )
+
+
+def _outline(points: Floats) -> Floats:
+    """The course of an iteration from (0, 0) to (1, 1): medians of `TOGETHER` neighbouring points each."""
+    ordered = points[points[:, 0].argsort()]
+    medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // TOGETHER, 1))]
+    return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
+
+
+def _fewest(points: Floats, outline: Floats) -> Floats:
+    """The broken line with as few vertices as keep it near all of the outline, tried from the least bend on.
+
+    Near is `DETAIL`, or more where one sample in ten is farther off.
+    """
+    detail = max(DETAIL, float(np.percentile(_misses(outline, points), 90)))
+    line = _simplified(outline, detail)
+    while len(line) > 2:
+        chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
+        bends = np.abs(line[1:-1, 1] - chords)
+        fewer = (_fitted(np.delete(line, vertex + 1, axis=0), outline) for vertex in bends.argsort())
+        shorter = next((each for each in fewer if _misses(each, outline).max() <= detail), None)
+        if shorter is None:
+            break
+        line = shorter
+    return line
+
+
+def _misses(line: Floats, points: Floats) -> Floats:
+    return np.abs(np.interp(points[:, 0], *line.T) - points[:, 1])
+
+
+def _simplified(points: Floats, detail: float) -> Floats:
+    """As many of the points as a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
+    distance = _misses(points[[0, -1]], points)
+    farthest = int(distance.argmax())
+    if distance[farthest] <= detail:
+        return points[[0, -1]]
+    return np.vstack([_simplified(points[: farthest + 1], detail)[:-1], _simplified(points[farthest:], detail)])
+
+
+def _settled(line: Floats, points: Floats) -> Floats:
+    """The line fitted to the points, without pieces that are too short to be told from their neighbours."""
+    line = _fitted(line, points)
+    lengths = np.diff(line[1:-1, 0])
+    if lengths.min(initial=1.0) >= SHORTEST:
+        return line
+    return _settled(np.delete(line, lengths.argmin() + 1, axis=0), points)
+
+
+def _fitted(line: Floats, points: Floats) -> Floats:
+    """The broken line with as many vertices that lies nearest to all points, a few strays aside."""
+
+    def vertices(steps: Floats) -> Floats:
+        at, sent = np.cumsum(steps.reshape(-1, 2), axis=0).T
+        inner = np.column_stack([np.maximum.accumulate(np.clip(at, 0, 1)), sent])
+        return np.vstack([(0.0, 0.0), inner, (1.0, 1.0)])
+
+    def misses(steps: Floats) -> Floats:
+        return np.interp(points[:, 0], *vertices(steps).T) - points[:, 1]
+
+    steps = np.diff(line, axis=0)[:-1].ravel()
+    if len(steps) == 0:
+        return line
+    # lsmr, since a dense decomposition of so small a problem only wakes up other cores.
+    return vertices(least_squares(misses, steps, loss="soft_l1", f_scale=DETAIL, tr_solver="lsmr", max_nfev=100).x)
+
+
+def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:
+    """The phases by the first of these lines with their periods in ms, and how far they vary over the others."""
+    pieces = [np.diff(line, axis=0) * (period_ms, bytes_) for line, period_ms in lines]
+    groups = _groups(pieces[0])
+    sums = np.array([[each[group].sum(axis=0) for group in groups] for each in pieces])
+    durations, sent = np.moveaxis(sums, 2, 0)
+    begins = np.cumsum(durations, axis=1) - durations
+    rates = sent * 8 / np.maximum(durations, LEAST) / 1e6
+    least = _quiet_rate(pieces[0])
+    return tuple(
+        FoundPhase(
+            bool(rates[0, index] * 1e6 / 8 >= least),
+            *(_estimate(each[:, index]) for each in (begins, durations, sent, rates)),
+        )
+        for index in range(len(groups))
+    )
+
+
+def _groups(pieces: Floats) -> list[list[int]]:
+    """Which pieces of a line, shape (pieces, 2), are one phase: neighbours of one rate, and the last with the first.
+
+    An iteration was cut in the middle of its longest quiet time, which is both its first and its last piece.
+    """
+    rates = pieces[:, 1] / np.maximum(pieces[:, 0], LEAST)
+    rates[rates < _quiet_rate(pieces)] = 0
+    groups = [[0]]
+    for index in range(1, len(pieces)):
+        before = rates[groups[-1][0]]
+        if abs(rates[index] - before) <= SAME_RATE * before:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return [groups[-1] + groups[0], *groups[1:-1]] if len(groups) > 1 else groups
+
+
+def _quiet_rate(pieces: Floats) -> float:
+    """Bytes per ms below which a phase is quiet: a share of the rate at which a byte is sent on average."""
+    durations, sent = np.maximum(pieces[:, 0], LEAST), pieces[:, 1]
+    return QUIET_SHARE * float(np.average(sent / durations, weights=sent))
+
+
+def _estimate(values: Sequence[float] | Floats) -> Estimate:
+    """The first value, and an interval from all others."""
+    value, (low, high) = float(values[0]), np.percentile(values[1:], INTERVAL)
+    return Estimate(value, min(float(low), value), max(float(high), value))

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report. Each function draws one and returns it; what it shows is said in its first line."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.reading.cells import Measured
+from analysis.reading.counted import Floats
+from analysis.reading.marks import JobMarks
+from analysis.reading.traces import Trace, bottleneck, mean_per_iteration
+from analysis.render.style import BOTH, INK, SOFT, figure, job_colours, level, note, variant_colours, words
+from roundabout.fluid import Limits
+
+MEGA = 1e6
+DASHES = ("-", (0, (3, 1.5)), ":", "-.")
+"""By a job's place in its experiment."""
+
+Marks = Mapping[str, JobMarks]
+"""Of one cell, by job."""
+
+
+def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
+    """Bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c)."""
+    result, axes = figure(1, len(traces), 3.0, sharey=True)
+    for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
+        colours = job_colours(list(trace.rates))
+        until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
+        panel.set_xlim(0, until)
+        middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
+        seen = middle <= until
+        for job, rates in trace.rates.items():
+            panel.fill_between(middle[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
+            panel.plot(middle[seen], rates[seen], color=colours[job])
+        _mean_while_both_send(panel, trace)
+        link = bottleneck(trace.cell)
+        if link is not None:
+            panel.set_ylim(0, link.payload_rate_gbps * 1.22)
+            level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
+        panel.set_title(trace.cell.name)
+        words(panel, {trace.cell.transports: SOFT}, weight="normal")
+        panel.set_xlabel("ms since the start")
+        if place == 0:
+            panel.set_ylabel("sent by each job, Gbit/s")
+    return result
+
+
+def link_use(traces: Sequence[Trace], until_ms: float = 2400.0) -> Figure:
+    """The shared link's use by job, stacked, one row a variant (HotNets'22, Figures 2a and 2b)."""
+    result, axes = figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
+    for panel, trace in zip(axes, traces, strict=True):
+        colours = job_colours(list(trace.rates))
+        middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
+        seen = middle <= until_ms
+        panel.stackplot(
+            middle[seen],
+            [np.nan_to_num(rates[seen]) for rates in trace.rates.values()],
+            colors=[colours[job] for job in trace.rates],
+            alpha=0.9,
+            linewidth=0,
+        )
+        panel.set_xlim(0, min(until_ms, trace.edges_ms[-1]))
+        link = bottleneck(trace.cell)
+        panel.set_ylim(0, 1.12 * (link.payload_rate_gbps if link else np.nanmax(sum(trace.rates.values()))))
+        panel.set_title(trace.cell.name)
+        panel.set_ylabel("Gbit/s")
+    _job_key(axes[0], list(traces[0].rates))
+    axes[-1].set_xlabel("ms since the start")
+    return result
+
+
+def sliding(traces: Sequence[Trace]) -> Figure:
+    """Who communicates when, one row an iteration of the first job, one panel a variant; dark where two do at once."""
+    result, axes = figure(1, len(traces), 4.6, sharey=True, sharex=True)
+    for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
+        colours = job_colours(list(trace.spans))
+        rows = _rows(trace)
+        for job, bars in rows.items():
+            _bars(panel, bars, colours[job])
+        for one, other in combinations(rows.values(), 2):
+            _bars(panel, _intersections(one, other), BOTH)
+        count = len(next(iter(trace.spans.values())))
+        panel.set_ylim(count + 0.5, 0.5)
+        panel.grid(axis="y", visible=False)
+        panel.set_title(trace.cell.name)
+        panel.set_xlabel(f"ms since {next(iter(trace.spans))} began its iteration")
+        if place == 0:
+            panel.set_ylabel("iteration")
+    _job_key(axes[-1], list(traces[-1].spans), both=True)
+    return result
+
+
+def distributions(cells: Sequence[Measured], marks: Sequence[Marks], limits: dict[str, Limits]) -> Figure:
+    """Cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks where they are known.
+
+    All repetitions, by variant and job; both beside each other as in Cassini's thesis, Figure 4.13.
+    """
+    result, (times, *others) = figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
+    _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
+    _fluid_lines(times, limits)
+    times.set_xlabel("iteration time, ms")
+    times.set_ylabel("share of iterations")
+    for panel in others:
+        _distribution(panel, cells, [{job: own.known for job, own in each.items()} for each in marks])
+        panel.set_xlabel("ECN marks per iteration")
+    _key([times, *others][-1], cells)
+    return result
+
+
+def over_iterations(cells: Sequence[Measured], limits: dict[str, Limits]) -> Figure:
+    """Iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
+    jobs = list(dict.fromkeys(job for cell in cells for job in cell.times))
+    result, axes = figure(1, len(jobs), 3.3, sharey=True)
+    colours = variant_colours([cell.name for cell in cells])
+    for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
+        shown = [cell for cell in cells if job in cell.times]
+        for cell in shown:
+            _in_order(panel, cell.repetitions(job), colours[cell.name])
+        panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
+        level(panel, limits[job].fair_ms, f"fluid, fair {limits[job].fair_ms:.0f}")
+        level(panel, limits[job].interleaved_ms, f"fluid, interleaved {limits[job].interleaved_ms:.0f}", below=True)
+        panel.margins(y=0.12)
+        panel.set_title(job)
+        panel.set_xlabel("iteration")
+        if place == 0:
+            panel.set_ylabel("iteration time, ms")
+    words(axes[-1], colours)
+    return result
+
+
+def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> Figure | None:
+    """ECN marks of each iteration, one panel a job (Cassini's thesis, Figure 4.14); None where they are not known.
+
+    Thin lines for repetitions, a thick one for their median.
+    """
+    jobs = list(dict.fromkeys(job for each in marks for job in each))
+    if not jobs:
+        return None
+    result, axes = figure(1, len(jobs), 3.3, sharey=True)
+    colours = variant_colours([cell.name for cell, each in zip(cells, marks, strict=True) if each])
+    for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
+        shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
+        for cell, own in shown:
+            _in_order(panel, own.repetitions, colours[cell.name])
+        panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
+        panel.set_title(job)
+        panel.set_xlabel("iteration")
+        if place == 0:
+            panel.set_ylabel("ECN marks per iteration")
+    axes[0].set_ylim(bottom=0)
+    words(axes[-1], colours)
+    return result
+
+
+def backlog(traces: Sequence[Trace]) -> Figure | None:
+    """Mean backlog of the shared link in each iteration of the first job; None where it was not measured."""
+    series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
+    if not series:
+        return None
+    result, (panel,) = figure(1, 1, 2.9)
+    colours = variant_colours([trace.cell.name for trace, _ in series])
+    for trace, means in series:
+        panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name], alpha=0.75)
+    panel.set_ylim(bottom=0)
+    panel.margins(x=0)
+    panel.set_xlabel("iteration")
+    panel.set_ylabel("mean backlog, MB")
+    words(panel, colours)
+    return result
+
+
+def _backlog_mb(trace: Trace, backlog_bytes: Floats) -> Floats:
+    return mean_per_iteration(trace, backlog_bytes, next(iter(trace.spans))) / MEGA
+
+
+def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
+    """Series against iteration number: thin lines for repetitions, a thick one for their median."""
+    series = np.stack(repetitions)
+    number = np.arange(1, series.shape[1] + 1)
+    panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8)
+    panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2)
+
+
+def _distribution(panel: Axes, cells: Sequence[Measured], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
+    """Cumulative distributions, by variant in colours and by job in dashes; `values` are a cell's, by job."""
+    colours = variant_colours([cell.name for cell in cells])
+    for cell, by_job in zip(cells, values, strict=True):
+        for job, repetitions in by_job.items():
+            ordered = np.sort(np.concatenate(repetitions))
+            share = np.arange(1, len(ordered) + 1) / len(ordered)
+            style = DASHES[list(cell.spec.jobs).index(job) % len(DASHES)]
+            panel.step(ordered, share, where="post", color=colours[cell.name], linestyle=style)
+    panel.set_ylim(0, 1.06)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+
+
+def _mean_while_both_send(panel: Axes, trace: Trace) -> None:
+    """Shade the part of the first iteration in which all jobs send, and write each job's mean rate into it."""
+    begin = max(spans[0, 0] for spans in trace.spans.values())
+    end = min(spans[0, 1] for spans in trace.spans.values())
+    inside = (trace.edges_ms[:-1] >= begin) & (trace.edges_ms[1:] <= end)
+    if len(trace.spans) < 2 or not inside.any():
+        return
+    panel.axvspan(begin, end, color=INK, alpha=0.045, linewidth=0, zorder=0)
+    means = {job: float(np.nanmean(rates[inside])) for job, rates in trace.rates.items()}
+    ranked, colours = sorted(means, key=means.__getitem__, reverse=True), job_colours(list(means))
+    for place, job in enumerate(ranked):
+        offset = (0, 11 if place == 0 else -11)
+        text = f"{job}  {means[job]:.0f}"
+        note(panel, (begin + end) / 2, means[job], text, colours[job], ha="center", offset=offset, fontweight="bold")
+
+
+def _rows(trace: Trace) -> dict[str, Floats]:
+    """Per job: bars (row, begin, end) of communication, relative to the first job's iteration in whose row they lie."""
+    first = next(iter(trace.spans.values()))
+    begins = np.concatenate([[0.0], first[:-1, 1]])
+    rows = {}
+    for job, spans in trace.spans.items():
+        bars = []
+        for number, (begin, end) in enumerate(zip(begins, first[:, 1], strict=True), start=1):
+            clipped = np.clip(spans, begin, end) - begin
+            bars += [(number, *bar) for bar in clipped if bar[1] > bar[0]]
+        rows[job] = np.array(bars).reshape(-1, 3)
+    return rows
+
+
+def _intersections(one: Floats, other: Floats) -> Floats:
+    """The bars in which two sets of bars overlap, row by row."""
+    pairs = [(a[0], max(a[1], b[1]), min(a[2], b[2])) for a in one for b in other if a[0] == b[0]]
+    return np.array([bar for bar in pairs if bar[2] > bar[1]]).reshape(-1, 3)
+
+
+def _bars(panel: Axes, bars: Floats, colour: str) -> None:
+    panel.barh(bars[:, 0], bars[:, 2] - bars[:, 1], left=bars[:, 1], height=1.0, color=colour, linewidth=0)
+
+
+def _fluid_lines(panel: Axes, limits: dict[str, Limits]) -> None:
+    """Vertical lines at the fluid model's iteration times, where all jobs share them."""
+    for name, text in (("interleaved_ms", "fluid,\ninterleaved"), ("fair_ms", "fluid,\nfair")):
+        values = {round(getattr(each, name), 1) for each in limits.values()}
+        if len(values) == 1:
+            value = values.pop()
+            panel.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
+            note(panel, value, 0.13, f"{text} {value:.0f}", offset=(5, 0))
+
+
+def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
+    words(panel, job_colours(jobs) | ({"at once": BOTH} if both and len(jobs) > 1 else {}))
+
+
+def _key(panel: Axes, cells: Sequence[Measured]) -> None:
+    """Which line is which: variants by colour, jobs by dashes."""
+    words(panel, variant_colours([cell.name for cell in cells]))
+    jobs = dict.fromkeys(job for cell in cells for job in cell.spec.jobs)
+    for place, job in enumerate(jobs):
+        panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
+    panel.legend()

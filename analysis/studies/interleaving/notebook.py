@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% tags=["parameters"]
+RUN = "last"
+
+# %%
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from analysis.reading.cells import measured
+from analysis.reading.marks import of_cells
+from analysis.reading.traces import traces
+from analysis.render import page
+from analysis.studies.interleaving import figures as plots
+from analysis.summary import stored_or_new
+from roundabout.fluid import fluid_limits
+from roundabout.store import Run
+
+run = Run.open(RUN)
+summary = stored_or_new(run)
+cells = measured(run)
+sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
+courses = traces(run, sharing)
+first_traces = [each[0] for each in courses]
+marks = of_cells(run, cells)
+limits = fluid_limits(sharing[0].spec) if sharing else {}
+jobs = " and ".join(limits)
+
+
+def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
+    """The figure, or None where no valid trial had jobs that share a link."""
+    return plot(*data) if sharing else None
+
+
+# %%
+page.header(run, summary)
+
+# %%
+page.cards(summary)
+
+# %% [markdown]
+# ## Iteration times
+#
+# Milliseconds, from a job's start of computing to the end of its slowest worker's communication, over all iterations
+# of all valid repetitions; under each figure its 95 % interval. *Last half* is the second half of each repetition's
+# iterations, by when jobs that slide apart should have done so. The fluid limit is what links shared like water would
+# allow: alone, in fair shares from a common start, or interleaved at the best start offsets; *off the limit* compares
+# the last half with it.
+
+# %%
+page.times(summary)
+
+# %%
+page.gains(summary)
+
+# %% [markdown]
+# ## The first iterations
+#
+# Both jobs start at the same instant, compute, and meet on the shared link. Equal DCQCN timers are meant to divide it
+# evenly. A job whose rate-increase timer T is shorter recovers sooner after each cut, so it should take the larger
+# part, finish first, and begin its next iteration earlier.
+
+# %%
+page.show(
+    draw(plots.first_iterations, first_traces),
+    "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included; the first valid "
+    "repetition. Shaded: the first time that all jobs send, with each one's mean. Compare HotNets'22, Figures 1b, 1c.",
+    f"Bandwidth of {jobs} over the first three iterations, by variant",
+)
+
+# %% [markdown]
+# ## Sliding apart
+#
+# A lead gained in one iteration carries over into the next. If it grows, the time during which both jobs send shrinks,
+# until one computes while the other communicates.
+
+# %%
+page.overlaps(first_traces)
+
+# %%
+page.show(
+    draw(plots.link_use, first_traces),
+    "Use of the shared link from the start, jobs stacked; the same repetition. Compare HotNets'22, Figures 2a, 2b.",
+    f"Stacked bandwidth of {jobs} over time, by variant",
+)
+
+# %%
+page.show(
+    draw(plots.sliding, first_traces),
+    "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
+    "communicates, and, dark, when they do so at once.",
+    f"When {jobs} communicate, iteration by iteration, by variant",
+)
+
+# %% [markdown]
+# ## What it does to iteration times
+
+# %%
+page.show(
+    draw(plots.distributions, cells, marks, limits),
+    "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and Cassini's thesis, "
+    "Figure 4.13.",
+    "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
+)
+
+# %%
+page.show(
+    draw(plots.over_iterations, cells, limits),
+    "Iteration times in order. Thin: each repetition; thick: their median.",
+    "Iteration time against iteration number, by job and variant, with the fluid model's limits",
+)
+
+# %% [markdown]
+# ## ECN marks and the queue
+#
+# Where jobs meet, a queue builds up and the switch marks packets. Jobs that send in turns should leave it less to mark.
+# A mark belongs to the job whose worker sent the packet, and to the iteration in which it was made, from that
+# iteration's start to the next one's. Counters are read every 10 ms: *off by at most* is what may have come on the
+# other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.
+
+# %%
+page.marks(summary)
+
+# %%
+page.show(
+    draw(plots.marks_over_iterations, cells, marks),
+    "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
+    "of packets that are as large as on a real link, and fewer. Compare Cassini's thesis, Figure 4.14.",
+    "ECN marks against iteration number, by job and variant",
+)
+
+# %%
+page.show(
+    draw(plots.backlog, [each for some in courses for each in some]),
+    "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
+    "repetition; bytes at the paper's scale.",
+    "Mean backlog of the shared link per iteration, by variant",
+)
+
+# %% [markdown]
+# ## What was emulated
+
+# %%
+page.fidelity_notes(summary)
+
+# %%
+page.headroom(run)
+
+# %% [markdown]
+# ## How the figures were made
+#
+# Variants ran in random order within each repetition. Intervals come from a bootstrap on two levels: repetitions are
+# drawn with replacement, and within each of them blocks of consecutive iterations, since iterations depend on each
+# other; with fewer than four repetitions there is no interval. A speed-up for which no job is named is that of the job
+# that gains least. A verdict says whether the measured figure lies within the paper's plus or minus the tolerance.
+#
+# The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
+# profile's own demand, and what has to wait leaves as fast as the share allows.
+
+# %%
+page.invalid(summary)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+page.provenance(run, cells)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a sweep's report. Each function draws one and returns it; what it shows is said in its first line."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+from analysis.degradation.thesis import LINK_GBPS, Printed
+from analysis.render.style import INK, figure, job_colours, note, words
+from analysis.statistics.bootstrap import Array
+from analysis.statistics.degradation.congestion import CongestionPoint
+from analysis.statistics.degradation.fit import Fit, band_s
+from analysis.statistics.degradation.model import iteration_time_s, rescaled
+from analysis.statistics.degradation.sweep import Sweep
+
+POINTS = 160
+DASHES: Any = (0, (4, 3))
+STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What one model showed under one kind of cross traffic, the fit to it, and the fit that the thesis printed."""
+
+    sweep: Sweep
+    fit: Fit | None = None
+    printed: Printed | None = None
+
+
+def degradation(series: Mapping[str, Series]) -> Figure:
+    """Iteration time against load, and against its hyperbola: means, 99 % tails, fits (Figures 3-2 to 3-4)."""
+    result, (plain, hyperbolic) = figure(1, 2, 4.0, sharey=True)
+    colours = job_colours(list(series))
+    for name, each in series.items():
+        for panel, axis in ((plain, _load), (hyperbolic, partial(rescaled, link_gbps=each.sweep.link_gbps))):
+            _measured(panel, each.sweep, colours[name], axis)
+            if each.fit is not None:
+                _fitted(panel, each.fit, colours[name], axis)
+    _time_axis(plain)
+    _load_axis(plain)
+    hyperbolic.set_xlabel("C / (C - BW)")
+    hyperbolic.set_xlim(left=1)
+    words(hyperbolic, colours)
+    return result
+
+
+def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
+    """Each series with its fit and R^2, a panel a group; the thesis' fit is dashed (Figures 3-7, B-2, B-3)."""
+    result, axes = figure(1, len(panels), 5.2)
+    colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
+    for panel, (title, group) in zip(axes, panels.items(), strict=True):
+        for name, each in group.items():
+            _measured(panel, each.sweep, colours[name], _load)
+            if each.fit is not None:
+                _fitted(panel, each.fit, colours[name], _load)
+            equation = f": {_equation(each.fit)}" if each.fit is not None else ""
+            panel.plot([], [], "-" if equation else "o", color=colours[name], label=name + equation)
+            if each.printed is not None:
+                _thesis(panel, each.printed, each.sweep, colours[name])
+        _time_axis(panel)
+        _load_axis(panel)
+        panel.set_title(title)
+        panel.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=8)
+    return result
+
+
+def congestion(series: Mapping[str, tuple[Sweep, CongestionPoint]]) -> Figure:
+    """How congestion points are found: the line, the tangent, the level beside their crossing (Figure A-1).
+
+    The bar through a crossing is its 95 % interval.
+    """
+    result, (panel,) = figure(1, 1, 4.2)
+    colours = job_colours(list(series))
+    for name, (sweep, point) in series.items():
+        panel.plot(sweep.loads_gbps, sweep.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
+        _construction(panel, sweep, point, colours[name])
+    _time_axis(panel)
+    means_s = np.concatenate([sweep.means_s for sweep, _ in series.values()])
+    panel.set_ylim(means_s.min() * 0.75, means_s.max() * 1.2)
+    _load_axis(panel)
+    words(panel, colours)
+    return result
+
+
+def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Figure:
+    """Cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
+
+    `panels` maps titles to models (colours), those to kinds of traffic or transport (dashes), and those to times in s.
+    Panels whose times span more than a decade get a logarithmic axis, as the heavier load has in the thesis.
+    """
+    result, axes = figure(1, len(panels), 3.8, sharey=True)
+    colours = job_colours(list(dict.fromkeys(model for shown in panels.values() for model in shown)))
+    kinds = dict.fromkeys(kind for shown in panels.values() for each in shown.values() for kind in each)
+    styles = dict(zip(kinds, STYLES, strict=False))
+    for panel, (title, shown) in zip(axes, panels.items(), strict=True):
+        for model, each in shown.items():
+            for kind, times_s in each.items():
+                share = np.arange(1, len(times_s) + 1) / len(times_s)
+                panel.step(np.sort(times_s), share, where="post", color=colours[model], linestyle=styles[kind])
+        low, high = panel.dataLim.intervalx
+        if high > 10 * low:
+            panel.set_xscale("log")
+            plain_numbers(panel.xaxis)
+        panel.set_title(title)
+        panel.set_xlabel("iteration time, s")
+    axes[0].set_ylim(0, 1.02)
+    axes[0].set_ylabel("share of iterations")
+    words(axes[-1], colours)
+    for kind, style in styles.items():
+        axes[-1].plot([], [], color=INK, linestyle=style, label=kind)
+    axes[-1].legend(loc="lower right")
+    return result
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Of a logarithmic axis: 0.5, 1, 2 instead of powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _along(sweep: Sweep) -> Array:
+    return np.linspace(sweep.loads_gbps[0], sweep.loads_gbps[-1], POINTS)
+
+
+def _load(loads_gbps: Array) -> Array:
+    return loads_gbps
+
+
+def _measured(panel: Axes, sweep: Sweep, colour: str, axis: Callable[[Array], Array]) -> None:
+    """Means as points, with a bar up to the 99 % tail."""
+    x, means_s = axis(sweep.loads_gbps), sweep.means_s
+    tails_s = np.maximum([level.p99_s for level in sweep.levels], means_s)
+    panel.vlines(x, means_s, tails_s, color=colour, linewidth=1.2, alpha=0.6)
+    look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+    panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
+
+
+def _fitted(panel: Axes, fit: Fit, colour: str, axis: Callable[[Array], Array]) -> None:
+    """The curve over the measured loads, with where it lies in 95 % of cases."""
+    loads_gbps = _along(fit.sweep)
+    panel.fill_between(axis(loads_gbps), *band_s(fit, loads_gbps), color=colour, alpha=0.16, linewidth=0)
+    panel.plot(axis(loads_gbps), fit.times_s(loads_gbps), color=colour)
+
+
+def _thesis(panel: Axes, printed: Printed, sweep: Sweep, colour: str) -> None:
+    loads_gbps = _along(sweep)
+    times_s = iteration_time_s(loads_gbps, printed.a_s, printed.b, printed.n, LINK_GBPS)
+    panel.plot(loads_gbps, times_s, color=colour, linestyle=DASHES, linewidth=1.1, label=f"thesis, {printed.source}")
+
+
+def _equation(fit: Fit) -> str:
+    a_s, b, n, capacity = fit.a_s.value, fit.b.value, fit.n.value, fit.capacity_gbps.value
+    power = "" if n == 1 else rf"^{{{n:.2g}}}"
+    formula = rf"${a_s:.3g}\,\exp({b:.4g}/({capacity:.4g}-BW){power})$"
+    return f"{formula}\n$R^2$ {fit.r_squared.log:.3f} log, {fit.r_squared.linear:.3f} linear"
+
+
+def _construction(panel: Axes, sweep: Sweep, point: CongestionPoint, colour: str) -> None:
+    bottom, top = sweep.means_s.min(), sweep.means_s.max()
+    along = _along(sweep)
+    for line in (point.linear, point.tangent):
+        times_s = line.times_s(along)
+        shown = (times_s >= bottom * 0.85) & (times_s <= top)
+        panel.plot(along[shown], times_s[shown], color=colour, linestyle=":", linewidth=1.4)
+    drop = [bottom / 10, point.time_s, point.time_s]
+    panel.plot([point.load_gbps, point.load_gbps, 0], drop, color=colour, linewidth=0.7)
+    if point.crossing_gbps_ci95 is not None:
+        crossing_s = point.linear.times_s(np.array([point.crossing_gbps] * 2))
+        panel.plot(point.crossing_gbps_ci95, crossing_s, color=colour, linewidth=7, alpha=0.25, solid_capstyle="butt")
+    text = f"{point.load_gbps:.1f} Gbit/s, {point.time_s:.3g} s: {point.demand_mb:.0f} MB"
+    note(panel, point.load_gbps, point.time_s, text, colour, ha="right", va="bottom", offset=(-6, 6))
+
+
+def _load_axis(panel: Axes) -> None:
+    panel.set_xlim(left=0)
+    panel.xaxis.set_major_locator(MaxNLocator(10, steps=[1, 2, 5, 10]))
+    panel.set_xlabel("cross traffic BW, Gbit/s")
+
+
+def _time_axis(panel: Axes) -> None:
+    panel.set_yscale("log")
+    panel.set_ylabel("iteration time, s")
+    plain_numbers(panel.yaxis)

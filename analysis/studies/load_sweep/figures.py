@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a sweep's report that show more than one analysis. Each function's first line says what it shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.reading.injected import Injected, skewness
+from analysis.reading.requested import WIDTH_MS, Requested
+from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
+from analysis.statistics.bootstrap import Array
+from analysis.statistics.degradation.model import rescaled
+from analysis.studies.load_sweep import curves as plots
+from analysis.studies.load_sweep.curves import Series
+from analysis.studies.load_sweep.study import Study
+from analysis.verdicts import HEAVY_GBPS, LIGHT_GBPS
+
+BINS = 70
+EXCERPT_MS = 60.0
+"""Of traffic over time: six bursts."""
+FLOW, BURST = JOBS[:2]
+ORDER = "#d8c24a"
+
+
+def degradation(series: Mapping[str, Study]) -> Figure | None:
+    """Iteration time against load and against its hyperbola (Figures 3-2 to 3-4), the fluid limits as thin lines."""
+    measured = {name: (study, study.sweep) for name, study in series.items() if study.sweep is not None}
+    if not measured:
+        return None
+    result = plots.degradation({name: Series(sweep, study.fit) for name, (study, sweep) in measured.items()})
+    plain, hyperbolic = result.axes
+    colours = job_colours(list(measured))
+    for name, (study, sweep) in measured.items():
+        loads_gbps, times_s = study.fluid_line
+        for panel, x in ((plain, loads_gbps), (hyperbolic, rescaled(loads_gbps, sweep.link_gbps))):
+            panel.plot(x, times_s, color=colours[name], linewidth=0.7, linestyle=(0, (6, 2)), zorder=1.5)
+    return result
+
+
+def fits(groups: Mapping[str, Mapping[str, Study]]) -> list[Figure]:
+    """Each sweep with its fit and the one that the thesis printed, two models a figure (Figures 3-6, 3-7, B-3)."""
+    panels = {
+        model: {
+            name: Series(study.sweep, study.fit, study.printed)
+            for name, study in group.items()
+            if study.sweep is not None and len(study.sweep.levels) > 1
+        }
+        for model, group in groups.items()
+    }
+    shown = [(model, group) for model, group in panels.items() if group]
+    return [plots.fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
+
+
+def congestion(series: Mapping[str, Study]) -> Figure | None:
+    """How the congestion points of one setting were found (Figure A-1)."""
+    found = {
+        name: (study.sweep, study.congestion)
+        for name, study in series.items()
+        if study.sweep is not None and study.congestion is not None
+    }
+    return plots.congestion(found) if found else None
+
+
+def distributions(studies: Sequence[Study], kind: Callable[[Study], str]) -> Figure | None:
+    """Cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
+    panels: dict[str, dict[str, dict[str, Array]]] = {}
+    for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
+        for study in studies:
+            times_s = study.times_s(load_gbps)
+            if len(times_s):
+                panels.setdefault(title, {}).setdefault(study.loaded.model, {})[kind(study)] = times_s
+    return plots.distributions(panels) if panels else None
+
+
+def requested(load: Requested) -> Figure:
+    """The flows of a burst load, in their order, and its bursts (Figure B-4)."""
+    result, (panel,) = figure(1, 1, 3.0)
+    seen = (load.at_ms >= 0) & (load.at_ms < EXCERPT_MS)
+    for begin_ms in load.bursts_ms[load.bursts_ms < EXCERPT_MS]:
+        panel.axvspan(begin_ms, begin_ms + WIDTH_MS, color=BURST, alpha=0.45, linewidth=0)
+    panel.plot(load.at_ms[seen], load.megabytes[seen], color=ORDER, linewidth=0.9)
+    panel.plot(load.at_ms[seen], load.megabytes[seen], "o", color=FLOW, markersize=4.5, markeredgecolor="white")
+    panel.set_xlim(0, EXCERPT_MS)
+    panel.set_yscale("log")
+    plots.plain_numbers(panel.yaxis)
+    panel.set_xlabel("ms")
+    panel.set_ylabel("flow, MB")
+    words(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
+    return result
+
+
+def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
+    """Rates at which cross traffic was sent: an excerpt (Figure B-5), and how often each was seen (Figure 3-8)."""
+    if not found:
+        return None
+    result, panels = figure(len(found), 2, 0.6 + 2.3 * len(found), sharex="col")
+    top_gbps = float(np.quantile(np.concatenate([each.gbps for each in found]), 0.995))
+    colours = job_colours([each.name for each in found])
+    for trace, histogram, each in zip(panels[::2], panels[1::2], found, strict=True):
+        _excerpt(trace, each, link_gbps, colours[each.name])
+        trace.set_ylim(0, top_gbps)
+        _readings(histogram, each, np.linspace(0, top_gbps, BINS), colours[each.name])
+    panels[-2].set_xlabel("ms")
+    panels[-1].set_xlabel("injection rate, Gbit/s")
+    return result
+
+
+def _excerpt(panel: Axes, each: Injected, link_gbps: float, colour: str) -> None:
+    at_ms = (each.at_ns - each.at_ns[0]) / 1e6
+    seen = at_ms <= EXCERPT_MS
+    panel.plot(at_ms[seen], each.gbps[seen], color=colour, linewidth=0.9)
+    panel.axhline(each.gbps.mean(), color=SOFT, linewidth=1.2)
+    panel.set_xlim(0, EXCERPT_MS)
+    level(panel, link_gbps, f"the link carries {link_gbps:g}")
+    panel.set_title(each.name)
+    panel.set_ylabel("Gbit/s")
+
+
+def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
+    share = np.histogram(each.gbps, edges)[0] / len(each.gbps)
+    panel.stairs(share, edges, color=colour, fill=True, alpha=0.3)
+    panel.stairs(share, edges, color=colour, linewidth=1.4)
+    panel.axvline(each.gbps.mean(), color=SOFT, linewidth=1.2)
+    panel.set_xlim(0, edges[-1])
+    panel.set_ylim(bottom=0)
+    panel.set_ylabel("share of readings")
+    words(panel, {f"skewness {skewness(each.gbps[each.gbps <= edges[-1]]):.2f}": colour})
