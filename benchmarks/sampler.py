@@ -25,8 +25,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.tables.records import parse_samples
-from roundabout.runner.testbed import Host
 from roundabout.runner.trial.sampling import host_sampler
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab, paths

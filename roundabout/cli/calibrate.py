@@ -16,7 +16,6 @@ from rich.table import Table
 from roundabout.cli.live import watching
 from roundabout.cli.options import Runs
 from roundabout.cli.running import end
-from roundabout.programs import artefacts
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
@@ -74,9 +73,7 @@ def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> d
 
     console.print(f"candidate {name}", style="bold", highlight=False)
     with watching(console) as observer:
-        run = Runner(LabFacility(calibration), observer, artefacts()).start(
-            load_experiment(EXPERIMENT), EXPERIMENT, runs
-        )
+        run = Runner(LabFacility(calibration), observer).start(load_experiment(EXPERIMENT), EXPERIMENT, runs)
     row: dict[str, Any] = {"candidate": name, "run": run.id, **dict.fromkeys(COLUMNS)}
     try:
         judgement = judge(run)

@@ -3,10 +3,10 @@
 
 import typer
 
-from roundabout.cli.running import facility
 from roundabout.errors import RoundaboutError
-from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.state import STATE
+from roundabout.testbeds import facility
 
 
 def command() -> None:
@@ -16,8 +16,7 @@ def command() -> None:
     hints: dict[str, None] = {}
     for run_id, owed in journal.dead(STATE).items():
         try:
-            where = next((entry["inventory"] for entry in owed if "inventory" in entry), None)
-            journal.settle(run_id, STATE, facility(where).undo)
+            journal.settle(run_id, STATE, undo)
             undone.append(f"run {run_id}: {', '.join(sorted({entry['kind'] for entry in owed})) or 'its journal'}")
         except RoundaboutError as error:
             failures.append(f"run {run_id}: {error.message}")
@@ -29,3 +28,11 @@ def command() -> None:
         raise RoundaboutError("could not undo everything: " + "; ".join(failures), "\n".join(hints))
     if not undone:
         typer.echo("nothing to undo")
+
+
+def undo(entry: journal.Entry) -> None:
+    """Undo what one entry of a journal says, by whoever made it."""
+    if entry["kind"] == temporary.KIND:
+        temporary.remove(entry)
+    else:
+        facility(entry["where"]).undo(entry)

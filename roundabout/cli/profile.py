@@ -14,9 +14,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from roundabout.cli.options import Runs
-from roundabout.cli.running import end
+from roundabout.cli.options import Inventory, Runs, Testbed
+from roundabout.cli.running import asked, end
 from roundabout.errors import UsageError
+from roundabout.runner.testbed import Facility
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.base import Name
 from roundabout.spec.library import PROFILES, shown
@@ -32,7 +33,7 @@ TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
 """Where a profile is played that is no job of an experiment."""
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     job: Annotated[str, typer.Argument(metavar="JOB", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB).")],
     measured: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Run nothing: take this run, where job JOB ran alone.")
@@ -41,6 +42,8 @@ def command(
         str | None, typer.Option(metavar="NAME", help="Also store it as experiments/profiles/NAME.yaml.")
     ] = None,
     runs: Runs = Path("runs"),
+    testbed: Testbed = None,
+    inventory: Inventory = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and all else on stderr.")] = False,
 ) -> None:
     """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
@@ -52,7 +55,7 @@ def command(
     if measured:
         run, name = Run.open(measured, runs), job
     else:
-        run, name = _run(_experiment(job), runs, console)
+        run, name = _run(_experiment(job), asked(testbed, inventory), runs, console)
     _report(run, name, target, console, as_json)
 
 
@@ -99,19 +102,17 @@ def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
     raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
 
 
-def _run(document: dict[str, Any], runs: Path, console: Console) -> tuple[Run, str]:
+def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console) -> tuple[Run, str]:
     """Run an experiment with one job; `resume` finds its file beside the run."""
     from roundabout.cli.live import watching  # noqa: PLC0415 - `--help` need not wait for it
-    from roundabout.programs import artefacts  # noqa: PLC0415
     from roundabout.runner.run import Runner  # noqa: PLC0415
-    from roundabout.testbeds.lab.facility import LabFacility  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, end)
     folder = make_directory(runs / document["name"])
     file = folder.resolve() / "experiment.yaml"
     write_text(file, yaml.safe_dump(document, sort_keys=False))
     with watching(console) as observer:
-        run = Runner(LabFacility(), observer, artefacts()).start(load_experiment(file), str(file), runs)
+        run = Runner(place, observer).start(load_experiment(file), str(file), runs)
     return run, next(iter(document["jobs"]))
 
 

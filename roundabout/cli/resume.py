@@ -4,9 +4,10 @@
 from pathlib import Path
 
 from roundabout.cli.options import RunJson, Runs, WhichRun
-from roundabout.cli.running import execute, facility
+from roundabout.cli.running import execute
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.testbeds import facility
 
 
 def command(
@@ -17,5 +18,5 @@ def command(
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
     experiment = load_experiment(run.manifest["which"], length=run.manifest.get("length"))
-    where = facility(run.manifest.get("inventory"))
+    where = facility(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roundabout.cli.playbook import Inventory, Json, run, table
-from roundabout.testbeds import playbooks as provision
+from roundabout.runner.hosts import playbooks
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     """Replay the settings journal of each host, also after a crash or a reboot, and read back what it brought."""
     try:
         result = run("rollback", inventory, {"settings_owner": owner})
-    except provision.ProvisionError as error:
+    except playbooks.ProvisionError as error:
         if not as_json:
             show(error.reports)
         raise
@@ -32,7 +32,7 @@ def command(
     typer.echo(f"{count} of {len(result.reports)} hosts had settings of {owner} to bring back; all were read back")
 
 
-def show(reports: provision.Reports) -> None:
+def show(reports: playbooks.Reports) -> None:
     """What was not simply restored, and why."""
     told = table("host", "setting", "what became of it")
     for host, report in reports.items():

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from roundabout.cli.options import RunJson, Runs
+from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
 from roundabout.cli.plan import duration
-from roundabout.cli.running import execute, facility
+from roundabout.cli.running import asked, execute
 from roundabout.errors import UsageError
 from roundabout.plan import Plan, make_plan
 from roundabout.spec.load import load_experiment
@@ -21,16 +21,15 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     quick: Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")] = False,
     runs: Runs = Path("runs"),
-    inventory: Annotated[
-        Path | None, typer.Option(help="Run on the rack of this inventory; without it, in a lab on this machine.")
-    ] = None,
+    testbed: Testbed = None,
+    inventory: Inventory = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")
     length = "quick" if quick else "full" if full else None
-    experiment, where = load_experiment(name, length=length), facility(inventory)
+    experiment, where = load_experiment(name, length=length), asked(testbed, inventory)
     plan = make_plan(
         experiment, testbed_identity={}, artefacts={}
     )  # the order is the run's; keys depend on the testbed

@@ -10,20 +10,19 @@ from types import FrameType
 
 from rich.console import Console
 
-from roundabout.programs import artefacts
 from roundabout.runner.run import Runner
-from roundabout.runner.trial.bench import Facility
+from roundabout.runner.testbed import Facility
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
-from roundabout.testbeds.lab.facility import LabFacility
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.testbeds import facility
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
 
 
-def facility(inventory: Path | str | None) -> Facility:
-    """The rack of an inventory, or without one labs on this machine. Raises SpecError."""
-    return LabFacility() if inventory is None else RackFacility(Path(inventory))
+def asked(testbed: str | None, inventory: Path | None) -> Facility:
+    """The facility that the command line asks for. Raises UsageError, SpecError."""
+    where = {"testbed": testbed, "inventory": str(inventory) if inventory else None}
+    return facility({name: value for name, value in where.items() if value is not None})
 
 
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:
@@ -37,7 +36,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     signal.signal(signal.SIGTERM, end)
     console = Console(stderr=as_json)
     with watching(console) as observer:
-        run = work(Runner(where, observer, artefacts()))
+        run = work(Runner(where, observer))
     summary = summarise(run)
     run.write_summary(summary)
     console.print(table(summary))

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roundabout.cli.playbook import Inventory, Json, run, table
-from roundabout.testbeds import playbooks as provision
+from roundabout.runner.hosts import playbooks
 
 Drift = tuple[str, str, str, str]  # host, what, expected, found
 
@@ -18,7 +18,7 @@ def command(inventory: Inventory, as_json: Json = False) -> None:
     """Compare an inventory's hosts with what was asked, print what drifted, change nothing; exit 1 on drift."""
     try:
         reports = run("verify", inventory).reports
-    except provision.ProvisionError as error:
+    except playbooks.ProvisionError as error:
         if not any(drifts(error.reports)):
             raise  # a host could not be asked: that is no drift
         reports = error.reports
@@ -36,7 +36,7 @@ def command(inventory: Inventory, as_json: Json = False) -> None:
     raise typer.Exit(int(bool(found)))
 
 
-def drifts(reports: provision.Reports) -> Iterator[Drift]:
+def drifts(reports: playbooks.Reports) -> Iterator[Drift]:
     """Everything that is not what was asked."""
     for host, report in reports.items():
         for program in report.get("programs", []):

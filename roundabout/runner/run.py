@@ -2,9 +2,7 @@
 """A run from lease to last trial, and everything undone in reverse."""
 
 import json
-import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -16,22 +14,19 @@ from typing import Any, Self
 from roundabout.errors import RoundaboutError
 from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.programs import ROOT
+from roundabout.runner import facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
-from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
-from roundabout.runner.tables.measurement import Measurement, identity, tables
-from roundabout.runner.testbed import Testbed
-from roundabout.runner.trial import captures, checks, facts
-from roundabout.runner.trial.attempt import measure
-from roundabout.runner.trial.bench import Bench, Facility, prepared, raised
-from roundabout.runner.trial.jobs import workers
+from roundabout.runner.testbed import Facility, Testbed, Visit
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
-from roundabout.store import Run, StoreError, new_run_id
+from roundabout.store import Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 
+MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
 
@@ -42,13 +37,44 @@ class ChangedError(RoundaboutError):
     """A run cannot be resumed: what it is made of is not what it was."""
 
 
+class Testbeds:
+    """The one testbed that is open: raised when it is needed, and anew for another topology or after it was lost."""
+
+    def __init__(self, facility: Facility, visit: Visit) -> None:
+        self._facility, self._visit = facility, visit
+        self._stack = ExitStack()
+        self._topology: Topology | None = None
+        self._testbed: Testbed | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def of(self, topology: Topology) -> Testbed:
+        """A testbed with `topology`."""
+        if self._testbed is None or self._topology != topology:
+            self.close()
+            self._visit.observer.step(f"raising testbed {topology.name}")
+            opened = self._facility.opened(topology, self._visit)
+            self._testbed, self._topology = self._stack.enter_context(opened), topology
+        return self._testbed
+
+    def close(self) -> None:
+        """Give up what is open."""
+        self._testbed = None
+        self._stack.close()
+
+
 @dataclass(frozen=True)
 class Runner:
-    """Runs experiments on this machine."""
+    """Runs experiments on the testbeds of one facility."""
 
     facility: Facility
     observer: Observer
-    artefacts: Mapping[str, str]
     state: Path = STATE
 
     def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
@@ -59,7 +85,7 @@ class Runner:
         run_id, clock = new_run_id(), RunClock.start()
 
         def create(plan: Plan, testbed: Testbed) -> Run:
-            where = {"which": which, "length": length, **self.facility.where}
+            where = {"which": which, "length": length, "where": dict(self.facility.where)}
             manifest: dict[str, Any] = {**where, "clock": asdict(clock), "sessions": []}
             return Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
 
@@ -76,114 +102,73 @@ class Runner:
 
     def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
         with _undisturbed() as undo_begins, ExitStack() as stack:
-            stack.enter_context(lease.hold("machine", f"{experiment.name} {path.name}", self.state))
-            notes = stack.enter_context(journal.keep(path.name, path, self.state))
-            stack.enter_context(_temporary_files(path.name, notes, self.facility))
-            benches = stack.enter_context(Benches(self, experiment, path.name, notes, clock))
+            notes = stack.enter_context(self._machine(experiment.name, path)) if self.facility.takes_machine else None
+            transports = sorted(frozenset[str]().union(*(cell.spec.transports for cell in experiment.cells)))
+            visit = Visit(path.name.lower(), tuple(transports), clock, self.observer, notes)
+            testbeds = stack.enter_context(Testbeds(self.facility, visit))
             stack.callback(undo_begins)
-            testbed = benches.testbed(experiment.cells[0].spec.topology)
-            plan = make_plan(experiment, testbed.identity(), self.artefacts)
+            testbed = testbeds.of(experiment.cells[0].spec.topology)
+            plan = make_plan(experiment, testbed.identity(), self.facility.artefacts())
             run = settle(plan, testbed)
             stack.callback(_refresh, run)
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]
             if left:
-                _note_session(run, benches.ready(left[0].spec.topology), clock)
+                _note_session(run, testbeds.of(left[0].spec.topology), clock)
             for trial in left:
-                self._settle(trial, run, benches, clock)
+                self._settle(trial, run, testbeds, clock)
         return run
+
+    @contextmanager
+    def _machine(self, experiment: str, path: Path) -> Iterator[Journal]:
+        """This machine for the run alone, and the journal of what the run owes it."""
+        with (
+            lease.hold("machine", f"{experiment} {path.name}", self.state),
+            journal.keep(path.name, path, self.state) as notes,
+            temporary.files(path.name, notes),
+        ):
+            yield notes
 
     def _identity(self, run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
         """What a manifest says of what is run, and a resumed run must not change."""
-        identified = {"kind": testbed.kind, "emulated": testbed.emulated, "scale": testbed.scale}
+        real = testbed.fidelity.nature == "real"
+        about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale}
         fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
         return {
             "run": run_id,
             "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
-            "testbed": {**identified, "identity": testbed.identity()},
-            "artefacts": dict(self.artefacts),
+            "testbed": {**about, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
+            "artefacts": dict(self.facility.artefacts()),
             "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
         }
 
-    def _settle(self, trial: PlannedTrial, run: Run, benches: "Benches", clock: RunClock) -> None:
+    def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock) -> None:
         """Attempt a trial until it is valid or was repeated often enough. Every attempt is kept."""
         again = True
         while again:
-            bench = benches.ready(trial.spec.topology)
-            self.facility.check_held()
+            testbed = testbeds.of(trial.spec.topology)
             attempt = run.begin(trial.key)
             self.observer.trial_started(trial, attempt.number)
             started_ns = clock.now_ns()
-            measured = measure(bench, trial, clock, self.observer, attempt)
-            self.facility.check_held()
             who = identity(run.id, trial, attempt.number)
-            found = tables(measured, bench.testbed, who)
-            for name, table in found.items():
+            outcome = testbed.execute(trial, attempt, who)
+            for name, table in outcome.tables.items():
                 attempt.write(name, table)
-            captures.store(measured.captured, measured.ledger, bench.testbed, attempt, who)
-            measures = checks.measures(found, measured.start_ns, measured.end_ns)
-            reasons = measured.faults or checks.faults(trial, found, measures, len(workers(trial, bench.testbed)))
-            again = bool(reasons) and run.rejected(trial.key) < REPEATS
+            again = bool(outcome.faults) and run.rejected(trial.key) < REPEATS
             record = {
-                **_record(trial, run, attempt.number, measured),
+                **_record(trial, who),
                 **_when(started_ns, clock),
-                "valid": not reasons,
-                "reason": "; ".join(reasons),
-                **measures,
+                "valid": not outcome.faults,
+                "reason": "; ".join(outcome.faults),
+                **outcome.record,
             }
-            if again:
-                captures.drop(attempt)
-                attempt.reject(record)
-            else:
-                attempt.commit(record)
-                captures.prune(run.path, trial.spec.capture)
-            self.observer.trial_ended(trial, reasons, again)
-            if measured.lost_host:
-                benches.close()
-
-
-class Benches:
-    """The one bench that is open: raised when it is needed, and anew for another topology or after it was closed."""
-
-    def __init__(self, runner: Runner, experiment: Experiment, name: str, notes: Journal, clock: RunClock) -> None:
-        self._runner, self._name, self._notes, self._clock = runner, name.lower(), notes, clock
-        self._transports = frozenset[str]().union(*(cell.spec.transports for cell in experiment.cells))
-        self._stack = ExitStack()
-        self._topology: Topology | None = None
-        self._testbed: Testbed | None = None
-        self._bench: Bench | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def testbed(self, topology: Topology) -> Testbed:
-        """A testbed with `topology`, whose hosts may not be ready yet."""
-        if self._testbed is None or self._topology != topology:
-            self.close()
-            self._runner.observer.step(f"raising testbed {topology.name}")
-            up = raised(self._runner.facility, topology, self._name, self._notes)
-            self._testbed, self._topology = self._stack.enter_context(up), topology
-        return self._testbed
-
-    def ready(self, topology: Topology) -> Bench:
-        """A bench for trials on `topology`."""
-        testbed = self.testbed(topology)
-        if self._bench is None:
-            self._runner.observer.step(f"preparing {len(testbed.hosts)} hosts")
-            ready = prepared(self._runner.facility, testbed, sorted(self._transports), self._notes, self._clock)
-            self._bench = self._stack.enter_context(ready)
-        return self._bench
-
-    def close(self) -> None:
-        """Give up what is open."""
-        self._bench = self._testbed = None
-        self._stack.close()
+            (attempt.reject if again else attempt.commit)(record)
+            if trial.spec.capture:
+                run.drop_raw(trial.spec.capture.keep_mb * MB)
+            self.observer.trial_ended(trial, list(outcome.faults), again)
+            if outcome.lost:
+                testbeds.close()
 
 
 def _refresh(run: Run) -> None:
@@ -192,21 +177,21 @@ def _refresh(run: Run) -> None:
         run.refresh_trials()
 
 
-def _record(trial: PlannedTrial, run: Run, attempt: int, measured: Measurement) -> dict[str, Any]:
-    """What trial.json holds, but for the verdict."""
+def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
+    """What every row of this attempt carries."""
+    return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
+
+
+def _record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
+    """What trial.json says of the trial, whatever comes of it."""
     return {
         "schema": VERSION,
-        **asdict(identity(run.id, trial, attempt)),
+        **asdict(who),
         "job": trial.job,
         "host": CONTROLLER,
         "seed": trial.seed,
         "needs": trial.needs,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
-        "settings": measured.settings,
-        "clock": measured.ledger.as_json(),
-        "clock_steps": [asdict(step) for step in measured.ledger.steps()],
-        "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
-        "start_ns": measured.start_ns,
     }
 
 
@@ -225,15 +210,14 @@ def _utc(run_ns: int) -> str:
     return datetime.fromtimestamp(run_ns / 1e9, UTC).isoformat(timespec="milliseconds")
 
 
-def _note_session(run: Run, bench: Bench, clock: RunClock) -> None:
-    """Add to the manifest who measures from now on, and where: a resumed run has several sessions."""
+def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
+    """Add to the manifest who executes trials from now on, and where: a resumed run has several sessions."""
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
         "code": facts.of_code(ROOT),
         "controller": facts.of_controller(),
-        "hosts": facts.of_hosts(bench),
-        "clocks": {host: asdict(reading) for host, reading in bench.read_clocks("before").items()},
+        **testbed.facts(),
     }
     run.write_manifest({**run.manifest, "sessions": [*run.manifest["sessions"], session]})
 
@@ -261,26 +245,6 @@ def _changes(where: str, was: Any, now: Any) -> list[str]:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-@contextmanager
-def _temporary_files(run_id: str, notes: Journal, facility: Facility) -> Iterator[None]:
-    """Keep all temporary files of this process and its children where `clean` finds them."""
-    folder, before = Path(tempfile.gettempdir()) / f"roundabout-{run_id}", tempfile.tempdir
-    names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
-    outer = {name: os.environ.pop(name, None) for name in names}
-    with notes.owing({"kind": "folder", "path": str(folder)}, facility.undo):
-        folder.mkdir(mode=0o700)
-        tempfile.tempdir = str(folder)
-        os.environ.update(dict.fromkeys(names, str(folder)))
-        try:
-            yield
-        finally:
-            tempfile.tempdir = before
-            for name, value in outer.items():
-                del os.environ[name]
-                if value is not None:
-                    os.environ[name] = value
 
 
 @contextmanager

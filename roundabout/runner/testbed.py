@@ -1,127 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments run: hosts, links and what they can do. Callers ask for that, never for the kind of testbed."""
+"""What the runner needs of a testbed: something that executes trials into tables, however it does so.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A kind of testbed is a folder of roundabout/testbeds, whose module `facility` offers `facility(where)`: a Facility.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
-if TYPE_CHECKING:
-    from fabric import Connection
+import pyarrow as pa
 
-    from roundabout.spec import TrialSpec
+from roundabout.errors import UsageError
+from roundabout.plan import PlannedTrial
+from roundabout.runner.hosts.clocks import RunClock
+from roundabout.runner.machine.journal import Entry, Journal
+from roundabout.runner.observer import Observer
+from roundabout.spec.topology import Topology
+from roundabout.store import Attempt, Identity
 
-Capability = Literal["rdma", "pfc", "priorities", "own clock"]
-JSON = Any
-
-# The congestion control's name in a host's kernel, by the transport's name; others are called what they are.
-KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
-
-
-def kernel_name(transport: str) -> str:
-    """What a host's kernel calls a transport."""
-    return KERNEL_NAMES.get(transport, transport)
+Nature = Literal["real", "emulated", "computed"]
 
 
 @dataclass(frozen=True)
-class Host:
-    """A machine that runs workers, or what stands for one."""
+class Fidelity:
+    """How real a testbed's figures are: what a page says of that, since the testbed knows and nobody else."""
+
+    nature: Nature
+    stamp: str  # one line, on every screen and page
+    about: str  # a paragraph
+    cannot: tuple[str, ...] = ()  # what nobody can see there
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a run brings along: the name for what it raises, and where that is noted, timed and told."""
 
     name: str
-    ssh_alias: str
-    address: str  # IPv4, on the network under test
-    prefix_length: int
-    interface: str
-    prefix: Path  # where our programs are deployed, on the host
+    transports: tuple[str, ...]  # that its trials use
+    clock: RunClock
+    observer: Observer
+    journal: Journal | None  # of what it owes this machine; none for a facility that owes nothing
 
 
 @dataclass(frozen=True)
-class Port:
-    """Where a switch sends into a link. Rates are at the papers' scale."""
+class Outcome:
+    """What came of one attempt at a trial."""
 
-    switch: str
-    link: str
-    interface: str
-    ifindex: int
-    towards: str
-    line_rate_gbps: float
-    payload_rate_gbps: float
+    tables: Mapping[str, pa.Table]  # by name, as store/schemas.py describes them, in the papers' units
+    faults: Sequence[str] = ()  # why it may not be used
+    record: Mapping[str, Any] = field(default_factory=dict)  # what else trial.json says, columns of `trials` above all
+    lost: bool = False  # the testbed is of no more use, and must be raised anew
 
 
 class Testbed(Protocol):
-    """What the runner needs of a testbed."""
+    """A testbed that stands, with the topology asked for."""
 
     @property
     def kind(self) -> str:
-        """For people to read; code asks `capabilities` instead."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Which testbed of its kind."""
-        ...
-
-    @property
-    def emulated(self) -> bool:
-        """Whether results must be stamped as emulated."""
+        """For people to read; code never asks."""
         ...
 
     @property
     def scale(self) -> float:
-        """By how much rates and bytes are divided; times are not."""
+        """By how much its rates and bytes are smaller than the papers', where something is."""
         ...
 
     @property
-    def hosts(self) -> Mapping[str, Host]:
-        """The hosts by name, in the topology's order."""
+    def fidelity(self) -> Fidelity:
+        """How real what comes out is."""
         ...
 
-    @property
-    def ports(self) -> tuple[Port, ...]:
-        """The switch ports that can be observed."""
-        ...
-
-    @property
-    def settings_state(self) -> Path:
-        """Where `settings.py` keeps its journal, on every host."""
-        ...
-
-    def identity(self) -> dict[str, JSON]:
+    def identity(self) -> dict[str, Any]:
         """What makes two testbeds give different results; part of every trial's key."""
         ...
 
-    def capabilities(self) -> frozenset[Capability]:
-        """What the testbed can do beyond carrying TCP."""
+    def facts(self) -> dict[str, Any]:
+        """What the manifest notes of its hosts and their clocks, each time that a run begins or goes on."""
         ...
 
-    def ssh_config(self) -> Path:
-        """The file for `ssh -F`."""
+    def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
+        """Run the trial once. `attempt` takes events and files, `who` is what every row of its tables carries.
+
+        What spoils one attempt is among the outcome's faults; raises RoundaboutError for what ends the run.
+        """
         ...
 
-    def connect(self, host: str) -> "Connection":
-        """A connection to a host, not yet open."""
-        ...
 
-    def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
-        """What `settings.py apply` gets on `host` for `trial`, in the host's units."""
-        ...
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. `good` is None where nobody could tell; `mend` says how to get what is missing."""
 
-    def bytes_on_host(self, paper_bytes: int) -> int:
-        """Bytes at the papers' scale -> bytes that hosts really send."""
-        ...
+    name: str
+    good: bool | None
+    found: str
+    mend: str = ""
+    needed: bool = True
 
-    def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
-        ...
 
-    def congestion_control(self, transport: str) -> str:
-        """What hosts' kernels call a transport."""
-        ...
+class Facility(ABC):
+    """How this machine gets testbeds of one kind, and gives them up."""
 
-    def switch_samplers(self) -> list[list[str]]:
-        """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
-        ...
+    where: Mapping[str, str]
+    """What manifests and journals note, so that another process finds this facility again: `testbed`, its folder's
+    name, and what else was asked for."""
+    takes_machine: ClassVar[bool] = False
+    """Whether nothing else may run on this machine meanwhile, and traces stay on it after a crash (then be root)."""
 
-    def port_at(self, ifindex: int) -> Port:
-        """The port that samplers call `ifindex`."""
-        ...
+    @abstractmethod
+    def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
+        """A testbed with `topology`, given up when the context ends."""
+
+    def artefacts(self) -> Mapping[str, str]:
+        """What is deployed: name -> hash; part of every trial's key. Raises RoundaboutError where something lacks."""
+        return {}
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what an entry of the visit's journal says, whether it was made wholly, in part or not at all."""
+        raise NotImplementedError(f"testbed {self.where['testbed']} owes nothing, found {entry}")
+
+    def checks(self) -> Iterable[Check]:
+        """What this kind of testbed needs, and whether it is there; nothing is changed."""
+        return ()
+
+    def inventories(self, name: str, /) -> AbstractContextManager[Sequence[Path]]:
+        """Files for Ansible that tell how the hosts of `name` are made ready, for as long as the context lasts."""
+        raise UsageError(f"testbed {self.where['testbed']} has no hosts to make ready, found {name!r}")

@@ -5,12 +5,15 @@ manifest.json  trials.parquet  summary.json  report.html
 trials/<key>/          the attempt that counts: the valid one, or the last one
 rejected/<key>-<n>/    attempts that were invalid and repeated
 partial/<key>-<n>/     attempts under way, or cut short by an interruption
+
+An attempt's raw files lie in its folder RAW.
 """
 
 import json
 import os
 import re
 import secrets
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,6 +26,7 @@ import pyarrow.parquet as pq
 from roundabout.store import convert, files, schemas
 from roundabout.store.files import StoreError
 
+RAW = "captures"
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 
 
@@ -182,6 +186,17 @@ class Run:
         partial = self.path / ".trials.parquet.partial"
         _write_parquet(partial, self.table("trials", valid_only=False))
         partial.rename(self.path / "trials.parquet")
+
+    def drop_raw(self, keep_bytes: int) -> None:
+        """Delete raw files of repeated attempts, and of the oldest trials until the rest is within `keep_bytes`."""
+        for folder in self.path.glob(f"rejected/*/{RAW}"):
+            shutil.rmtree(folder)
+        kept = sorted(self.path.glob(f"trials/*/{RAW}"), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
+        kept_bytes = 0
+        for folder in kept:
+            kept_bytes += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            if kept_bytes > keep_bytes:
+                shutil.rmtree(folder)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Store summary.json."""

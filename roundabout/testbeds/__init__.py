@@ -1,2 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments run: a folder a testbed, with all that is its own."""
+"""Where experiments run: a room with a folder a testbed, with all that is its own, found by the folder's name."""
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from roundabout import rooms
+from roundabout.errors import UsageError
+from roundabout.runner.testbed import Facility
+
+__path__ = rooms.extended(__path__, __name__)
+
+DEFAULT = "lab"
+OF_INVENTORIES = "rack"
+"""Whose inventory a file is where nothing else was said."""
+
+
+def names() -> tuple[str, ...]:
+    """The testbeds that there are."""
+    return rooms.names(sys.modules[__name__])
+
+
+def facility(where: Mapping[str, str]) -> Facility:
+    """What a command line asks for, or a manifest or journal notes: `testbed`, and what that one wants to know.
+
+    Raises UsageError where there is no such testbed, and what its folder raises.
+    """
+    name = where.get("testbed") or (OF_INVENTORIES if "inventory" in where else DEFAULT)
+    if name not in names():
+        raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
+    found: Facility = importlib.import_module(f"{__name__}.{name}.facility").facility(where)
+    return found
+
+
+@contextmanager
+def inventories(named: str) -> Iterator[tuple[Path, ...]]:
+    """Ansible's inventories of what `named` says: a file, or TESTBED:NAME. Raises UsageError."""
+    testbed, colon, name = named.partition(":")
+    known = colon and testbed in names()
+    where = {"testbed": testbed} if known else {"inventory": named}
+    with facility(where).inventories(name if known else named) as paths:
+        yield tuple(paths)

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from roundabout.errors import UsageError
+from roundabout.runner.hosts import playbooks
+from roundabout.runner.hosts.playbooks import Result, written
 from roundabout.spec import load_topology
-from roundabout.testbeds import playbooks as provision
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.inventory import inventory_of
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 ECN = {"settings_document": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}
@@ -30,51 +32,56 @@ def on_host(lab: Lab, *command: str) -> str:
     return done.stdout
 
 
+def provision(lab: Lab) -> Result:
+    with written(inventory_of(lab)) as inventory:
+        return playbooks.run_playbook("site", [inventory])
+
+
 @needs_root
 def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
-    first = provision.provision(lab)
+    first = provision(lab)
     assert min(first.changed.values()) > 0
     prefix = lab.hosts["s0"].prefix
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
     settings = ["settings.py", *(f"settings_{part}.py" for part in ("host", "journal", "linux", "nic", "qos"))]
     assert programs == ["capture.py", "clock.py", "crossgen", "iperf.py", "replay", "sampler", *settings, "transport"]
-    second = provision.provision(lab)
+    second = provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)
     assert second.seconds < 10
 
 
 @needs_root
 def test_verify_names_a_program_that_differs_and_site_mends_it(lab: Lab) -> None:
-    provision.provision(lab)
+    provision(lab)
     on_host(lab, "sh", "-c", f"'echo >> {lab.hosts['s0'].prefix}/bin/clock.py'")
-    with provision.inventory_file(lab) as inventory:
-        with pytest.raises(provision.ProvisionError) as error:
-            provision.run_playbook("verify", [inventory])
+    with written(inventory_of(lab)) as inventory:
+        with pytest.raises(playbooks.ProvisionError) as error:
+            playbooks.run_playbook("verify", [inventory])
         assert "programs that differ: clock.py" in str(error.value.hint)
-        assert provision.run_playbook("site", [inventory]).changed["s1"] == 0
-        provision.run_playbook("verify", [inventory])
+        assert playbooks.run_playbook("site", [inventory]).changed["s1"] == 0
+        playbooks.run_playbook("verify", [inventory])
 
 
 @needs_root
 def test_settings_are_applied_verified_and_rolled_back(lab: Lab) -> None:
     found = on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn")
-    with provision.inventory_file(lab) as inventory:
-        assert set(provision.run_playbook("site", [inventory], ECN).changed.values()) <= {1, 2, 3}
+    with written(inventory_of(lab)) as inventory:
+        assert set(playbooks.run_playbook("site", [inventory], ECN).changed.values()) <= {1, 2, 3}
         assert on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn") == "1\n"
-        assert not any(provision.run_playbook("site", [inventory], ECN).changed.values())
-        provision.run_playbook("verify", [inventory], ECN)
+        assert not any(playbooks.run_playbook("site", [inventory], ECN).changed.values())
+        playbooks.run_playbook("verify", [inventory], ECN)
         on_host(lab, "sh", "-c", "'echo 0 > /proc/sys/net/ipv4/tcp_ecn'")
-        with pytest.raises(provision.ProvisionError) as error:
-            provision.run_playbook("verify", [inventory], ECN)
+        with pytest.raises(playbooks.ProvisionError) as error:
+            playbooks.run_playbook("verify", [inventory], ECN)
         assert "settings that differ: sysctl net.ipv4.tcp_ecn" in str(error.value.hint)
-        assert min(provision.run_playbook("rollback", [inventory]).changed.values()) == 1
+        assert min(playbooks.run_playbook("rollback", [inventory]).changed.values()) == 1
         assert on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn") == found
-        assert not any(provision.run_playbook("rollback", [inventory]).changed.values())
+        assert not any(playbooks.run_playbook("rollback", [inventory]).changed.values())
 
 
 def test_an_inventory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"inventory .*/none.yml does not exist"):
-        provision.run_playbook("site", [tmp_path / "none.yml"])
+        playbooks.run_playbook("site", [tmp_path / "none.yml"])
 
 
 def test_a_host_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
@@ -82,7 +89,7 @@ def test_a_host_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     options = "-o ProxyCommand=false -o BatchMode=yes"
     host = {"ansible_ssh_common_args": options, "roundabout_prefix": "/nowhere", "roundabout_state": "/nowhere"}
     inventory.write_text(json.dumps({"all": {"children": {"rack": {"hosts": {}}, "lab": {"hosts": {"h9": host}}}}}))
-    with pytest.raises(provision.ProvisionError) as error:
-        provision.run_playbook("rollback", [inventory])
+    with pytest.raises(playbooks.ProvisionError) as error:
+        playbooks.run_playbook("rollback", [inventory])
     assert "h9" in str(error.value.hint)
     assert "unreachable" in str(error.value.hint)

@@ -8,7 +8,7 @@ import pytest
 
 from roundabout.cli.rollback import show as show_rollback
 from roundabout.cli.verify import drifts, show as show_drift
-from roundabout.testbeds import playbooks as provision
+from roundabout.runner.hosts import playbooks
 
 OURS = ("etc/", "bin/")
 
@@ -23,12 +23,12 @@ def found(servers: Any) -> dict[str, Any]:
 
 def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     before = found(servers)
-    checked = provision.run_playbook("site", [servers.inventory], check=True)
+    checked = playbooks.run_playbook("site", [servers.inventory], check=True)
     assert min(checked.changed.values()) > 0
     assert found(servers) == before
-    provision.run_playbook("site", [servers.inventory])
+    playbooks.run_playbook("site", [servers.inventory])
     assert (servers.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").read_text() == "100\n"
-    again = provision.run_playbook("site", [servers.inventory])
+    again = playbooks.run_playbook("site", [servers.inventory])
     assert set(again.changed.values()) == {0}
     unit = (servers.roots["connectx-5-inbox"] / "etc/systemd/system/roundabout-settings@.service").read_text()
     assert "StandardInput=file:/etc/roundabout/settings/%i.json" in unit
@@ -38,25 +38,25 @@ def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFix
     assert document["dcqcn"]["eth2"]["T_us"] == 100
 
     (servers.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
-    with pytest.raises(provision.ProvisionError) as error:
-        provision.run_playbook("verify", [servers.inventory])
+    with pytest.raises(playbooks.ProvisionError) as error:
+        playbooks.run_playbook("verify", [servers.inventory])
     drift = list(drifts(error.value.reports))
     assert drift == [("connectx-5-ofed", "dcqcn eth2 T_us", "100", "300")]
     show_drift(drift)
     assert "dcqcn eth2 T_us" in capsys.readouterr().out
 
-    undone = provision.run_playbook("rollback", [servers.inventory])
+    undone = playbooks.run_playbook("rollback", [servers.inventory])
     assert found(servers) == before
     assert not list(servers.roots["connectx-5-ofed"].glob("etc/*/*/*roundabout*"))
     assert set(undone.reports) == set(servers.roots)
 
 
 def test_rollback_names_what_it_could_not_restore(servers: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    provision.run_playbook("site", [servers.inventory])
+    playbooks.run_playbook("site", [servers.inventory])
     tool = servers.roots["connectx-5-ofed"] / "bin/mlnx_qos"
     tool.write_text("#!/bin/sh\necho 'mlnx_qos: broken' >&2\nexit 1\n")
-    with pytest.raises(provision.ProvisionError) as error:
-        provision.run_playbook("rollback", [servers.inventory])
+    with pytest.raises(playbooks.ProvisionError) as error:
+        playbooks.run_playbook("rollback", [servers.inventory])
     failed = [each["setting"] for each in error.value.reports["connectx-5-ofed"]["not_restored"]]
     assert failed
     assert all(setting.startswith("qos eth2 ") for setting in failed)
@@ -66,6 +66,6 @@ def test_rollback_names_what_it_could_not_restore(servers: Any, capsys: pytest.C
 
 
 def test_before_anything_is_deployed(servers: Any) -> None:
-    assert set(provision.run_playbook("rollback", [servers.inventory]).changed.values()) == {0}
-    with pytest.raises(provision.ProvisionError):
-        provision.run_playbook("verify", [servers.inventory])
+    assert set(playbooks.run_playbook("rollback", [servers.inventory]).changed.values()) == {0}
+    with pytest.raises(playbooks.ProvisionError):
+        playbooks.run_playbook("verify", [servers.inventory])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.testbeds.playbooks import Playbook, ProvisionError, run_playbook
+from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 

@@ -10,10 +10,13 @@ import pytest
 import yaml
 
 from roundabout.runner.hosts.clocks import Ledger, Reading
-from roundabout.runner.trial.captures import MB, _HostUtc, prune
+from roundabout.runner.trial.captures import _HostUtc
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.experiment import Capture
 from roundabout.spec.schema import schemas
+from roundabout.store import Run
+
+MB = 1_000_000
 
 EXPERIMENT = """
 name: captured
@@ -95,8 +98,10 @@ def test_the_oldest_raw_files_go_first(tmp_path: Path) -> None:
         with (folder / "0.pcap").open("wb") as file:
             file.truncate(2 * MB)
         os.utime(folder.parent, (1000 - age, 1000 - age))
-    prune(tmp_path, None)
-    prune(tmp_path, Capture(hosts=("s0",), keep_mb=5))
+    raw = tmp_path / "rejected" / "older-1" / "captures"
+    raw.mkdir(parents=True)
+    Run(tmp_path).drop_raw(5 * MB)
+    assert not raw.exists()
     assert [path.parent.name for path in sorted(tmp_path.glob("trials/*/captures"))] == ["new", "old"]
-    prune(tmp_path, Capture(hosts=("s0",), keep_mb=0))
+    Run(tmp_path).drop_raw(0)
     assert list(tmp_path.glob("trials/*/captures")) == []

@@ -18,7 +18,7 @@ from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
 
 HOSTS = ["s0", "s1", "s2", "s3"]
-OWED = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS}
+OWED = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS, "where": {}}
 
 
 class Hosts:
@@ -29,22 +29,22 @@ class Hosts:
         self.refusing: set[str] = set()
         self.undone: list[str] = []
 
-    def link(self, host: str, _connection: object) -> LocalConnection:
+    def connect(self, host: str, _connection: object) -> LocalConnection:
         if host in self.lost:
             raise LostHostError(host, "cannot connect: timed out")
         return LocalConnection(host)
 
-    def call(self, link: LocalConnection, _argv: object) -> None:
-        if link.host in self.refusing:
-            raise RoundaboutError(f"{link.host}: could not restore sysctl net.ipv4.tcp_ecn")
-        self.undone.append(link.host)
+    def call(self, connection: LocalConnection, _argv: object) -> None:
+        if connection.host in self.refusing:
+            raise RoundaboutError(f"{connection.host}: could not restore sysctl net.ipv4.tcp_ecn")
+        self.undone.append(connection.host)
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     hosts = Hosts()
     monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
-    monkeypatch.setattr(rack_facility, "SshConnection", hosts.link)
+    monkeypatch.setattr(rack_facility, "SshConnection", hosts.connect)
     monkeypatch.setattr(rack_facility, "check_call", hosts.call)
     return hosts
 
@@ -69,7 +69,7 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
 ) -> None:
     state, path = tmp_path / "roundabout", tmp_path / "roundabout/runs/run1.json"
     monkeypatch.setattr(clean, "STATE", state)
-    monkeypatch.setattr(clean, "facility", lambda _inventory: facility)
+    monkeypatch.setattr(clean, "facility", lambda _where: facility)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"owed": [{"kind": "folder", "path": str(tmp_path / "none")}, OWED]}))
     hosts.lost = {"s2"}

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.programs import artefacts
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
@@ -116,7 +115,7 @@ def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(inventory: Path, experiment: str, folder: Path, observer: Any) -> Run:
     path = folder / "experiment.yaml"
     path.write_text(experiment)
-    runner = Runner(RackFacility(inventory), observer, artefacts(), folder / "state/roundabout")
+    runner = Runner(RackFacility(inventory), observer, folder / "state/roundabout")
     return runner.start(load_experiment(path), "experiment", folder / "runs")
 
 
@@ -211,16 +210,16 @@ def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
 def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
     topology = load_topology("configuration-b")
     first, second = RackFacility(inventory), RackFacility(inventory)
-    first.raise_testbed(topology, "first")
+    first.raise_site(topology, "first")
     try:
         with pytest.raises(BusyError, match='leased: host s0 {"owner": "first"'):
-            second.raise_testbed(topology, "second")
+            second.raise_site(topology, "second")
         second.undo({"kind": "testbed", "name": "first"})  # only who holds it gives it back
         with pytest.raises(BusyError):
-            second.raise_testbed(topology, "second")
+            second.raise_site(topology, "second")
     finally:
         first.undo({"kind": "testbed", "name": "first"})
-    second.raise_testbed(topology, "second")
+    second.raise_site(topology, "second")
     second.undo({"kind": "testbed", "name": "second"})
 
 

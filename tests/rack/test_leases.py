@@ -74,10 +74,10 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
     facility = RackFacility(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
     with pytest.raises(RackError):  # the first time, nobody waits
-        facility.raise_testbed(topology, "first")
-    facility.raise_testbed(topology, "first")
+        facility.raise_site(topology, "first")
+    facility.raise_site(topology, "first")
     facility.undo(first)
     tries[:] = ["", "", ""]
-    facility.raise_testbed(topology, "first")  # it waits for the machine that keeps leases, too
+    facility.raise_site(topology, "first")  # it waits for the machine that keeps leases, too
     assert tries[3:] == ["gpu0.example.org", "gpu0.example.org", "first"]
     facility.undo(first)

@@ -12,8 +12,10 @@ import pytest
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.site import Host, Port
 from roundabout.runner.run import Runner
-from roundabout.runner.testbed import Host, Port
+from roundabout.runner.testbed import Fidelity
+from roundabout.runner.trial.over_ssh import SshFacility
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 
@@ -145,8 +147,9 @@ SCRIPTS = {"replay": REPLAY, "sampler": SAMPLER, "settings.py": SETTINGS, "trans
 LOST = 99  # a program that ends with this stands for a connection that broke
 
 
-class FakeTestbed:
-    kind, emulated, scale = "fake", True, SCALE
+class FakeSite:
+    kind, scale = "fake", SCALE
+    fidelity = Fidelity("emulated", "emulated: fake", "Nothing here is real.")
 
     def __init__(self, folder, topology, name):
         self.name, self._folder = name, folder
@@ -174,7 +177,7 @@ class FakeTestbed:
         return [[sampler, "--ifindex", str(port.ifindex)] for port in self.ports]
 
 
-class FakeLink(LocalConnection):
+class FakeConnection(LocalConnection):
     def start(self, argv):
         channel = super().start(argv)
         result = channel.result
@@ -187,10 +190,11 @@ class FakeLink(LocalConnection):
         return channel
 
 
-class FakeFacility:
+class FakeFacility(SshFacility):
     """Keeps what it made as files under `folder`, so that tests see what is left."""
 
-    where: ClassVar = {}
+    where: ClassVar = {"testbed": "fake"}
+    sampler = None
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -211,16 +215,19 @@ class FakeFacility:
             json.dumps({name.replace("_O_", " "): value for name, value in faults.items()})
         )
 
-    def raise_testbed(self, topology, name):
+    def artefacts(self):
+        return {"replay": "1"}
+
+    def raise_site(self, topology, name):
         self._make(f"testbed {name}")
         self.raised += 1
-        return FakeTestbed(self.folder, topology, name)
+        return FakeSite(self.folder, topology, name)
 
     def load_transport(self, name, owner):
         self._make(f"transport {name}")
 
-    def provision(self, testbed):
-        for host in testbed.hosts.values():
+    def provision(self, site):
+        for host in site.hosts.values():
             (host.prefix / "bin").mkdir(parents=True, exist_ok=True)
             for name, text in SCRIPTS.items():
                 path = host.prefix / "bin" / name
@@ -228,8 +235,8 @@ class FakeFacility:
                 path.chmod(0o755)
             shutil.copy(Path(__file__).parents[2] / "collectors" / "clock.py", host.prefix / "bin")
 
-    def connect(self, testbed, host):
-        return FakeLink(host)
+    def connect(self, site, host):
+        return FakeConnection(host)
 
     def check_held(self):
         if self.lease_lost:
@@ -307,7 +314,7 @@ class Workplace:
 
     @property
     def runner(self):
-        return Runner(self.facility, self.notes, {"replay": "1"}, self.state)
+        return Runner(self.facility, self.notes, self.state)
 
     def start(self, text=None):
         path = self.write(text or experiment())

@@ -53,7 +53,7 @@ def ledger(*readings, host="s0"):
 def test_a_clock_of_this_machine_is_found_within_its_bound():
     run_clock = RunClock.start()
     clock = HostClock(LocalConnection(), CLOCK, run_clock)
-    found = clock.measure("before")
+    found = clock.read("before")
     clock.stop()
     assert abs(found.offset_ns - run_clock.offset_ns) <= found.bound_ns < 20e6
     assert abs(found.utc_ns - found.run_ns) <= found.bound_ns + clocks.UTC_STEP_NS
@@ -61,7 +61,7 @@ def test_a_clock_of_this_machine_is_found_within_its_bound():
 
 def test_a_shared_clock_is_known_exactly():
     run_clock = RunClock.start()
-    entered = ledger(*(SharedClock(run_clock).measure("during") for _ in range(3)))
+    entered = ledger(*(SharedClock(run_clock).read("during") for _ in range(3)))
     at = np.array([0, run_clock.anchor_monotonic_ns, 10**18])
     assert entered.on_run("s0", at).tolist() == (at + run_clock.offset_ns).tolist()
     assert entered.bound_ns("s0", at).tolist() == [0, 0, 0]
@@ -172,13 +172,13 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(link, "close", lambda: closed.append("s0"))
     clock = HostClock(link, mute, RunClock.start())
     with pytest.raises(LostHostError, match="s0: its clock did not answer within 0.2 s"):
-        clock.measure("before")
+        clock.read("before")
     assert closed == ["s0"]  # so that nobody waits for it for ever
     clock.stop()
     monkeypatch.undo()
     mute.write_text("")
     with pytest.raises(LostHostError, match="s0: its clock stopped answering: exit status 0"):
-        HostClock(LocalConnection("s0"), mute, RunClock.start()).measure("after")
+        HostClock(LocalConnection("s0"), mute, RunClock.start()).read("after")
 
 
 def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(monkeypatch):

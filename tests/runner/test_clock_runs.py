@@ -8,7 +8,6 @@ import os
 import numpy as np
 import pytest
 
-from roundabout.programs import artefacts
 from roundabout.runner.hosts import clocks
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
@@ -97,16 +96,16 @@ def test_what_keeps_the_clocks_is_stored_before_and_after(work):
 
 def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkeypatch):
     """Its bench is given up: nobody knows what of it still answers."""
-    measure = clocks.HostClock.measure
+    read = clocks.HostClock.read
     silenced = itertools.count()
 
     def fall_silent(clock, phase, sync=None):
         if phase == "during" and next(silenced) == 0:
             raise clocks.LostHostError("s0", "its clock did not answer within 10 s")
-        return measure(clock, phase, sync)
+        return read(clock, phase, sync)
 
     monkeypatch.setattr(clocks, "PERIOD_S", 0.01)
-    monkeypatch.setattr(clocks.HostClock, "measure", fall_silent)
+    monkeypatch.setattr(clocks.HostClock, "read", fall_silent)
     run = work.start()
     assert [trial["valid"] for trial in run.trials()] == [True]
     (rejected,) = run.path.glob("rejected/*/trial.json")
@@ -117,7 +116,7 @@ def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkey
 class ShiftedLab(LabFacility):
     """Labs where s0's clock is an hour ahead."""
 
-    def raise_testbed(self, topology, name):
+    def raise_site(self, topology, name):
         return Lab.up(topology, name, clock_shift_ns={"s0": HOUR_NS})
 
 
@@ -125,7 +124,7 @@ class ShiftedLab(LabFacility):
 def test_an_hours_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
     monkeypatch.setattr(clocks, "PERIOD_S", 0.5)
     path = work.write(tiny(iterations=4))
-    run = Runner(ShiftedLab(), work.notes, artefacts()).start(load_experiment(path), str(path), work.runs)
+    run = Runner(ShiftedLab(), work.notes).start(load_experiment(path), str(path), work.runs)
     (trial,) = run.trials()
     assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
     assert trial["clock_steps"] == []

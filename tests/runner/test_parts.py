@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.tables.records import RecordError, parse_event, parse_samples
-from roundabout.runner.testbed import Host
 from roundabout.testbeds.lab import facility
 from roundabout.testbeds.lab.facility import LabFacility
 
@@ -104,10 +104,10 @@ def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(mo
     monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalConnection(host))
     restored = []
 
-    def restore(link, _argv):
-        if link.host == "s0":
+    def restore(connection, _argv):
+        if connection.host == "s0":
             raise RoundaboutError("s0: could not restore sysctl net.ipv4.tcp_ecn")
-        restored.append(link.host)
+        restored.append(connection.host)
 
     monkeypatch.setattr(facility, "check_call", restore)
     with pytest.raises(RoundaboutError, match="s0: could not restore"):

@@ -8,7 +8,7 @@ import pytest
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease
-from roundabout.runner.trial.attempt import measure
+from roundabout.runner.trial.attempt import attempt_once
 from roundabout.store import Run, schemas
 
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
@@ -136,20 +136,20 @@ def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
 
 
 def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work, monkeypatch):
-    measured = []
+    attempted = []
 
-    def measure_and_lose(*arguments):
-        measured.append(measure(*arguments))
+    def attempt_and_lose(*arguments):
+        attempted.append(attempt_once(*arguments))
         work.facility.lease_lost = True
-        return measured[-1]
+        return attempted[-1]
 
-    monkeypatch.setattr("roundabout.runner.run.measure", measure_and_lose)
+    monkeypatch.setattr("roundabout.runner.trial.over_ssh.attempt_once", attempt_and_lose)
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()
-    assert len(measured) == 1
+    assert len(attempted) == 1
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.resume()
-    assert len(measured) == 1
+    assert len(attempted) == 1
     assert Run.open("last", work.runs).committed() == set()
     assert work.facility.left == []
 

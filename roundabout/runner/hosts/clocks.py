@@ -226,21 +226,21 @@ def _explained_ns(one: Reading, next_: Reading) -> int:
 class HostClock:
     """A host's clock, answered by clock.py, which runs there as long as the bench is open."""
 
-    def __init__(self, link: Connection, clock_py: Path, run_clock: RunClock) -> None:
+    def __init__(self, connection: Connection, clock_py: Path, run_clock: RunClock) -> None:
         self._answers: SimpleQueue[tuple[int, str | None]] = SimpleQueue()
-        self._link = link
+        self._connection = connection
         self._program = Program(
             "clock",
-            link,
+            connection,
             ["python3", str(clock_py)],
             lambda _program, line: self._answers.put((run_clock.now_ns(), line)),
         )
         self._run_clock = run_clock
 
-    def measure(self, phase: Phase, sync: Sync | None = None) -> Reading:
+    def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
         """Ask several times, keep the quickest answer. Raises LostHostError."""
         round_trips = ROUND_TRIPS_DURING if phase == "during" else ROUND_TRIPS
-        return min((self._measure_once(phase, sync) for _ in range(round_trips)), key=lambda reading: reading.bound_ns)
+        return min((self._read_once(phase, sync) for _ in range(round_trips)), key=lambda reading: reading.bound_ns)
 
     def sync(self) -> Sync | None:
         """What keeps the clock. Raises LostHostError."""
@@ -253,7 +253,7 @@ class HostClock:
         self._program.close_stdin()
         self._program.finish()
 
-    def _measure_once(self, phase: Phase, sync: Sync | None) -> Reading:
+    def _read_once(self, phase: Phase, sync: Sync | None) -> Reading:
         before_ns, answer, after_ns = self._ask("time")
         host_ns, utc_ns = (int(word) for word in answer.split())
         # Halves are rounded, here and when times are joined.
@@ -267,7 +267,7 @@ class HostClock:
         try:
             after_ns, answer = self._answers.get(timeout=PATIENCE_S)
         except Empty:
-            self._link.close()  # whoever waits for this host need not wait on
+            self._connection.close()  # whoever waits for this host need not wait on
             raise LostHostError(self._program.host, f"its clock did not answer within {PATIENCE_S:g} s") from None
         if answer is None:
             raise LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
@@ -280,7 +280,7 @@ class SharedClock:
     def __init__(self, run_clock: RunClock) -> None:
         self._run_clock = run_clock
 
-    def measure(self, phase: Phase, sync: Sync | None = None) -> Reading:
+    def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
         """The run clock's own offset."""
         monotonic_ns, utc_ns = _instant()
         return Reading(monotonic_ns, utc_ns, self._run_clock.offset_ns, 0, phase, sync)

@@ -18,24 +18,24 @@ class Completed:
     stderr: str
 
 
-def call(link: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
+def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
     """Run a short program to its end. Raises LostHostError."""
-    channel = link.start(argv)
+    channel = connection.start(argv)
     channel.write(stdin.encode())
     channel.close_stdin()
     stdout = b"".join(iter(channel.read, b""))
     status, stderr = channel.result()
     if status is None:
-        raise LostHostError(link.host, f"the connection broke during {argv[0]}")
+        raise LostHostError(connection.host, f"the connection broke during {argv[0]}")
     return Completed(status, stdout.decode(errors="replace"), stderr)
 
 
-def check_call(link: Connection, argv: Sequence[str], stdin: str = "") -> str:
+def check_call(connection: Connection, argv: Sequence[str], stdin: str = "") -> str:
     """Like `call`, for programs that must succeed: their stdout. Raises RoundaboutError with what they said."""
-    done = call(link, argv, stdin)
+    done = call(connection, argv, stdin)
     if done.status != 0:
         said = done.stderr.removeprefix("error: ") or f"exit status {done.status}"
-        raise RoundaboutError(f"{link.host}: {' '.join(argv[:2])}: {said}")
+        raise RoundaboutError(f"{connection.host}: {' '.join(argv[:2])}: {said}")
     return done.stdout
 
 
@@ -49,17 +49,17 @@ class Program:
     def __init__(
         self,
         name: str,
-        link: Connection,
+        connection: Connection,
         argv: Sequence[str],
         on_line: "Callable[[Program, str | None], None] | None" = None,
     ) -> None:
-        self.name, self.host = name, link.host
+        self.name, self.host = name, connection.host
         self.lines: list[str] = []
         self.status: int | None = None
         self.stderr = ""
         self._on_line = on_line or (lambda _program, _line: None)
-        self._channel = link.start(argv)
-        self._thread = threading.Thread(target=self._collect, name=f"{name}@{link.host}", daemon=True)
+        self._channel = connection.start(argv)
+        self._thread = threading.Thread(target=self._collect, name=f"{name}@{connection.host}", daemon=True)
         self._thread.start()
 
     def send(self, line: str) -> None:

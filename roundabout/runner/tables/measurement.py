@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.clocks import CONTROLLER, Ledger
+from roundabout.runner.hosts.site import Port, Site
 from roundabout.runner.tables.records import Columns, integers, parse_samples
-from roundabout.runner.testbed import Port, Testbed
 from roundabout.runner.trial.captures import Captured
 from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.loads import Load
@@ -53,20 +52,15 @@ class Measurement:
         return {host: kept for host, kept in found.items() if kept}
 
 
-def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
-    """What every row of this attempt carries."""
-    return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
-
-
-def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, pa.Table]:
+def tables(measured: Measurement, site: Site, who: Identity) -> dict[str, pa.Table]:
     """All of a trial's tables but `trials`."""
     hosts = {host: parse_samples(lines, f"the sampler on {host}") for host, lines in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
         "flows": _flows(measured),
         "counters": _counters(measured.ledger, hosts),
-        "queue": _queue(measured, testbed.ports),
-        "marks": _marks(measured, testbed),
+        "queue": _queue(measured, site.ports),
+        "marks": _marks(measured, site),
         "device_counters": _device_counters(measured.ledger, hosts),
         "clock": _clock(measured.ledger),
         "cpu": _cpu(measured, hosts),
@@ -74,7 +68,7 @@ def tables(measured: Measurement, testbed: Testbed, who: Identity) -> dict[str, 
         "cross_traffic": _cross_traffic(measured),
         "cross_flows": _cross_flows(measured),
     }
-    return {name: build_table(name, who, values, testbed.scale) for name, values in raw.items()}
+    return {name: build_table(name, who, values, site.scale) for name, values in raw.items()}
 
 
 def _iterations(measured: Measurement) -> Columns:
@@ -166,15 +160,15 @@ def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
     return _joined("queue", parts)
 
 
-def _marks(measured: Measurement, testbed: Testbed) -> Columns:
-    names = {host.address: host.name for host in testbed.hosts.values()}
+def _marks(measured: Measurement, site: Site) -> Columns:
+    names = {host.address: host.name for host in site.hosts.values()}
     parts = [
         {
             **_at_port(measured.ledger, port, rows),
             "source": np.array([names.get(address, address) for address in rows["source"]]),
             "marks": rows["marks"],
         }
-        for port, rows in _by_port(measured, testbed.ports, "marks")
+        for port, rows in _by_port(measured, site.ports, "marks")
     ]
     return _joined("marks", parts)
 

@@ -12,10 +12,10 @@ from roundabout.plan import PlannedTrial, expected_iterations_s
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement
 from roundabout.runner.tables.records import RecordError, parse_event
-from roundabout.runner.testbed import Host
 from roundabout.runner.trial import captures, cross_traffic, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
@@ -23,7 +23,7 @@ from roundabout.runner.trial.jobs import Worker, workers
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.meter import LinkMeter
 from roundabout.runner.trial.sampling import achieved, controller_sampler, host_sampler
-from roundabout.store import Attempt
+from roundabout.store import RAW, Attempt
 
 READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
 START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
@@ -57,11 +57,13 @@ class Attempting:
         self.attempt.log(event, at_ns, **details)
 
 
-def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt) -> Measurement:
+def attempt_once(
+    bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
+) -> Measurement:
     """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
     attempting = Attempting(bench, trial, clock, observer, attempt, Measurement())
     try:
-        _measure(attempting)
+        _go_through(attempting)
     except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
@@ -70,14 +72,14 @@ def measure(bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observ
     return attempting.measured
 
 
-def _measure(now: Attempting) -> None:
-    documents = {host: now.bench.testbed.settings_document(now.trial.spec, host) for host in now.bench.testbed.hosts}
+def _go_through(now: Attempting) -> None:
+    documents = {host: now.bench.site.settings_document(now.trial.spec, host) for host in now.bench.site.hosts}
     now.measured.ledger.add(CONTROLLER, now.clock.anchor)
     _read_clocks(now, "before")
     _apply(now, documents)
     with ExitStack() as stack:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
-        asked, folder = now.trial.spec.capture, now.attempt.path / captures.FOLDER
+        asked, folder = now.trial.spec.capture, now.attempt.path / RAW
         stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
         samplers = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
@@ -133,11 +135,11 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, 
 def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
     """Start all collectors; those of switches are returned. What they printed is in the measurement once they ended."""
     measured, bench = now.measured, now.bench
-    of_controller = bench.facility.sampler
+    of_controller = bench.sampler
 
     def on_host(host: Host) -> Program:
-        argv = host_sampler(host, bench.testbed.capabilities(), cpu=of_controller is None)
-        return Program("sampler", bench.links[host.name], argv)
+        argv = host_sampler(host, bench.site.capabilities(), cpu=of_controller is None)
+        return Program("sampler", bench.connections[host.name], argv)
 
     samplers: list[Program] = []  # stopped from the first one on: Ctrl-C may come between two of them
     stack.callback(_judge_samplers, now, samplers)
@@ -146,7 +148,7 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
         samplers.append(Program("sampler", bench.controller, controller_sampler(of_controller)))
         measured.controller_samples = samplers[-1].lines
     of_switches = []
-    for argv in bench.testbed.switch_samplers():
+    for argv in bench.site.switch_samplers():
         of_switches.append(Program("sampler", bench.controller, argv))
         samplers.append(of_switches[-1])
     of_hosts = bench.each(on_host)
@@ -167,19 +169,21 @@ def _judge_samplers(now: Attempting, samplers: Sequence[Program]) -> None:
 
 
 def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
-    wanted = workers(now.trial, now.bench.testbed)
+    wanted = workers(now.trial, now.bench.site)
 
     def on_host(host: Host) -> Programs:
         here = [worker for worker in wanted if worker.host == host.name]
-        return {worker: _start_worker(now.bench.links[host.name], worker, arrived) for worker in here}
+        return {worker: _start_worker(now.bench.connections[host.name], worker, arrived) for worker in here}
 
     programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
     stack.callback(_stop, now, list(programs.values()))
     return programs
 
 
-def _start_worker(link: Connection, worker: Worker, arrived: Arrived) -> Program:
-    return Program(f"{worker.job} rank {worker.rank}", link, worker.argv, lambda _, line: arrived.put((worker, line)))
+def _start_worker(connection: Connection, worker: Worker, arrived: Arrived) -> Program:
+    return Program(
+        f"{worker.job} rank {worker.rank}", connection, worker.argv, lambda _, line: arrived.put((worker, line))
+    )
 
 
 def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:
@@ -286,4 +290,4 @@ def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
 
 def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
     bottlenecks = [link.name for link in now.trial.spec.topology.links if link.bottleneck]
-    return LinkMeter(bottlenecks[0], now.bench.testbed, samplers) if bottlenecks and samplers else None
+    return LinkMeter(bottlenecks[0], now.bench.site, samplers) if bottlenecks and samplers else None

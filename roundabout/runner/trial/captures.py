@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of hosts while a trial runs: started, fetched, decoded into the tables `packets` and `captures`, pruned.
+"""Captures of hosts while a trial runs: started, fetched, decoded into the tables `packets` and `captures`.
 
 Raw files lie with their trial, under captures/<host>/, within the budgets that the experiment states: each host's ring
-of files, and the sum over the run, for which the oldest trials' raw files go. Attempts that are repeated keep none.
+of files; those of the whole run are the store's affair.
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,15 +19,12 @@ import pyarrow as pa
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.clocks import UTC_STEP_NS, Ledger, Reading
 from roundabout.runner.hosts.connections import Channel, LostHostError
+from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.records import RecordError
-from roundabout.runner.testbed import Host, Testbed
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, build_table, files, schemas
-
-FOLDER = "captures"
-MB = 1_000_000
 
 
 class CaptureError(RoundaboutError):
@@ -69,7 +65,7 @@ def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
         return None
     argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.interface]
     argv += ["--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
-    return _Running(host.name, bench.links[host.name].start(argv))
+    return _Running(host.name, bench.connections[host.name].start(argv))
 
 
 class _Running:
@@ -123,7 +119,7 @@ class _Running:
         raise CaptureError(f"{self._host}: capturing failed: {why}", "tcpdump must be there: roundabout provision")
 
 
-def store(captured: Mapping[str, Captured], ledger: Ledger, testbed: Testbed, attempt: Attempt, who: Identity) -> None:
+def store(captured: Mapping[str, Captured], ledger: Ledger, site: Site, attempt: Attempt, who: Identity) -> None:
     """Write the tables `packets` and `captures` of an attempt that captured. Raises DecodeError, StoreError."""
     if not captured:
         return
@@ -137,12 +133,12 @@ def store(captured: Mapping[str, Captured], ledger: Ledger, testbed: Testbed, at
                 common = _common(who, host, clock, columns[0])
                 writer.write_batch(pa.record_batch([*common, *columns], schema=schema))
 
-            totals = decode(capture.files, [testbed.hosts[host].address], write)
+            totals = decode(capture.files, [site.hosts[host].address], write)
             rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_counted(capture, totals, clock)})
     columns = {
         column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(who)) :]
     }
-    attempt.write("captures", build_table("captures", who, columns, testbed.scale))
+    attempt.write("captures", build_table("captures", who, columns, site.scale))
 
 
 def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:
@@ -208,20 +204,3 @@ def _counted(capture: Captured, totals: Totals, clock: _HostUtc) -> dict[str, An
         "not_ip": totals.not_ip,
         "utc_moved_ns": clock.moved_ns,
     }
-
-
-def drop(attempt: Attempt) -> None:
-    """Delete the raw files of an attempt; its tables stay."""
-    shutil.rmtree(attempt.path / FOLDER, ignore_errors=True)
-
-
-def prune(run: Path, asked: Capture | None) -> None:
-    """Delete raw files of the run's oldest trials until what is left is within the budget; their tables stay."""
-    if asked is None:
-        return
-    newest_first = sorted(run.glob(f"trials/*/{FOLDER}"), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
-    kept_bytes = 0
-    for folder in newest_first:
-        kept_bytes += sum(path.stat().st_size for path in folder.rglob("*.pcap"))
-        if kept_bytes > asked.keep_mb * MB:
-            shutil.rmtree(folder)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.testbed import Host, Testbed
+from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import CrossTraffic
 
@@ -61,7 +61,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
         if spec.load_gbps > 0
     ]
     sinks = [
-        _Waiting(f"sink of {part.name}", bench.links[receiver], _sink(bench.testbed.hosts[receiver], part))
+        _Waiting(f"sink of {part.name}", bench.connections[receiver], _sink(bench.site.hosts[receiver], part))
         for part in parts
         for receiver in part.spec.receivers
     ]
@@ -69,7 +69,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     for sink in sinks:
         sink.ready()
     senders = [
-        _Waiting(part.name, bench.links[part.spec.sender], _sender(bench.testbed, trial, part)) for part in parts
+        _Waiting(part.name, bench.connections[part.spec.sender], _sender(bench.site, trial, part)) for part in parts
     ]
     stack.callback(stop, [sender.program for sender in senders])
     for sender in senders:
@@ -92,13 +92,13 @@ def _sink(host: Host, part: _Part) -> list[str]:
     return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", "--token", part.token]
 
 
-def _sender(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+def _sender(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
     """One shell: the load's file has no name any more when sending begins, so that nothing is left of it."""
     if part.spec.kind == "iperf":
-        return _iperf_load(testbed, trial, part)
-    crossgen = str(testbed.hosts[part.spec.sender].prefix / "bin" / "crossgen")
-    plan = shlex.join([crossgen, "plan", "--json", *_load(testbed, trial, part)])
-    send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(testbed, part)])
+        return _iperf_load(site, trial, part)
+    crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
+    plan = shlex.join([crossgen, "plan", "--json", *_load(site, trial, part)])
+    send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(site, part)])
     return ["sh", "-c", f'f=$(mktemp) && {plan} --output "$f" && exec 3<"$f" && rm "$f" && exec {send}']
 
 
@@ -106,18 +106,18 @@ def _iperf(host: Host) -> list[str]:
     return ["python3", str(host.prefix / "bin" / "iperf.py")]
 
 
-def _iperf_load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+def _iperf_load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
     spec = part.spec
     (receiver,) = spec.receivers
     words = {
-        "to": testbed.hosts[receiver].address,
+        "to": site.hosts[receiver].address,
         "port": part.port,
-        "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
-        "congestion": testbed.congestion_control(spec.transport.name),
+        "congestion": site.congestion_control(spec.transport.name),
     }
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
-    return [*_iperf(testbed.hosts[spec.sender]), "load", *given]
+    return [*_iperf(site.hosts[spec.sender]), "load", *given]
 
 
 def parallel(load_gbps: float, link_gbps: float) -> int:
@@ -130,13 +130,13 @@ def parallel(load_gbps: float, link_gbps: float) -> int:
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
 
 
-def _load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
+def _load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
     spec = part.spec
     words = {
-        "load-gbps": testbed.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "duration-s": math.ceil(LASTS * trial.expected_s + LASTS_S),  # whole bursts
         "destinations": ",".join(spec.receivers),
-        "scale-sizes": 1 / testbed.scale,
+        "scale-sizes": 1 / site.scale,
         "seed": int(content_hash([trial.seed, part.name]), 16) >> 1,
         "gaps": spec.gaps,
     }
@@ -144,10 +144,10 @@ def _load(testbed: Testbed, trial: PlannedTrial, part: _Part) -> list[str]:
     return [*given, *(BURST if spec.kind == "burst" else ())]
 
 
-def _way(testbed: Testbed, part: _Part) -> list[str]:
+def _way(site: Site, part: _Part) -> list[str]:
     spec = part.spec
-    to = ",".join(f"{receiver}={testbed.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
-    congestion_control = testbed.congestion_control(spec.transport.name)
+    to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
+    congestion_control = site.congestion_control(spec.transport.name)
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
     words = ["--to", to, "--token", part.token, "--warm-up-s", str(LEAD_S)]
     return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]
@@ -156,9 +156,9 @@ def _way(testbed: Testbed, part: _Part) -> list[str]:
 class _Waiting:
     """A program that says when it is ready."""
 
-    def __init__(self, name: str, link: Connection, argv: list[str]) -> None:
+    def __init__(self, name: str, connection: Connection, argv: list[str]) -> None:
         self._ready: SimpleQueue[bool] = SimpleQueue()
-        self.program = Program(name, link, argv, self._take)
+        self.program = Program(name, connection, argv, self._take)
 
     def ready(self) -> None:
         """Wait for that. Raises CrossTrafficError, LostHostError."""

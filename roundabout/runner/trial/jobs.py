@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundabout.plan import PlannedTrial
-from roundabout.runner.testbed import Testbed
+from roundabout.runner.hosts.site import Site
 from roundabout.spec.profile import Phase
 
 FIRST_PORT = 29500  # where torch.distributed meets by default; each job has a port of its own
@@ -25,7 +25,7 @@ class Worker:
         return f"job {self.job}, worker {self.rank} on {self.host}"
 
 
-def workers(trial: PlannedTrial, testbed: Testbed) -> list[Worker]:
+def workers(trial: PlannedTrial, testbed: Site) -> list[Worker]:
     """The workers of the jobs that run in `trial`: all of them, or one job's."""
     found = []
     for index, (name, job) in enumerate(trial.spec.jobs.items()):
@@ -51,7 +51,7 @@ def workers(trial: PlannedTrial, testbed: Testbed) -> list[Worker]:
     return found
 
 
-def _phase(phase: Phase, testbed: Testbed) -> dict[str, Any]:
+def _phase(phase: Phase, testbed: Site) -> dict[str, Any]:
     if phase.bytes is None:
         return {"name": phase.name, "compute_ms": phase.compute_ms}
     return {"name": phase.name, "bytes": testbed.bytes_on_host(phase.bytes), "alone_ms": phase.alone_ms}

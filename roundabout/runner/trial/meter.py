@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.testbed import Testbed
+from roundabout.runner.hosts.site import Site
 
 WINDOW_NS = 1_000_000_000  # a few iterations: shorter windows show the jobs' phases, not the link's use
 
@@ -29,14 +29,14 @@ class Reading(NamedTuple):
 class LinkMeter:
     """Follows the ports of one link."""
 
-    def __init__(self, link: str, testbed: Testbed, samplers: Sequence[Program]) -> None:
+    def __init__(self, link: str, site: Site, samplers: Sequence[Program]) -> None:
         self.link = link
-        self._scale = testbed.scale
+        self._scale = site.scale
         self._samplers = samplers
         self._seen = [0] * len(samplers)
         self._fields: dict[str, int] = {}
         self._history: Mapping[str, deque[Sample]] = {
-            str(port.ifindex): deque() for port in testbed.ports if port.link == link
+            str(port.ifindex): deque() for port in site.ports if port.link == link
         }
 
     def read(self) -> Reading | None:

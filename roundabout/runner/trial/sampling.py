@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a trial samples: the commands of its hosts and of the controller, and what became of them.
 
-Switches are the testbed's affair.
+Switches are the site's affair.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from roundabout.runner.hosts.site import Capability, Host
 from roundabout.runner.tables.records import parse_samples
-from roundabout.runner.testbed import Capability, Host
 
 COUNTERS_MS, CPU_MS = 10, 1000
 CPU = ["--cpu", "--cpu-period-ms", str(CPU_MS)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.runner.hosts.programs import check_call
-from roundabout.runner.testbed import Host
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.trial.bench import Bench
 
 PYTHON = "/usr/bin/python3"  # not what PATH finds: somebody's shims take longer than the program
@@ -40,13 +40,15 @@ def program(host: Host, state: Path) -> list[str]:
 
 
 def _command(bench: Bench, host: Host, *words: str) -> str:
-    return shlex.join([*program(host, bench.testbed.settings_state), *words])
+    return shlex.join([*program(host, bench.site.settings_state), *words])
 
 
 def _call(bench: Bench, host: Host, document: dict[str, Any], commands: list[str]) -> tuple[Answer, dict[str, Answer]]:
     transports = list(document.get("transport", {}))
     counters = [shlex.join([str(host.prefix / "bin" / "transport"), "get", name]) for name in transports]
-    rest = check_call(bench.links[host.name], ["sh", "-c", " && ".join([*commands, *counters])], json.dumps(document))
+    rest = check_call(
+        bench.connections[host.name], ["sh", "-c", " && ".join([*commands, *counters])], json.dumps(document)
+    )
     answers: list[Answer] = []
     while rest := rest.lstrip():
         answer, end = json.JSONDecoder().raw_decode(rest)

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from roundabout.runner.testbed import kernel_name
+from roundabout.runner.hosts.site import kernel_name
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
 from roundabout.testbeds.lab.calibration import Calibration

@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundabout.runner.testbed import Capability, Host, Port, kernel_name
+from roundabout.runner.hosts.site import Capability, Host, Port, kernel_name
+from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import bpffs, host_settings, marking, measure, needs, network, nodes, paths, record, ssh
@@ -27,17 +28,23 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
+CANNOT = (
+    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
+    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
+    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
+    "microseconds instead of every few; the reaction point's constants are calibrated for that",
+    "GPUs: a job is its profile, played over real sockets",
+)
 DYING_S = 5.0  # a killed builder's last child may still be at work
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that stands. It is a Testbed."""
+    """A lab that stands. It is a Site."""
 
     record: record.Record
 
     kind = "lab"
-    emulated = True
     settings_state = paths.SETTINGS_INSIDE
 
     @classmethod
@@ -147,6 +154,18 @@ class Lab:
     def scale(self) -> float:
         """By how much rates and bytes are divided; times are not."""
         return self.record.scale
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """Emulated, at its scale."""
+        return Fidelity(
+            "emulated",
+            f"emulated: lab, rates and bytes at 1:{self.scale:g}, times as they are",
+            f"Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{self.scale:g} of their "
+            "rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
+            "directly; rates and bytes on this page were multiplied back.",
+            CANNOT,
+        )
 
     @property
     def topology(self) -> Topology:

@@ -7,7 +7,7 @@ from functools import cached_property
 from ipaddress import IPv4Network
 from itertools import permutations
 
-from roundabout.runner.testbed import Host, Port
+from roundabout.runner.hosts.site import Host, Port
 from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.testbeds.lab import paths
 

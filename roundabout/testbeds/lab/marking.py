@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from roundabout.runner.testbed import Port
+from roundabout.runner.hosts.site import Port
 from roundabout.testbeds.lab import paths
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.errors import LabError

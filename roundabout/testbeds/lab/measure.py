@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
-from roundabout.runner.testbed import Port
+from roundabout.runner.hosts.site import Port
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import Layout
 from roundabout.testbeds.lab.namespaces import inside

@@ -13,7 +13,7 @@ from typing import Any
 from pyroute2 import IPRoute, NetlinkError
 from pyroute2.netlink.rtnl import tcmsg
 
-from roundabout.runner.testbed import Port
+from roundabout.runner.hosts.site import Port
 from roundabout.testbeds.lab import neighbours
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from roundabout.runner.testbed import Host
+from roundabout.runner.hosts.site import Host
 from roundabout.testbeds.lab import paths
 from roundabout.testbeds.lab.errors import LabError
 

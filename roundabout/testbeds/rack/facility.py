@@ -1,56 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the runner gets a rack, and gives it up: leases, programs, transports and settings on its hosts."""
+"""How this machine gets a rack, and gives it up: leases, programs, transports and settings on its hosts."""
 
-import shutil
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.errors import RoundaboutError, UsageError
 from roundabout.programs import ROOT
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
+from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import Program, check_call
+from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.machine.journal import Entry, LostHostsError, each
 from roundabout.runner.machine.lease import BusyError
-from roundabout.runner.testbed import Host, Testbed
+from roundabout.runner.testbed import Check
+from roundabout.runner.trial.over_ssh import SshFacility
 from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.playbooks import deploy
 from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack.examine import examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
+EXTRA = ("BTF",)  # without it only transports in eBPF are missing
 
 
 class AsRoot:
-    """A link whose programs run as root, through sudo. It is a Link."""
+    """A connection whose programs run as root, through sudo. It is a Connection."""
 
-    def __init__(self, link: Connection) -> None:
-        self.host, self._link = link.host, link
+    def __init__(self, connection: Connection) -> None:
+        self.host, self._connection = connection.host, connection
 
     def start(self, argv: Sequence[str]) -> Channel:
         """Start a program there. Raises LostHostError."""
-        return self._link.start(["sudo", "-n", *argv])
+        return self._connection.start(["sudo", "-n", *argv])
 
     def close(self) -> None:
         """Drop the connection."""
-        self._link.close()
+        self._connection.close()
 
 
 class Lease:
     """A rack's hosts, switches and links, held until `end`, or until this process dies."""
 
-    def __init__(self, link: Connection, owner: str, names: Sequence[str]) -> None:
+    def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
         """Take the lease. Raises BusyError, which names the holder, at once; RackError where nobody can take one."""
-        self._link, self._ended = link, threading.Event()
+        self._connection, self._ended = connection, threading.Event()
         self._heard_s = time.monotonic()
         argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
         self._answered = threading.Event()
-        self._program = Program("lease", link, argv, self._hear)
+        self._program = Program("lease", connection, argv, self._hear)
         self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._beating.start()
         silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
@@ -64,7 +68,7 @@ class Lease:
         if self._program.ended or silent_s > leases.SILENCE_S - leases.HEARTBEAT_S:
             why = self._program.why_ended() if self._program.ended else f"silent for {silent_s:.0f} s"
             raise RackError(
-                f"the lease on the rack was lost: its holder on {self._link.host}: {why}",
+                f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
                 "others may use the rack now; finish the run later: roundabout resume",
             )
 
@@ -79,7 +83,7 @@ class Lease:
             if line.startswith("busy "):
                 holder = line.removeprefix("busy ")
                 return BusyError(f"the rack is leased: {holder}", "wait until that ends, or stop it")
-        return RackError(f"cannot lease the rack on {self._link.host}: found: {'; '.join(said)}")
+        return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(said)}")
 
     def _beat(self) -> None:
         with suppress(LostHostError):  # `check` says so
@@ -92,13 +96,18 @@ class Lease:
         self._beating.join(leases.HEARTBEAT_S)
         self._program.close_stdin()
         self._program.finish()
-        self._link.close()
+        self._connection.close()
 
 
-class RackFacility:
-    """The rack of one inventory. It is a Facility."""
+def facility(where: Mapping[str, str]) -> "RackFacility":
+    """The rack whose inventory `where` names. Raises UsageError, SpecError."""
+    if "inventory" not in where:
+        raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")
+    return RackFacility(Path(where["inventory"]))
 
-    sampler = None
+
+class RackFacility(SshFacility):
+    """The rack of one inventory."""
 
     def __init__(self, path: Path) -> None:
         """Read the inventory. Raises SpecError."""
@@ -106,13 +115,9 @@ class RackFacility:
         self._inventory: Inventory = read_inventory(path)
         self._rack: Rack | None = None
         self._lease: Lease | None = None
+        self.where = {"testbed": "rack", "inventory": str(path.resolve())}
 
-    @property
-    def where(self) -> dict[str, str]:
-        """What journals note, so that others can undo what was made here."""
-        return {"inventory": str(self._path.resolve())}
-
-    def raise_testbed(self, topology: Topology, name: str) -> Testbed:
+    def raise_site(self, topology: Topology, name: str) -> Site:
         """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
@@ -132,12 +137,25 @@ class RackFacility:
     def _take_lease(self, owner: str, names: Sequence[str]) -> None:
         if self._lease is None:
             host = self._inventory.lease_host
-            link = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
-            self._lease = Lease(link, owner, names)
+            connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
+            self._lease = Lease(connection, owner, names)
 
-    def provision(self, testbed: Testbed) -> None:
+    def provision(self, site: Site) -> None:
         """Bring the programs on its hosts up to date."""
-        deploy(self._inventory, testbed.hosts)
+        with written(deployment(self._inventory, site.hosts)) as inventory:
+            run_playbook("site", [inventory])
+
+    @contextmanager
+    def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
+        """The inventory and what the roles make of it. Ansible reads both: beside the first it finds the vault."""
+        with written(playbook_variables(self._inventory)) as variables:
+            yield self._path, variables
+
+    def checks(self) -> Iterator[Check]:
+        """Every check of every host of the inventory."""
+        for host, findings in examine(self._inventory).items():
+            for name, good, found, mend in findings:
+                yield Check(f"{host} {name}", good, found, mend, needed=name not in EXTRA)
 
     def load_transport(self, name: str, owner: str) -> None:
         """Load a transport of ours on every host, counted by use; the kernels' own need nothing."""
@@ -145,9 +163,9 @@ class RackFacility:
         for host in self._rack.hosts.values():
             self._transport(host, ["load", name, "--owner", owner, "--objects", str(host.prefix / "bpf")])
 
-    def connect(self, testbed: Testbed, host: str) -> Connection:
+    def connect(self, site: Site, host: str) -> Connection:
         """Connect to one of its hosts."""
-        return self._as_root(SshConnection(host, testbed.connect(host)))
+        return self._as_root(SshConnection(host, site.connect(host)))
 
     def check_held(self) -> None:
         """Raise RackError where the lease on the rack was lost."""
@@ -160,9 +178,7 @@ class RackFacility:
         Raises LostHostsError where others cannot be, RoundaboutError where a host refuses.
         """
         kind = entry["kind"]
-        if kind == "folder":
-            shutil.rmtree(entry["path"], ignore_errors=True)
-        elif kind == "testbed" and self._lease:
+        if kind == "testbed" and self._lease:
             self._lease.end()
             self._lease = None
         elif kind in ("transport", "settings"):
@@ -186,14 +202,14 @@ class RackFacility:
             state = Path(self._inventory.common.roundabout_state)
             self._on(host, [*program(host, state), "restore", "--owner", entry["owner"]])
 
-    def _as_root(self, link: Connection) -> Connection:
-        return link if self._inventory.common.ansible_user == "root" else AsRoot(link)
+    def _as_root(self, connection: Connection) -> Connection:
+        return connection if self._inventory.common.ansible_user == "root" else AsRoot(connection)
 
     def _transport(self, host: Host, words: Sequence[str]) -> None:
         if list((ROOT / "build/bpf").glob(f"{words[1]}.*bpf.o")):
             self._on(host, [str(host.prefix / "bin" / "transport"), *words])
 
     def _on(self, host: Host, argv: Sequence[str]) -> None:
-        link = self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
-        with closing(link):
-            check_call(link, argv)
+        connection = self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
+        with closing(connection):
+            check_call(connection, argv)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.testbed import Capability, Host, Port, kernel_name
+from roundabout.runner.hosts.site import Capability, Host, Port, kernel_name
+from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.rack.examine import Finding, examine
@@ -36,7 +37,7 @@ class RackError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Rack:
-    """The part of a rack that has a topology. It is a Testbed."""
+    """The part of a rack that has a topology. It is a Site."""
 
     inventory: Inventory
     topology: Topology
@@ -44,8 +45,8 @@ class Rack:
     found: frozenset[Capability]  # what all of its hosts can do
 
     kind = "rack"
-    emulated = False
     scale = 1.0
+    fidelity = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":

@@ -6,7 +6,7 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
-from roundabout.runner.testbed import kernel_name
+from roundabout.runner.hosts.site import kernel_name
 from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
 from roundabout.spec.transport import Transport
 from roundabout.testbeds.rack.inventory import Inventory, Server

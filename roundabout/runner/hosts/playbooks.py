@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from roundabout.errors import RoundaboutError, UsageError
-from roundabout.runner.testbed import Testbed
-from roundabout.testbeds.rack.inventory import Inventory, read_inventory
-from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
-PLAYBOOKS = Path(__file__).parents[2] / "ansible"
+PLAYBOOKS = Path(__file__).parents[3] / "ansible"
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
-
-
 Reports = dict[str, dict[str, Any]]  # by host
 
 
@@ -45,72 +40,13 @@ class Result:
     seconds: float
 
 
-def provision(testbed: Testbed) -> Result:
-    """Deploy the programs, and the settings that hold between trials, on a testbed's hosts.
-
-    Raises:
-        ProvisionError: a host could not be reached or made ready.
-    """
-    with inventory_file(testbed) as inventory:
-        return run_playbook("site", [inventory])
-
-
-def deploy(inventory: Inventory, hosts: Iterable[str]) -> Result:
-    """Bring the programs on a rack's hosts up to date.
-
-    Raises:
-        ProvisionError: a host could not be reached or written to.
-    """
-    with _written(deployment(inventory, hosts)) as path:
-        return run_playbook("site", [path])
-
-
 @contextmanager
-def inventory_file(testbed: Testbed) -> Iterator[Path]:
-    """A file with `inventory_of(testbed)`, for as long as it is needed."""
-    with _written(inventory_of(testbed)) as path:
-        yield path
-
-
-@contextmanager
-def rack_inventory(path: Path) -> Iterator[tuple[Path, Path]]:
-    """The inventory in `path`, checked, and a file with what the roles make of it, for as long as that is needed.
-
-    Ansible reads both: beside the first it finds the site's vault.
-
-    Raises:
-        UsageError: there is no such file, or something in it is wrong.
-    """
-    with _written(playbook_variables(read_inventory(path))) as variables:
-        yield path, variables
-
-
-@contextmanager
-def _written(inventory: Mapping[str, Any]) -> Iterator[Path]:
+def written(inventory: Mapping[str, Any]) -> Iterator[Path]:
+    """A file with `inventory`, for as long as it is needed."""
     with TemporaryDirectory(prefix="roundabout-") as folder:
         path = Path(folder) / "inventory.json"
         path.write_text(json.dumps(inventory))
         yield path
-
-
-def inventory_of(testbed: Testbed) -> dict[str, Any]:
-    """An Ansible inventory of a testbed's hosts, in a group named by its kind."""
-    config = testbed.ssh_config()
-    variables = {
-        "ansible_ssh_common_args": f"-F {config}",
-        "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=20",
-        # With the testbed's own files: a shared folder would silently reach a lab that is gone.
-        "ansible_control_path_dir": str(config.parent / "ansible"),
-        "ansible_ssh_transfer_method": "piped",
-        "ansible_remote_tmp": "/tmp/.ansible",  # noqa: S108 - the host's own /tmp
-        "roundabout_state": str(testbed.settings_state),
-    }
-    hosts = {
-        host.name: {"ansible_host": host.ssh_alias, "roundabout_prefix": str(host.prefix)}
-        for host in testbed.hosts.values()
-    }
-    groups = {**{name: {"hosts": {}} for name in ("rack", "switches", "testbed")}, testbed.kind: {"hosts": hosts}}
-    return {"all": {"vars": variables, "children": groups}}
 
 
 def run_playbook(

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manifest says of the code and of this machine: a result that nobody can trace is worth little."""
+
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
+
+
+def of_controller() -> dict[str, Any]:
+    """The machine that runs this, and the libraries that took part."""
+    return {
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+
+
+def of_code(root: Path) -> dict[str, Any]:
+    """The git revision of the code, and whether it was changed since; None where git cannot tell."""
+    # Under sudo the repository belongs to somebody else, which git would refuse.
+    git = ["git", "-c", f"safe.directory={root}", "-C", str(root)]
+    try:
+        revision = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changes = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {"revision": None, "dirty": None}
+    return {"revision": revision, "dirty": bool(changes.strip())}

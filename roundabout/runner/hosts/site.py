@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sites: the hosts and links of a testbed that is reached over SSH, and what they can do.
+
+The way over SSH asks for that, never for the kind of testbed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from roundabout.runner.testbed import Fidelity
+
+if TYPE_CHECKING:
+    from fabric import Connection
+
+    from roundabout.spec import TrialSpec
+
+Capability = Literal["rdma", "pfc", "priorities", "own clock"]
+JSON = Any
+
+# The congestion control's name in a host's kernel, by the transport's name; others are called what they are.
+KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
+
+
+def kernel_name(transport: str) -> str:
+    """What a host's kernel calls a transport."""
+    return KERNEL_NAMES.get(transport, transport)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that runs workers, or what stands for one."""
+
+    name: str
+    ssh_alias: str
+    address: str  # IPv4, on the network under test
+    prefix_length: int
+    interface: str
+    prefix: Path  # where our programs are deployed, on the host
+
+
+@dataclass(frozen=True)
+class Port:
+    """Where a switch sends into a link. Rates are at the papers' scale."""
+
+    switch: str
+    link: str
+    interface: str
+    ifindex: int
+    towards: str
+    line_rate_gbps: float
+    payload_rate_gbps: float
+
+
+class Site(Protocol):
+    """A testbed of hosts that are reached over SSH, while it stands."""
+
+    @property
+    def kind(self) -> str:
+        """For people to read; code asks `capabilities` instead."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Which site of its kind."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """By how much rates and bytes are divided; times are not."""
+        ...
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """How real what is measured there is."""
+        ...
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """The hosts by name, in the topology's order."""
+        ...
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """The switch ports that can be observed."""
+        ...
+
+    @property
+    def settings_state(self) -> Path:
+        """Where `settings.py` keeps its journal, on every host."""
+        ...
+
+    def identity(self) -> dict[str, JSON]:
+        """What makes two sites give different results; part of every trial's key."""
+        ...
+
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do beyond carrying TCP."""
+        ...
+
+    def ssh_config(self) -> Path:
+        """The file for `ssh -F`."""
+        ...
+
+    def connect(self, host: str) -> "Connection":
+        """A connection to a host, not yet open."""
+        ...
+
+    def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
+        """What `settings.py apply` gets on `host` for `trial`, in the host's units."""
+        ...
+
+    def bytes_on_host(self, paper_bytes: int) -> int:
+        """Bytes at the papers' scale -> bytes that hosts really send."""
+        ...
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
+        ...
+
+    def congestion_control(self, transport: str) -> str:
+        """What hosts' kernels call a transport."""
+        ...
+
+    def switch_samplers(self) -> list[list[str]]:
+        """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
+        ...
+
+    def port_at(self, ifindex: int) -> Port:
+        """The port that samplers call `ifindex`."""
+        ...

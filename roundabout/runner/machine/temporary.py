@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's temporary files, in one folder that is gone with the run, or by `clean` after a crash."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roundabout.runner.machine.journal import Entry, Journal
+
+KIND = "folder"
+
+
+@contextmanager
+def files(run_id: str, notes: Journal) -> Iterator[None]:
+    """Keep all temporary files of this process and its children where `clean` finds them."""
+    folder, before = Path(tempfile.gettempdir()) / f"roundabout-{run_id}", tempfile.tempdir
+    names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
+    outer = {name: os.environ.pop(name, None) for name in names}
+    with notes.owing({"kind": KIND, "path": str(folder)}, remove):
+        folder.mkdir(mode=0o700)
+        tempfile.tempdir = str(folder)
+        os.environ.update(dict.fromkeys(names, str(folder)))
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+            for name, value in outer.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
+
+
+def remove(entry: Entry) -> None:
+    """Undo what the journal says of that folder."""
+    shutil.rmtree(entry["path"], ignore_errors=True)
