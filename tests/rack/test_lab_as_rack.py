@@ -197,7 +197,7 @@ def test_captures_come_from_every_trial(thesis: Run) -> None:
 @pytest.fixture
 def deployed(thesis: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs are on the hosts already, and need not be compared again and again."""
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.deploy", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.run_playbook", lambda *_: None)
 
 
 def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
