@@ -2,7 +2,7 @@
 """What an experiment file may say."""
 
 from roundabout.spec.errors import SpecError
-from roundabout.spec.experiment import Cell, Expectation, Experiment, ResolvedJob, TrialSpec, What
+from roundabout.spec.experiment import Cell, Expectation, Experiment, ResolvedJob, StudyChoice, TrialSpec, What
 from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
 from roundabout.spec.profile import Phase, Profile
@@ -20,6 +20,7 @@ __all__ = [
     "Profile",
     "ResolvedJob",
     "SpecError",
+    "StudyChoice",
     "Summary",
     "Topology",
     "Transport",

@@ -161,6 +161,21 @@ Excluded = Annotated[
 ]
 
 
+class StudyChoice(Strict):
+    """Which study reports on the runs, and what it compares; the studies are the folders of `analysis/studies`."""
+
+    kind: Name | None = Field(default=None, description="a study; unless given, one that suits what varies")
+    baseline: Name = Field(default="fair", description="the variant that speed-ups are over")
+    over: Name | None = Field(default=None, description="the factor along the x-axis, where the study has one")
+
+
+def _named(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+Study = Annotated[StudyChoice, BeforeValidator(_named, json_schema_input_type=Name | StudyChoice)]
+
+
 class Header(Strict):
     """What a file says about the experiment as a whole; overlays leave it alone."""
 
@@ -168,6 +183,7 @@ class Header(Strict):
     name: Name
     about: Text
     source: Text | None = None
+    study: Study = StudyChoice()
     exclude: Tuple[Annotated[Excluded, Field(min_length=1)]] = Field(
         default=(), description="combinations of levels that are not run"
     )
@@ -200,11 +216,6 @@ class Experiment(Header):
     def variants(self) -> tuple[str, ...]:
         """The variants in the order of the file."""
         return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
-
-    def cells_at(self, variant: str, at: dict[str, str | int | float] | None = None) -> tuple[Cell, ...]:
-        """The cells of a variant, those alone that have the levels `at`."""
-        wanted = (at or {}).items()
-        return tuple(cell for cell in self.cells if cell.variant == variant and wanted <= cell.levels.items())
 
     @property
     def trial_count(self) -> int:

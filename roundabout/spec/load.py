@@ -128,6 +128,7 @@ def _assemble(document: Document, library: Library) -> Experiment:
     header = _header(document)
     factors = read_factors(document, OVERLAYABLE)
     _check_exclude(document, header, factors)
+    _check_study(document, header, factors)
     combinations = list(_combinations(document, header, factors))
     _check_all_levels_run(document, factors, combinations)
     cells = [_cell(merged, library) for merged in combinations]
@@ -179,6 +180,17 @@ def _check_exclude(document: Document, header: Header, factors: Factors) -> None
                 if level not in factors[factor]:
                     expected = f"a level of {factor} ({choices(factors[factor])})"
                     raise document.error(here, show(level), expected, hint=did_you_mean(level, factors[factor]))
+
+
+def _check_study(document: Document, header: Header, factors: Factors) -> None:
+    """What it compares must vary here; `fair` alone may be missing."""
+    told = header.study.model_fields_set
+    variants = {str(level) for level in factors.get("variant", {ONLY_VARIANT: None})}
+    for field, name, known in (("baseline", header.study.baseline, variants), ("over", header.study.over, factors)):
+        if field in told and name is not None and name not in known:
+            what = "a variant" if field == "baseline" else "a factor"
+            hint = did_you_mean(name, known)
+            raise document.error(("study", field), f"'{name}'", f"{what} ({choices(known)})", hint=hint)
 
 
 def _combinations(document: Document, header: Header, factors: Factors) -> Iterator[Merged]:

@@ -131,6 +131,12 @@ class Topology(Strict):
             return _Problem(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
         return None
 
+    @property
+    def bottleneck(self) -> Link:
+        """The link that traffic meets on: the one that is marked as such, or the narrowest, the first among equals."""
+        marked = [link for link in self.links if link.bottleneck]
+        return min(marked or self.links, key=lambda link: link.payload_rate_gbps)
+
     @cached_property
     def _neighbours(self) -> dict[str, tuple[Hop, ...]]:
         hops = [Hop(link, *ends) for link in self.links for ends in (link.ends, link.ends[::-1])]

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.spec import Experiment, SpecError, What, load_experiment
+from roundabout.spec import Experiment, SpecError, StudyChoice, What, load_experiment
 
 Rich = Callable[..., Path]
+PLAIN = (
+    "name: plain\nabout: one\ntopology: dumbbell-2x2\niterations: 2\ntransport: {name: reno}\n"
+    "jobs: {j1: {profile: bert-8, workers: [s0, s1]}}\n"
+)
 
 
 def test_the_flagship_is_what_the_design_says() -> None:
@@ -45,7 +49,7 @@ def test_an_expectation_in_a_level_holds_at_that_level(rich: Rich) -> None:
 
 
 def test_a_dcqcn_job_has_the_timer_that_the_papers_testbed_has(rich: Rich) -> None:
-    cell = load_experiment(rich("T_us: 125, ", "")).cells_at("fair")[0]
+    cell = next(cell for cell in load_experiment(rich("T_us: 125, ", "")).cells if cell.variant == "fair")
     assert cell.spec.jobs["j2"].transport.T_us == 125
 
 
@@ -57,10 +61,7 @@ def test_a_manifest_gives_the_experiment_back(rich: Rich) -> None:
 
 def test_an_experiment_without_factors_has_one_variant(tmp_path: Path) -> None:
     path = tmp_path / "plain.yaml"
-    path.write_text(
-        "name: plain\nabout: one\ntopology: dumbbell-2x2\niterations: 2\ntransport: {name: reno}\n"
-        "jobs: {j1: {profile: bert-8, workers: [s0, s1]}}\n"
-    )
+    path.write_text(PLAIN)
     experiment = load_experiment(path)
     assert (experiment.variants, experiment.trial_count) == (("base",), 1)
 
@@ -160,3 +161,21 @@ def test_a_file_in_the_catalogue_bears_its_name(library: Path) -> None:
     path.write_text((library / "catalog" / "rich.yaml").read_text().replace("bert-8", "other"))
     with pytest.raises(SpecError, match=r"other\.yaml:3: name: found 'bert-8', expected 'other'"):
         load_experiment(path, library)
+
+
+def test_a_study_may_be_named_and_told_what_to_compare(tmp_path: Path) -> None:
+    path = tmp_path / "plain.yaml"
+
+    def study_of(written: str) -> StudyChoice:
+        path.write_text(f"{PLAIN}factors: {{variant: {{one: {{}}}}, flows: {{few: {{}}}}}}\n{written}\n")
+        return load_experiment(path).study
+
+    assert study_of("") == StudyChoice(kind=None, baseline="fair", over=None)
+    assert study_of("study: load-sweep") == StudyChoice(kind="load-sweep")
+    assert study_of("study: {kind: mine, baseline: one, over: flows}") == StudyChoice(
+        kind="mine", baseline="one", over="flows"
+    )
+    with pytest.raises(SpecError, match=r"study\.baseline: found 'ome', expected a variant"):
+        study_of("study: {baseline: ome}")
+    with pytest.raises(SpecError, match=r"study\.over: found 'flow', expected a factor"):
+        study_of("study: {over: flow}")

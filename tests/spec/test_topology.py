@@ -75,3 +75,10 @@ def test_two_hosts_in_a_row_are_no_network(tmp_path: Path) -> None:
     text = TREE.replace("[a, x]", "[a, b]").replace("  - {name: B, ends: [b, x]}\n", "")
     with pytest.raises(SpecError, match="a link between two hosts"):
         load(tmp_path, text)
+
+
+def test_the_bottleneck_is_marked_or_the_narrowest_link(tmp_path: Path) -> None:
+    assert load_topology("dumbbell-2x2").bottleneck.name == "L1"
+    assert load_topology("configuration-b").bottleneck.name == "s0"
+    load(tmp_path, TREE.replace(", bottleneck: true", ""))
+    assert load_topology("tree", tmp_path).bottleneck.name == "C"

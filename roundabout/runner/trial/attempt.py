@@ -289,5 +289,4 @@ def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
 
 
 def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
-    bottlenecks = [link.name for link in now.trial.spec.topology.links if link.bottleneck]
-    return LinkMeter(bottlenecks[0], now.bench.site, samplers) if bottlenecks and samplers else None
+    return LinkMeter(now.trial.spec.topology.bottleneck.name, now.bench.site, samplers) if samplers else None
