@@ -2,7 +2,7 @@
 """What an experiment file may say."""
 
 from roundabout.spec.errors import SpecError
-from roundabout.spec.experiment import Cell, Expectation, Experiment, ResolvedJob, StudyChoice, TrialSpec, What
+from roundabout.spec.experiment import Cell, Experiment, ResolvedJob, StudyChoice, TrialSpec
 from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
 from roundabout.spec.profile import Phase, Profile
@@ -12,7 +12,6 @@ from roundabout.spec.transport import Transport
 __all__ = [
     "EXPERIMENTS",
     "Cell",
-    "Expectation",
     "Experiment",
     "Hop",
     "Link",
@@ -25,7 +24,6 @@ __all__ = [
     "Topology",
     "Transport",
     "TrialSpec",
-    "What",
     "catalogue",
     "load_experiment",
     "load_profile",

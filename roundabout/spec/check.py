@@ -4,7 +4,8 @@
 from typing import NamedTuple
 
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.experiment import Cell, Expectation, Job, Treatment, TrialSpec, What
+from roundabout.spec.expectation import Basis, Complain, Expectation, Order
+from roundabout.spec.experiment import Cell, Job, Treatment, TrialSpec
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
@@ -127,20 +128,31 @@ def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
 
 
 class Scope(NamedTuple):
-    """What expectations may speak of: every factor's levels, and the cells that are run."""
+    """What expectations may speak of: every factor's levels, and the cells that are run; and who knows quantities."""
 
     factors: dict[str, tuple[str | int | float, ...]]
     variants: tuple[str, ...]
     cells: list[Cell]
+    complain: Complain | None = None
+
+    def cells_of(self, expectation: Expectation, variant: str | None) -> list[Cell]:
+        """The cells of a variant (of all, where none is named) at the levels that the expectation is for."""
+        at = (expectation.at or {}).items()
+        return [cell for cell in self.cells if variant in (None, cell.variant) and at <= cell.levels.items()]
 
 
 def check_expectation(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
-    """Raise SpecError when expectation `index` names a variant, level or job that does not exist."""
+    """Raise SpecError when expectation `index` names a variant, level, job, quantity or figure that does not exist."""
     here = ("expect", index)
-    for field, variant in (("of", expectation.of), ("over", expectation.over)):
+    if expectation.basis is None:
+        raise merged.error((*here, "basis"), "nothing", f"one of {choices(Basis)}")
+    named = [(("of",), expectation.of), (("over",), expectation.over)]
+    if isinstance(expectation, Order) and expectation.by == "variant":
+        named += [(("order", place), name) for place, name in enumerate(expectation.order)]
+    for field, variant in named:
         if variant is not None and variant not in scope.variants:
             expected = f"a variant ({choices(scope.variants)})"
-            raise merged.error((*here, field), show(variant), expected, did_you_mean(variant, scope.variants))
+            raise merged.error((*here, *field), show(variant), expected, did_you_mean(variant, scope.variants))
     for factor, level in (expectation.at or {}).items():
         if factor not in scope.factors:
             hint = did_you_mean(factor, scope.factors)
@@ -148,22 +160,20 @@ def check_expectation(merged: Merged, index: int, expectation: Expectation, scop
         if level not in scope.factors[factor]:
             expected = f"a level of {factor} ({choices(scope.factors[factor])})"
             raise merged.error((*here, "at", factor), show(level), expected, did_you_mean(level, scope.factors[factor]))
-    _check_jobs(merged, index, expectation, scope)
+    _check_cells(merged, index, expectation, scope)
 
 
-def _check_jobs(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
-    needed = {"j1", "j2"} if expectation.what == What.SHARE else set()
-    needed |= {expectation.job} if expectation.job else set()
-    for variant in filter(None, (expectation.of, expectation.over)):
-        cells = [
-            cell
-            for cell in scope.cells
-            if cell.variant == variant and (expectation.at or {}).items() <= cell.levels.items()
-        ]
+def _check_cells(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
+    """That what is compared is run, with the job; and that whoever knows quantities has nothing against it."""
+    for variant in dict.fromkeys((expectation.of, expectation.over or expectation.of)):
+        cells = scope.cells_of(expectation, variant)
         if not cells:
-            raise merged.error(("expect", index), f"no trial of {variant} at these levels", "one that is not excluded")
-        for job in sorted(needed):
-            if not any(job in cell.spec.jobs for cell in cells):
-                field = ("expect", index, "job" if expectation.job else "what")
-                expected = f"a job of {variant} ({choices(cells[0].spec.jobs)})"
-                raise merged.error(field, f"'{job}'", expected, did_you_mean(job, cells[0].spec.jobs))
+            found = f"no trial of {variant} at these levels" if variant else "no trial at these levels"
+            raise merged.error(("expect", index), found, "one that is not excluded")
+        job = expectation.job
+        if job and not any(job in cell.spec.jobs for cell in cells):
+            expected = f"a job of {variant or 'the experiment'} ({choices(cells[0].spec.jobs)})"
+            raise merged.error(("expect", index, "job"), f"'{job}'", expected, did_you_mean(job, cells[0].spec.jobs))
+    complaint = scope.complain(expectation, scope.cells_of(expectation, expectation.of)) if scope.complain else None
+    if complaint:
+        raise merged.error(("expect", index, *complaint.field), complaint.found, complaint.expected, complaint.hint)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An experiment: what is run, under which variants, how often, and what the papers found."""
 
-from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Strict, Text, Tuple
+from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 from roundabout.spec.transport import Transport
@@ -18,13 +18,6 @@ Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
 # The variant of an experiment that has no factor of that name.
 ONLY_VARIANT = "base"
-
-
-class What(StrEnum):
-    """The quantities that an expectation can be about; `analysis` computes them."""
-
-    SPEEDUP = "speedup of median iteration time"
-    SHARE = "first-iteration bandwidth share j1/j2"
 
 
 class Job(Strict):
@@ -125,30 +118,6 @@ class TrialSpec(Strict):
         return self.model_copy(update={"jobs": {job: self.jobs[job]}})
 
 
-class Expectation(Strict):
-    """What a paper found for variant `of` (over variant `over`) at some levels: `paper`, give or take `tolerance`."""
-
-    what: Annotated[What, Field(strict=False)]
-    of: Name
-    over: Name | None = None
-    job: Name | None = None
-    at: dict[Name, Level] | None = None
-    paper: float
-    tolerance: NotNegative
-
-    @model_validator(mode="after")
-    def _over_what_is_compared(self) -> Self:
-        if (self.what == What.SPEEDUP) != (self.over is not None):
-            raise ValueError("`over` with a speedup, and only there")
-        return self
-
-
-class Expectations(Strict):
-    """The part of an experiment that says what is expected."""
-
-    expect: Tuple[Expectation] = ()
-
-
 def _one_or_many(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: item if isinstance(item, list | tuple) else [item] for key, item in value.items()}
@@ -209,7 +178,7 @@ class Experiment(Header):
 
     factors: dict[Name, Tuple[Level]]
     cells: Tuple[Cell]
-    expect: Tuple[Expectation] = ()
+    expect: Annotated[Tuple[AnyExpectation], BeforeValidator(with_basis)] = ()
     document: dict[str, Any]
 
     @property

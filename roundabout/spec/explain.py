@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.expectation import TAGGED
 from roundabout.spec.source import Block, Document
 
 _NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
@@ -44,9 +45,10 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
     """
     details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
-    location = tuple(step for step in details["loc"] if step != "[key]")
+    way = tuple(step for step in details["loc"] if step != "[key]")
+    location = tuple(step for step in way if step not in TAGGED)
     if details["type"] == "extra_forbidden":
-        return _unknown_field(location, document, model, root)
+        return _unknown_field(location, document, fields_at(model, way[:-1]), root)
     context = details.get("ctx", {})
     location += tuple(context.get("location", ()))
     found = context.get("found") or _found(details)
@@ -68,8 +70,7 @@ def _missing(location: tuple[Any, ...], document: Document, root: Block) -> Spec
     return SpecError(document.file, "nothing", _EXPECTED["missing"], field=field, line=line)
 
 
-def _unknown_field(location: tuple[Any, ...], document: Document, model: type[BaseModel], root: Block) -> SpecError:
-    known = fields_at(model, location[:-1])
+def _unknown_field(location: tuple[Any, ...], document: Document, known: list[str], root: Block) -> SpecError:
     expected = f"one of {', '.join(known)}" if known else "no such field"
     hint = did_you_mean(location[-1], known)
     return document.error(location, f"the unknown field '{location[-1]}'", expected, hint=hint, root=root)
@@ -85,7 +86,9 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     """The names of the fields that the model at `location` inside `model` has; empty where there is no model."""
     kind: Any = model
     for step in location:
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if step in TAGGED:
+            kind = TAGGED[step]
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
             fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
             kind = _core(fields.get(step))
         else:

@@ -20,11 +20,10 @@ from roundabout.spec.check import (
     check_workers,
 )
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.expectation import Complain, Expectation, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
-    Expectation,
-    Expectations,
     Experiment,
     Header,
     Job,
@@ -71,11 +70,17 @@ def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
     return Library(root).topology(name)
 
 
-def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS, length: str | None = None) -> Experiment:
+def load_experiment(
+    name_or_path: str | Path,
+    root: Path = EXPERIMENTS,
+    length: str | None = None,
+    complain: Complain | None = None,
+) -> Experiment:
     """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
     `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and
-    resolved here: what this returns can be run. Raises SpecError.
+    resolved here: what this returns can be run. What is expected of it is checked as far as specifications know, and
+    where `complain` is given, by that. Raises SpecError.
     """
     library = Library(root)
     text = str(name_or_path)
@@ -84,7 +89,7 @@ def load_experiment(name_or_path: str | Path, root: Path = EXPERIMENTS, length: 
         document = read(path, shown(path))
     else:
         document = library.document(CATALOG, text)
-    return _assemble(_of_length(document, length), library)
+    return _assemble(_of_length(document, length), library, complain)
 
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
@@ -124,7 +129,7 @@ def _of_length(document: Document, length: str | None) -> Document:
     return Document(document.file, merge(root, chosen))
 
 
-def _assemble(document: Document, library: Library) -> Experiment:
+def _assemble(document: Document, library: Library, complain: Complain | None) -> Experiment:
     header = _header(document)
     factors = read_factors(document, OVERLAYABLE)
     _check_exclude(document, header, factors)
@@ -134,11 +139,13 @@ def _assemble(document: Document, library: Library) -> Experiment:
     cells = [_cell(merged, library) for merged in combinations]
     for merged, cell in zip(combinations, cells, strict=True):
         check_needs(merged, cell, cells)
+    variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
+    scope = Scope({name: tuple(levels) for name, levels in factors.items()}, variants, cells, complain)
     return Experiment(
         **{name: document.root[name] for name in HEADER if name in document.root and document.root[name] is not None},
-        factors={name: tuple(levels) for name, levels in factors.items()},
+        factors=scope.factors,
         cells=tuple(cells),
-        expect=_expectations(combinations, cells, factors),
+        expect=_expectations(combinations, factors, scope),
         document=_plain(document.root),
     )
 
@@ -270,11 +277,9 @@ def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tupl
     return library.profile(name) if shelf == PROFILES else library.topology(name)
 
 
-def _expectations(combinations: list[Merged], cells: list[Cell], factors: Factors) -> tuple[Expectation, ...]:
+def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) -> tuple[Expectation, ...]:
     """All expectations; where a factor's levels say what is expected, `at` says for which level."""
     scoping = [factor for factor, levels in factors.items() if any("expect" in overlay for overlay in levels.values())]
-    values = {name: tuple(levels) for name, levels in factors.items()}
-    variants = tuple(str(level) for level in values.get("variant", (ONLY_VARIANT,)))
     expectations: list[Expectation] = []
     for merged in combinations:
         at = {factor: merged.levels[factor] for factor in scoping}
@@ -282,7 +287,7 @@ def _expectations(combinations: list[Merged], cells: list[Cell], factors: Factor
         for index, written in enumerate(part.expect):
             scoped = written.model_copy(update={"at": {**(written.at or {}), **at} or None})
             if scoped not in expectations:
-                check_expectation(merged, index, scoped, Scope(values, variants, cells))
+                check_expectation(merged, index, scoped, scope)
                 expectations.append(scoped)
     return tuple(expectations)
 

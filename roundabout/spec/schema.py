@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from roundabout.spec.experiment import Expectations, Header, Treatment
+from roundabout.spec.expectation import Expectations
+from roundabout.spec.experiment import Header, Treatment
 from roundabout.spec.load import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology

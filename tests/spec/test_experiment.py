@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.spec import Experiment, SpecError, StudyChoice, What, load_experiment
+from roundabout.spec import Experiment, SpecError, StudyChoice, load_experiment
 
 Rich = Callable[..., Path]
 PLAIN = (
@@ -24,7 +24,11 @@ def test_the_flagship_is_what_the_design_says() -> None:
     assert (alone.spec.iterations, fair.spec.iterations) == (10, 50)
     assert [job.transport.T_us for job in fair.spec.jobs.values()] == [125, 125]
     assert [job.transport.T_us for job in unfair.spec.jobs.values()] == [100, 125]
-    assert [expectation.what for expectation in experiment.expect] == [What.SPEEDUP, What.SHARE]
+    assert [each.what for each in experiment.expect] == [
+        "speedup of median iteration time",
+        "first-iteration bandwidth share j1/j2",
+    ]
+    assert {each.basis for each in experiment.expect} == {"fitted"}
 
 
 def test_overlays_reach_jobs_transports_and_expectations(rich: Rich) -> None:
@@ -44,8 +48,8 @@ def test_overlays_reach_jobs_transports_and_expectations(rich: Rich) -> None:
 
 def test_an_expectation_in_a_level_holds_at_that_level(rich: Rich) -> None:
     share, speedup = load_experiment(rich()).expect
-    assert (share.what, share.at) == (What.SHARE, {"size": "small"})
-    assert (speedup.what, speedup.at) == (What.SPEEDUP, {"jobs.j2.flows": 1, "size": "large"})
+    assert (share.what, share.at) == ("first-iteration bandwidth share j1/j2", {"size": "small"})
+    assert (speedup.what, speedup.at) == ("speedup of median iteration time", {"jobs.j2.flows": 1, "size": "large"})
 
 
 def test_a_dcqcn_job_has_the_timer_that_the_papers_testbed_has(rich: Rich) -> None:
@@ -99,11 +103,27 @@ WRONG = [
     ("{variant: [cubic, fair], jobs.j2.flows: 4}", "{size: large}", 22, "exclude", "size large left out", "one", None),
     ("{variant: [cubic, fair]", "{varient: [cubic]", 23, "exclude[0].varient", "'varient'", "a factor", "variant"),
     ("of: unfair", "of: unfare", 27, "expect[0].of", "'unfare'", "a variant (alone, fair", "unfair"),
-    ("over: fair, ", "", 27, "expect[0]", "a mapping", "`over` with a speedup", None),
+    ("over: fair, ", "over: fare, ", 27, "expect[0].over", "'fare'", "a variant (alone, fair", "fair"),
+    ("paper: 1.2", "papper: 1.2", 27, "expect[0]", "a mapping", "one of paper, at_least", None),
+    ("paper: 1.2", "paper: much", 28, "expect[0].paper", "'much'", "a number, or the name of a printed", None),
+    ("paper: 1.2", "paper: .nan", 28, "expect[0].paper", "nan", "a number, or the name of a printed", None),
+    ("paper: 1.2, tolerance: 0.1", "paper: 1.2", 27, "expect[0]", "a mapping", "one of `tolerance` and", None),
+    ("paper: 1.2", "paper: 1.2, within: 0.1", 27, "expect[0]", "a mapping", "one of `tolerance` and", None),
+    ("paper: 1.2", "paper: 1.2, tolerence: 1", 28, "expect[0].tolerence", "the unknown field", "paper", "tolerance"),
+    ("paper: 1.2, tolerance: 0.1", "at_most: a lot", 28, "expect[0].at_most", "'a lot'", "a number, or", None),
+    ("paper: 1.2, tolerance: 0.1", "at_most:", 27, "expect[0]", "a mapping", "`at_least`, `at_most` or both", None),
+    ("paper: 1.2,", "curve: [[1, 2]],", 28, "expect[0].curve", "a list of 1", "points [x, y], two at least", None),
+    ("paper: 1.2,", "curve: [[1, 2], [3]],", 28, "expect[0].curve", "a list of 2", "points [x, y]", None),
+    ("paper: 1.2,", "row: {},", 28, "expect[0].row", "a mapping of 0", "figures (or at_least", None),
+    ("paper: 1.2,", "row: {a: {at_lest: 1}},", 28, "expect[0].row", "a mapping of 1", "figures (or at_least", None),
+    ("paper: 1.2, tolerance: 0.1", "order: [fair]", 28, "expect[0].order", "a list of 1", "at least 2", None),
+    ("paper: 1.2, tolerance: 0.1", "order: [fair, fare]", 28, "expect[0].order[1]", "'fare'", "a variant", "fair"),
+    (", basis: fitted", "", 27, "expect[0].basis", "nothing", "the field is required", None),
+    (", basis: fitted", ", basis: null", 28, "expect[0].basis", "nothing", "one of predicted, fitted, by con", None),
+    ("basis: fitted", "basis: fited", 28, "expect[0].basis", "'fited'", "'predicted', 'fitted'", "fitted"),
     ("job: j2", "job: j3", 27, "expect[0].job", "'j3'", "a job of unfair (j1, j2)", None),
     ("{jobs.j2.flows: 1}", "{jobs.j2.flows: 3}", 28, "expect[0].at.jobs.j2.flows", "3", "a level of", None),
     ("{jobs.j2.flows: 1}", "{load: 1}", 28, "expect[0].at.load", "'load'", "a factor", None),
-    ("what: speedup of", "what: speed-up of", 27, "expect[0].what", "'speed-up of", "'speedup of median", "speedup of"),
     ("{jobs.j2.flows: 1}", "{jobs.j2.flows: 4}", 27, "expect[0]", "no trial of fair", "one that", None),
     ("repetitions: 3", "repetitions: many", 24, "repetitions", "'many'", "a whole number", None),
     ("schema: 1", "schema: 2", 1, "schema", "2", "1", None),

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is expected of an experiment: a paper's figure, what may differ from it, and what the agreement is worth.
+
+The field that states the finding tells the kinds apart: `paper` (a value), `at_least` or `at_most` (a bound), `curve`,
+`order`, `row`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here; `analysis`
+knows both, and completes the checks (`Complain`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+
+from pydantic import (
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
+
+from roundabout.spec.base import Level, Name, NotNegative, Positive, Strict, Text, Tuple
+
+if TYPE_CHECKING:
+    from roundabout.spec.experiment import Cell
+
+
+class Basis(StrEnum):
+    """What an agreement is worth: foretold before it was measured, tuned until it came out, or put in."""
+
+    PREDICTED = "predicted"
+    FITTED = "fitted"
+    BY_CONSTRUCTION = "by construction"
+
+
+def _or(expected: str) -> WrapValidator:
+    """One message for a value that may have several shapes, where each shape would give its own."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(expected) from None
+
+    return WrapValidator(check)
+
+
+Label = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+Printed = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(/[A-Za-z0-9._-]+)+$", max_length=80)]
+"""The name of something that a paper printed, as `analysis/papers` has it: `hotnets/fig-1d`."""
+Figure = Annotated[float | Printed, _or("a number, or the name of a printed figure")]
+Points = Annotated[Tuple[Annotated[tuple[float, float], Field(strict=False)]], Field(min_length=2)]
+BasisOrNone = Annotated[Basis | None, Field(strict=False), WithJsonSchema({"enum": [each.value for each in Basis]})]
+
+
+class Bounds(Strict):
+    """Between which figures something is expected; one of them may be open."""
+
+    at_least: Figure | None = None
+    at_most: Figure | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("`at_least`, `at_most` or both")
+        return self
+
+
+class Expectation(Strict):
+    """What all kinds say: which quantity, where in the experiment, and on which basis agreement is to be expected."""
+
+    kind: ClassVar[str]
+
+    what: Text = Field(description="a quantity, by its name (analysis/quantities)")
+    of: Name | None = Field(default=None, description="a variant; all of them unless given")
+    over: Name | None = Field(default=None, description="the variant that it is compared with")
+    job: Name | None = Field(default=None, description="a job; all of them unless given")
+    at: dict[Name, Level] | None = Field(default=None, description="levels of other factors")
+    only: dict[Name, Annotated[Label | Tuple[Label], _or("a text, or a list of texts")]] | None = Field(
+        default=None, description="of what is measured, that with these properties: a model, a kind of traffic"
+    )
+    claim: Text | None = Field(default=None, description="the same in words")
+    source: Text | None = Field(default=None, description="where it is printed; told by a printed figure's name")
+    basis: BasisOrNone = Field(description="what agreement is worth: foretold, tuned until it came out, or put in")
+
+
+class _Close(Expectation):
+    """How far what is measured may lie from the paper's figures."""
+
+    tolerance: NotNegative | None = Field(default=None, description="in the quantity's own unit")
+    within: Positive | None = Field(default=None, description="as a share of the paper's figure")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.tolerance is None) == (self.within is None):
+            raise ValueError("one of `tolerance` and `within`")
+        return self
+
+
+class Value(_Close):
+    """One figure, of every job or other case that it is measured for."""
+
+    kind = "value"
+    paper: Figure
+
+
+class Bound(Expectation, Bounds):
+    """A figure at least, at most, or both, of every job or other case that it is measured for."""
+
+    kind = "bound"
+
+
+class Curve(_Close):
+    """Points [x, y], or a printed curve: what is measured is held against them."""
+
+    kind = "curve"
+    curve: Annotated[Printed | Points, _or("points [x, y], two at least, or the name of a printed curve")]
+
+
+class Order(Expectation):
+    """Names from the least to the most."""
+
+    kind = "order"
+    order: Annotated[Tuple[Label], Field(min_length=2)]
+    by: Name = Field(default="variant", description="what they are names of: a factor's levels, `job`, `model`")
+
+
+class Row(_Close):
+    """A table's row: figures, or bounds, by what they are of."""
+
+    kind = "row"
+    row: Annotated[
+        Printed | Annotated[dict[Label, float | Printed | Bounds], Field(min_length=1)],
+        _or("figures (or at_least, at_most) by name, or the name of a printed row"),
+    ]
+
+
+KINDS: dict[str, type[Expectation]] = {"paper": Value, "at_least": Bound, "at_most": Bound, "curve": Curve, "order": Order, "row": Row}
+"""By the field that states the finding."""
+TAGGED: dict[Any, type[Expectation]] = {f"<{model.kind}>": model for model in KINDS.values()}
+"""By what tells them apart in pydantic's messages."""
+
+
+def _tag(value: Any) -> str | None:
+    kind = value.kind if isinstance(value, Expectation) else None
+    if isinstance(value, Mapping):
+        kind = next((model.kind for field, model in KINDS.items() if field in value), None)
+    return kind and f"<{kind}>"
+
+
+AnyExpectation = Annotated[
+    Annotated[Value, Tag("<value>")]
+    | Annotated[Bound, Tag("<bound>")]
+    | Annotated[Curve, Tag("<curve>")]
+    | Annotated[Order, Tag("<order>")]
+    | Annotated[Row, Tag("<row>")],
+    Discriminator(_tag, custom_error_type="no_finding", custom_error_message=f"one of {', '.join(KINDS)}"),
+]
+
+
+class Expectations(Strict):
+    """The part of an experiment that says what is expected."""
+
+    expect: Tuple[AnyExpectation] = ()
+
+
+class Complaint(NamedTuple):
+    """What is wrong with an expectation: the field within it, what was found there and what was expected."""
+
+    field: tuple[str | int, ...]
+    found: str
+    expected: str
+    hint: str | None = None
+
+
+Complain = Callable[[Expectation, "Sequence[Cell]"], Complaint | None]
+"""Says what is wrong with an expectation about these cells, beyond what a specification knows by itself."""
+
+
+def with_basis(expectations: Any) -> Any:
+    """Expectations of a stored run as they are now: before they had a basis there was none to store."""
+    if not isinstance(expectations, list | tuple):
+        return expectations
+    return [{"basis": None, **each} if isinstance(each, Mapping) else each for each in expectations]
