@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analysis.reading.cells import Measured, label, measured
+from analysis.reading.cells import Measured, label, measured, speedup
 from analysis.render.screen import fidelity, figure
-from analysis.summary import speedup, stored_or_new
+from analysis.summary import stored_or_new
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
 

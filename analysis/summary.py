@@ -4,37 +4,34 @@
 All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from analysis.reading.cells import Measured, experiment_of, first_shares, matches, measured
+from analysis.quantities import Reading
+from analysis.reading.cells import SEED, Measured, pooled, speedup
 from analysis.reading.loaded import is_sweep
 from analysis.reading.marks import JobMarks, of_cells
-from analysis.statistics.bootstrap import Array, Interval, interval95, resample
-from analysis.studies.load_sweep.study import studies
+from analysis.statistics.bootstrap import Array, interval95, resample
 from analysis.studies.load_sweep.summary import finite, sweeps
+from analysis.verdicts import judge
 from roundabout.fluid import Limits, fluid_limits
-from roundabout.spec import Expectation, What
 from roundabout.store import Run
 from roundabout.store.files import read_json
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: every kind of expectation, the claims of papers among them, with what agreement is worth."""
 BASELINE = "fair"
 """The variant that speed-ups are over."""
-SEED = 1
-
-Figure = tuple[float, Interval | None]
-"""A measured figure and its 95 % interval."""
 
 
 def summarise(run: Run) -> dict[str, Any]:
     """The run's summary; the caller stores it. The same run gives the same summary."""
-    cells = measured(run)
+    reading = Reading(run)
+    cells = reading.cells
     marks = of_cells(run, cells)
     testbed = run.manifest["testbed"]
-    experiment = experiment_of(run)
     parts = [
         _cell(cell, job, _baseline(cells, cell), own.get(job))
         for cell, own in zip(cells, marks, strict=True)
@@ -42,41 +39,23 @@ def summarise(run: Run) -> dict[str, Any]:
     ]
     return {
         "schema": SCHEMA,
-        "experiment": experiment.name,
+        "experiment": reading.experiment.name,
         "run": run.id,
         "testbed": {key: testbed[key] for key in ("kind", "emulated", "scale")},
         "cells": parts,
-        "expectations": [_expectation(run, cells, expected) for expected in experiment.expect],
+        "expectations": [verdict.record() for verdict in judge(reading)],
         "invalid_trials": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
-        **({"sweeps": sweeps(studies(run), parts)} if is_sweep(run) else {}),
+        **({"sweeps": sweeps(reading.sweeps, parts)} if is_sweep(run) else {}),
     }
 
 
 def stored_or_new(run: Run) -> dict[str, Any]:
-    """The run's summary as it was stored; made anew where it was not, or before there were sweeps in it."""
+    """The run's summary as it was stored; made anew where it was not, or by another schema."""
     path = run.path / "summary.json"
     stored = read_json(path) if path.exists() else None
-    return summarise(run) if stored is None or (is_sweep(run) and "sweeps" not in stored) else stored
-
-
-def speedup(slow: Measured, fast: Measured, job: str | None) -> Figure | None:
-    """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
-
-    Medians are over all iterations of all repetitions. None where there is nothing to compare.
-    """
-    shared = sorted(slow.times.keys() & fast.times.keys())
-    jobs = [each for each in shared if job in (None, each)]
-    if not jobs:
-        return None
-    sides = slow.together(jobs), fast.together(jobs)
-    if not all(sides):
-        return None
-    point = (_medians(_pooled(sides[0])) / _medians(_pooled(sides[1]))).min()
-    medians = [resample(side, _medians, seed=SEED + place) for place, side in enumerate(sides)]
-    replicates = (medians[0] / medians[1]).min(axis=1)
-    return float(point), interval95(replicates, min(map(len, sides)))
+    return summarise(run) if stored is None or stored["schema"] != SCHEMA else stored
 
 
 def _cell(cell: Measured, job: str, baseline: Measured | None, marks: JobMarks | None) -> dict[str, Any]:
@@ -112,7 +91,7 @@ def _marks(marks: JobMarks) -> dict[str, Any]:
 
 def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
     """Median, mean and 99th percentile of a job's iterations, with intervals; `unit` ends the names."""
-    points = _describe(_pooled(repetitions))[0]
+    points = _describe(pooled(repetitions))[0]
     replicates = resample(repetitions, _describe, seed=SEED)
     names = ("median", "mean", "p99")
     intervals = [interval95(replicates[:, place], len(repetitions)) for place in range(len(names))]
@@ -131,74 +110,13 @@ def gain_of_possible(cell: Measured, baseline: Measured | None, job: str, limits
     return (fair - own) / possible if possible > 0 else None
 
 
-def _baseline(cells: list[Measured], cell: Measured) -> Measured | None:
+def _baseline(cells: Sequence[Measured], cell: Measured) -> Measured | None:
     """What `cell` is compared with: the baseline at the same levels of the other factors."""
     return next((each for each in cells if each.variant == BASELINE and each.surroundings == cell.surroundings), None)
 
 
-def _expectation(run: Run, cells: list[Measured], expected: Expectation) -> dict[str, Any]:
-    figure = MEASURES[expected.what](run, cells, expected)
-    return {
-        "what": expected.what.value,
-        "of": expected.of,
-        "over": expected.over,
-        "job": expected.job,
-        "at": expected.at,
-        "paper": expected.paper,
-        "tolerance": expected.tolerance,
-        "measured": None if figure is None else figure[0],
-        "ci95": None if figure is None else figure[1],
-        "verdict": verdict(expected, figure),
-    }
-
-
-def verdict(expected: Expectation, figure: Figure | None) -> str:
-    """Whether the figure itself lies within the paper's plus or minus the tolerance; its interval is only shown."""
-    if figure is None:
-        return "not measured"
-    return "inside" if abs(figure[0] - expected.paper) <= expected.tolerance else "outside"
-
-
-def _expected_speedup(_run: Run, cells: list[Measured], expected: Expectation) -> Figure | None:
-    fast = _find(cells, expected.of, expected)
-    slow = _find(cells, expected.over, expected)
-    return None if fast is None or slow is None else speedup(slow, fast, expected.job)
-
-
-def _expected_share(run: Run, cells: list[Measured], expected: Expectation) -> Figure | None:
-    cell = _find(cells, expected.of, expected)
-    shares = first_shares(run, cell, "j1", "j2") if cell is not None else []
-    if not shares:
-        return None
-    replicates = resample([np.array([[share]]) for share in shares], _means, seed=SEED)
-    return float(np.mean(shares)), interval95(replicates, len(shares))
-
-
-MEASURES: dict[What, Callable[[Run, list[Measured], Expectation], Figure | None]] = {
-    What.SPEEDUP: _expected_speedup,
-    What.SHARE: _expected_share,
-}
-
-
-def _find(cells: list[Measured], variant: str | None, expected: Expectation) -> Measured | None:
-    return next((cell for cell in cells if cell.variant == variant and matches(cell.levels, expected.at)), None)
-
-
-def _pooled(repetitions: list[Array]) -> Array:
-    """All repetitions as one, shape (1, iterations, series): what a resample looks like."""
-    return np.concatenate(repetitions)[None]
-
-
 def _last_half(repetitions: list[Array]) -> list[Array]:
     return [times[len(times) // 2 :] for times in repetitions]
-
-
-def _medians(samples: Array) -> Array:
-    return np.asarray(np.median(samples, axis=1))
-
-
-def _means(samples: Array) -> Array:
-    return np.asarray(samples.mean(axis=(1, 2)))
 
 
 def _describe(samples: Array) -> Array:

@@ -1,198 +1,286 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network requirements thesis claims in chapter 3, and whether a run's sweeps show it.
+"""What was expected of a run, and what it shows of it: one verdict an expectation.
 
-Where the thesis says "hardly" or "considerably" the bounds are ours, and stated with the claim.
+A figure with a tolerance is judged by the measured figure itself: inside when it lies as near as that. A bound or an
+order has no tolerance, so where there is an interval it decides: inside when all of it keeps to what is expected,
+outside when none of it does, else undecided. Of several cases all must do as expected. Without a figure: not measured.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from analysis.degradation.thesis import BERT, DENSENET, RESNET, VGG
-from analysis.statistics.degradation.model import EXPONENTS
-from analysis.studies.load_sweep.study import NEAR_GBPS
+from analysis import papers
+from analysis.expected import Limits, Resolved, resolved
+from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
+from analysis.reading.loaded import is_sweep
+from analysis.statistics.bootstrap import Interval
+from roundabout.errors import RoundaboutError
+from roundabout.spec.expectation import Expectation, Order
+from roundabout.spec.experiment import Experiment
+from roundabout.spec.library import CATALOG, Library
+from roundabout.spec.load import load_experiment
 
-LIGHT_GBPS, HEAVY_GBPS = 8.0, 20.0
-"""The loads that the thesis calls 30 % and 80 % (section 3.4.1)."""
-TIMES = "{:.2f}| times"
-"""How a figure is written, and behind a bar its unit."""
-LEAST_ITERATIONS = 50
-"""Below so many a 99 % tail is a guess; the thesis measures as many at least (section 3.3.2)."""
+Word = Literal["inside", "outside", "undecided", "not measured"]
+NOT_MEASURED: Word = "not measured"
 
-Sweep = dict[str, Any]
-"""An entry of `sweeps` in summary.json."""
+
+@dataclass(frozen=True)
+class Part:
+    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None."""
+
+    name: str
+    measured: float | None
+    ci95: Interval | None
+    verdict: Word
+    paper: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    x: float | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, where the thesis makes it, what was found here; `agrees` is None where nothing was measured of it."""
+    """An expectation and what was found. What does not apply to its kind is None.
 
-    claim: str
-    source: str
-    here: str
-    agrees: bool | None
+    Of several cases, `measured` is the one that is off most; all of them are `parts`. `expected` and `found` are texts
+    for people. `rows` are the scoreboard's rows that it shows.
+    """
 
+    kind: str
+    what: str
+    unit: str
+    of: str | None
+    over: str | None
+    job: str | None
+    at: Mapping[str, Any] | None
+    paper: float | None
+    tolerance: float | None
+    at_least: float | None
+    at_most: float | None
+    measured: float | None
+    ci95: Interval | None
+    verdict: Word
+    basis: str | None
+    source: str | None
+    claim: str | None
+    expected: str
+    found: str
+    rows: tuple[str, ...]
+    parts: tuple[Part, ...]
 
-def verdicts(sweeps: Sequence[Sweep]) -> list[Verdict]:
-    """All of the claims that this module knows, in the order of the thesis."""
-    return [claim(sweeps) for claim in CLAIMS]
-
-
-def near(sweep: Sweep, load_gbps: float) -> dict[str, Any] | None:
-    """The level of a sweep that stands for a load, by what was on the wire; None where none is near."""
-    level = min(sweep["levels"], key=lambda level: abs(level["wire_gbps"] - load_gbps), default=None)
-    return level if level and abs(level["wire_gbps"] - load_gbps) <= NEAR_GBPS else None
-
-
-def _flat(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "Without much to send, training does not notice light loads (DenseNet, ResNet within 5 % at 30 % load)"
-    factors = _slower(sweeps, LIGHT_GBPS, (DENSENET, RESNET))
-    return _verdict(claim, "Figures 3-2 to 3-4", factors, lambda each: each <= 1.05)
-
-
-def _immediate(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "Over RDMA, BERT and VGG notice them at once (more than 5 % slower at 30 % load)"
-    rdma = [sweep for sweep in sweeps if sweep["transport"] == "RDMA"]
-    return _verdict(claim, "Figures 3-2, 3-3", _slower(rdma, LIGHT_GBPS, (BERT, VGG)), lambda each: each > 1.05)
-
-
-def _fits(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "t = A exp(B / (C - BW)ⁿ) describes BERT and VGG (R² of at least 0.95, of log t)"
-    found = {each["name"]: each["fit"]["r_squared"]["log"] for each in sweeps if each["fit"] and _is(each, BERT, VGG)}
-    return _verdict(claim, "Figures 3-2, B-2: 0.99, 0.99; burst 0.83", found, lambda each: each >= 0.95, "{:.3f}|")
+    def record(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        return asdict(self)
 
 
-def _exponents(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "With C held at the link's rate, n is 1 under iperf, 1/2 under consistent and 2 under burst traffic"
-    found: dict[str, list[bool]] = {}
-    for sweep in sweeps:
-        n = _best_exponent(sweep)
-        if n is not None and sweep["traffic"] in EXPONENTS:
-            found.setdefault(sweep["traffic"], []).append(n == EXPONENTS[sweep["traffic"]])
-    counts = "; ".join(f"{kind} in {sum(each)} of {len(each)}" for kind, each in found.items())
-    agrees = all(all(each) for each in found.values())
-    here = f"foretells levels best of the three under {counts}"
-    return Verdict(claim, "equations 3.3, 3.5, 3.6", here, agrees if found else None)
+def judge(reading: Reading) -> tuple[Verdict, ...]:
+    """What the run's experiment expects, and what papers claim of its kind of study, each held against the run."""
+    claimed = papers.claims("load-sweep") if is_sweep(reading.run) else ()
+    return (
+        *(verdict(reading, expectation) for expectation in _complete(reading.experiment)),
+        *(verdict(reading, claim.expectation, claim.rows) for claim in claimed),
+    )
 
 
-def _best_exponent(sweep: Sweep) -> float | None:
-    """Of the thesis' n with C held, the one that foretells levels best."""
-    tried = sweep["fit"]["chosen_by"] if sweep["fit"] else []
-    held = (each["n"] for each in tried if each["n"] is not None and each["capacity_gbps"] is not None)
-    return next(held, None)
+def verdict(reading: Reading, expectation: Expectation, rows: tuple[str, ...] = ()) -> Verdict:
+    """One expectation held against a run; `rows` of the scoreboard are shown beside those that it names itself."""
+    try:
+        quantity, expected = named(expectation.what), resolved(expectation)
+        cases = _measure(reading, expectation, quantity)
+        expected = replace(expected, by=expected.by or quantity.by)
+        parts = tuple(_PARTS[expectation.kind](expected, cases))
+        found = _found(expectation, quantity, parts, cases)
+    except RoundaboutError as error:
+        quantity, expected, parts, found = None, Resolved(), (), error.message
+    word = _together([each.verdict for each in parts])
+    worst = _worst(parts) if expectation.kind in ("value", "bound") else None
+    return Verdict(
+        kind="claim" if expectation.claim else expectation.kind,
+        what=expectation.what,
+        unit=quantity.unit if quantity else "",
+        of=expectation.of,
+        over=expectation.over,
+        job=expectation.job,
+        at=expectation.at,
+        paper=expected.paper,
+        tolerance=expected.tolerance,
+        at_least=expected.limits.at_least,
+        at_most=expected.limits.at_most,
+        measured=worst.measured if worst else None,
+        ci95=worst.ci95 if worst else None,
+        verdict=word,
+        basis=expectation.basis,
+        source=expected.source,
+        claim=expectation.claim,
+        expected=expected.text,
+        found=found,
+        rows=tuple(dict.fromkeys([*expected.rows, *rows])),
+        parts=parts,
+    )
 
 
-def _above_theory(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "At the congestion point more data would fit through than an iteration sends"
-    found = {each["name"]: each["congestion"]["above_theory_percent"] for each in sweeps if each["congestion"]}
-    return _verdict(claim, "Tables 3.2, 3.4, 3.6: 10 to 132 %", found, lambda each: each > 0, "{:+.0f}| %")
+def _complete(experiment: Experiment) -> list[Expectation]:
+    """The experiment's expectations; those from before they had a basis as the catalogue has them now."""
+    if all(each.basis for each in experiment.expect) or experiment.name not in Library().names(CATALOG):
+        return list(experiment.expect)
+    try:
+        today = load_experiment(experiment.name).expect
+    except RoundaboutError:
+        return list(experiment.expect)
+    return [next((each for each in today if _same(old, each)), old) for old in experiment.expect]
 
 
-def _spare(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "Once saturated, web-search traffic leaves more of the link unused than iperf does"
-    of = {(each["model"], each["traffic"]): each["spare_gbps"] for each in sweeps if each["spare_gbps"] is not None}
-    more = {
-        f"{model}, {traffic}": spare - of[model, "iperf"]
-        for (model, traffic), spare in of.items()
-        if traffic != "iperf" and (model, "iperf") in of
-    }
-    return _verdict(claim, "Table 3.8: 1.0 to 1.4 Gbit/s more", more, lambda each: each > 0, "{:+.2f}| Gbit/s")
+def _same(old: Expectation, new: Expectation) -> bool:
+    place = ("kind", "what", "of", "over", "job", "at")
+    return all(getattr(old, name) == getattr(new, name) for name in place) and resolved(old).text == resolved(new).text
 
 
-def _alike(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "At 30 % load consistent and burst traffic hardly differ (means within 5 %)"
-    ratios = _burst_over_consistent(sweeps, LIGHT_GBPS, "mean_s")
-    return _verdict(claim, "Figure 3-5a", ratios, lambda each: abs(each - 1) <= 0.05)
+def _measure(reading: Reading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
+    """The cases that are asked for."""
+    ordered = isinstance(expectation, Order) and expectation.by == "variant"
+    variants = expectation.order if isinstance(expectation, Order) and ordered else (expectation.of,)
+    answers: list[Any] = []
+    for variant in variants:
+        asked = Asked(reading, variant, expectation.over, expectation.job, expectation.at)
+        answers += quantity.measure(asked)
+    return [each for each in answers if _has(each.properties, expectation.only or {})]
 
 
-def _worse(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "At 80 % load burst traffic is the worse one (99 % tails)"
-    ratios = _burst_over_consistent(sweeps, HEAVY_GBPS, "p99_s")
-    return _verdict(claim, "Figure 3-5b", ratios, lambda each: each >= 1)
+def _has(properties: Mapping[str, str], only: Mapping[str, str | tuple[str, ...]]) -> bool:
+    return all(
+        properties.get(name) in ((wanted,) if isinstance(wanted, str) else wanted) for name, wanted in only.items()
+    )
 
 
-def _factors(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "At 80 % load, web-search traffic slows ResNet down up to 4 times and BERT up to 8 times (within a quarter)"
-    web = [sweep for sweep in sweeps if sweep["traffic"] != "iperf"]
-    worst = {model: max(_slower(web, HEAVY_GBPS, (model,)).values(), default=None) for model in (RESNET, BERT)}
-    found = {model: factor for model, factor in worst.items() if factor is not None}
-    agrees = all(abs(found[model] / paper - 1) <= 0.25 for model, paper in ((RESNET, 4), (BERT, 8)) if model in found)
-    return Verdict(claim, "abstract", _listed(found, "{:.1f}| times"), agrees if found else None)
+def _value_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    assert expected.paper is not None
+    for case in cases:
+        yield _near(case, expected.paper, expected)
 
 
-def _tails(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "At heavy loads the 99 % tail lies 60 % above the mean, on average (30 to 90 %)"
-    levels = [level for level in (near(sweep, HEAVY_GBPS) for sweep in sweeps) if level and _has_tail(level)]
-    if not levels:
-        return Verdict(claim, "chapter 4", "", None)
-    tail = 100 * (sum(level["p99_s"] / level["mean_s"] for level in levels) / len(levels) - 1)
-    return Verdict(claim, "chapter 4", f"{tail:.0f} % in {_count(len(levels))}", 30 <= tail <= 90)
+def _bound_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    for case in cases:
+        yield _bounded(case, expected.limits)
 
 
-def _meet(sweeps: Sequence[Sweep]) -> Verdict:
-    claim = "BERT trains faster over RDMA than over TCP (0.84 s against 1.45 s), but not under heavy load (within 15 %)"
-    at = {each["transport"]: each for each in sweeps if each["traffic"] == "consistent" and _is(each, BERT)}
-    if len(at) < 2:
-        return Verdict(claim, "Figure 3-6", "", None)
-    pairs = [(near(at["RDMA"], load), near(at["TCP"], load)) for load in (0.0, HEAVY_GBPS)]
-    ratios = [tcp["mean_s"] / rdma["mean_s"] for rdma, tcp in pairs if rdma and tcp]
-    if len(ratios) < 2:
-        return Verdict(claim, "Figure 3-6", "", None)
-    here = f"TCP takes {ratios[0]:.2f} times as long without load, {ratios[1]:.2f} times at 80 %"
-    return Verdict(claim, "Figure 3-6", here, ratios[0] > 1.15 and abs(ratios[1] - 1) <= 0.15)
+def _row_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    for name, column in expected.columns.items():
+        own = _called(name, expected, cases)
+        if isinstance(column, Limits):
+            ends = {"at_least": column.at_least, "at_most": column.at_most}
+            yield from [_bounded(case, column, name) for case in own] or [Part(name, None, None, NOT_MEASURED, **ends)]
+        else:
+            yield from [_near(case, column, expected, name) for case in own] or [
+                Part(name, None, None, NOT_MEASURED, column)
+            ]
 
 
-CLAIMS: tuple[Callable[[Sequence[Sweep]], Verdict], ...] = (
-    _flat, _immediate, _fits, _exponents, _above_theory, _spare, _alike, _worse, _factors, _meet, _tails,
-)  # fmt: skip
+def _order_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    """Nothing where a name is missing."""
+    places = [_called(name, expected, cases) for name in expected.order]
+    if all(places):
+        for name, before, own in zip(expected.order, [[], *places], places, strict=False):
+            for case in own:
+                yield Part(name, case.value, case.ci95, _above(case, before))
 
 
-def _has_tail(level: dict[str, Any]) -> bool:
-    return bool(level["repetitions"] * level["iterations"] >= LEAST_ITERATIONS)
+def _curve_parts(expected: Resolved, curves: Sequence[Curve]) -> Iterator[Part]:
+    assert expected.curve is not None
+    for curve in curves:
+        for x, paper, measured in expected.curve.beside(curve.points):
+            part = Part(curve.name, None, None, NOT_MEASURED, paper)
+            if measured is not None:
+                part = _near(Case(curve.name, measured), paper, expected)
+            yield replace(part, x=x)
 
 
-def _is(sweep: Sweep, *models: str) -> bool:
-    return sweep["model"] in models
+_PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
+    "value": _value_parts,
+    "bound": _bound_parts,
+    "row": _row_parts,
+    "order": _order_parts,
+    "curve": _curve_parts,
+}
 
 
-def _slower(sweeps: Iterable[Sweep], load_gbps: float, models: Sequence[str]) -> dict[str, float]:
-    """By sweep: how many times as long as without load an iteration takes near a load."""
-    levels = {sweep["name"]: near(sweep, load_gbps) for sweep in sweeps if _is(sweep, *models)}
-    return {name: level["times_no_load"] for name, level in levels.items() if level and level["times_no_load"]}
+def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
+    """The cases of that name."""
+    return [case for case in cases if case.properties.get(expected.by or "", case.name) == name]
 
 
-def _burst_over_consistent(sweeps: Sequence[Sweep], load_gbps: float, figure: str) -> dict[str, float]:
-    """By model and transport."""
-    levels = {(each["model"], each["transport"], each["traffic"]): near(each, load_gbps) for each in sweeps}
-    found = {}
-    for (model, transport, traffic), burst in levels.items():
-        consistent = levels.get((model, transport, "consistent"))
-        tails = figure != "p99_s" or all(level and _has_tail(level) for level in (burst, consistent))
-        if traffic == "burst" and burst and consistent and tails:
-            found[f"{model}, {transport}"] = burst[figure] / consistent[figure]
-    return found
+def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
+    """By the figure itself; its interval is only shown."""
+    word: Word = "inside" if abs(case.value - paper) <= expected.off(paper) else "outside"
+    return Part(name or case.name, case.value, case.ci95, word, paper)
 
 
-def _verdict(
-    claim: str,
-    source: str,
-    found: dict[str, float],
-    holds: Callable[[float], bool],
-    form: str = TIMES,
-) -> Verdict:
-    """Agrees where it holds everywhere; else those where it does not are named."""
-    if not found:
-        return Verdict(claim, source, "", None)
-    digits, unit = form.split("|")
-    ends = sorted({digits.format(value) for value in (min(found.values()), max(found.values()))}, key=float)
-    against = {name: value for name, value in found.items() if not holds(value)}
-    where = f"; not so: {_listed(against, form)}" if against else ""
-    return Verdict(claim, source, f"{' to '.join(ends)}{unit} in {_count(len(found))}{where}", not against)
+def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
+    """By the interval, where there is one."""
+    low, high = case.ci95 or (case.value, case.value)
+    word: Word = "undecided"
+    if limits.hold(low) and limits.hold(high):
+        word = "inside"
+    elif limits.low > high or limits.high < low:
+        word = "outside"
+    return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
 
 
-def _count(cases: int) -> str:
-    return "one case" if cases == 1 else f"{cases} cases"
+def _above(case: Case, before: Sequence[Case]) -> Word:
+    """Whether a case lies above those of the name before it; undecided where intervals meet."""
+    low, _ = case.ci95 or (case.value, case.value)
+    _, high = case.ci95 or (case.value, case.value)
+    if any((other.ci95 or (other.value, other.value))[0] > high for other in before):
+        return "outside"
+    return "inside" if all((other.ci95 or (other.value, other.value))[1] < low for other in before) else "undecided"
 
 
-def _listed(found: dict[str, float], form: str) -> str:
-    return ", ".join(f"{name} {form.replace('|', '').format(value)}" for name, value in found.items())
+def _together(words: Sequence[Word]) -> Word:
+    """Of what was measured all must be inside."""
+    if "outside" in words:
+        return "outside"
+    if "undecided" in words:
+        return "undecided"
+    return "inside" if "inside" in words else "not measured"
+
+
+def _worst(parts: Sequence[Part]) -> Part | None:
+    """The part that is off most."""
+
+    def off(part: Part) -> float:
+        assert part.measured is not None
+        if part.paper is not None:
+            return abs(part.measured - part.paper)
+        limits = Limits(part.at_least, part.at_most)
+        return max(limits.low - part.measured, part.measured - limits.high)
+
+    return max(parts, key=off, default=None)
+
+
+def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]) -> str:
+    """What was measured, in words."""
+    known = [(each.name, each.measured) for each in parts if each.measured is not None]
+    if not known:
+        return ""
+    if quantity.note:
+        return quantity.note(cases)
+    if expectation.kind == "curve":
+        off = sorted(100 * abs(each.measured / each.paper - 1) for each in parts if each.measured and each.paper)
+        return f"off by {off[0]:.0f} to {off[-1]:.0f} % at {_count(len(off), 'point')}" if off else ""
+    if expectation.kind in ("row", "order"):
+        return ", ".join(f"{name} {quantity.shown(value)}" for name, value in known)
+    if len(known) == 1 and not expectation.claim:
+        return quantity.shown(known[0][1])
+    values = [value for _, value in known]
+    ends = sorted({quantity.digit(value) for value in (min(values), max(values))}, key=float)
+    against = [
+        f"{each.name} {quantity.shown(each.measured)}"
+        for each in parts
+        if each.measured is not None and each.verdict == "outside"
+    ]
+    where = f"; not so: {', '.join(against)}" if against else ""
+    return f"{' to '.join(ends)} {quantity.unit}".rstrip() + f" in {_count(len(values), 'case')}{where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"one {what}" if number == 1 else f"{number} {what}s"

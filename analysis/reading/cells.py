@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from analysis.reading.counted import NEVER, Counted, Integers
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.bootstrap import Array, Interval, interval95, resample
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.store import Run
 
+SEED = 1
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 
@@ -105,15 +106,42 @@ def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
     return [share for share in shares if np.isfinite(share)]
 
 
+def speedup(slow: Measured, fast: Measured, job: str | None) -> tuple[float, Interval | None] | None:
+    """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
+
+    Medians are over all iterations of all repetitions. None where there is nothing to compare.
+    """
+    shared = sorted(slow.times.keys() & fast.times.keys())
+    jobs = [each for each in shared if job in (None, each)]
+    if not jobs:
+        return None
+    sides = slow.together(jobs), fast.together(jobs)
+    if not all(sides):
+        return None
+    point = (_medians(pooled(sides[0])) / _medians(pooled(sides[1]))).min()
+    medians = [resample(side, _medians, seed=SEED + place) for place, side in enumerate(sides)]
+    replicates = (medians[0] / medians[1]).min(axis=1)
+    return float(point), interval95(replicates, min(map(len, sides)))
+
+
 def matches(levels: Mapping[str, Any], at: Mapping[str, Any] | None) -> bool:
     """Whether the factors named in `at` have these levels."""
     return (at or {}).items() <= levels.items()
+
+
+def pooled(repetitions: list[Array]) -> Array:
+    """All repetitions as one, shape (1, iterations, series): what a resample looks like."""
+    return np.concatenate(repetitions)[None]
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
     """When a job communicates, shape (iterations, 2): its first worker's end of compute, its last one's end, in ns."""
     rows = rows_of(iterations, trial=trial, job=job)
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
+
+
+def _medians(samples: Array) -> Array:
+    return np.asarray(np.median(samples, axis=1))
 
 
 def _described(transport: Transport) -> str:

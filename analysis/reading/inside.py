@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.degradation.thesis import INSIDE
+from analysis.papers.salamy import HEAVY_GBPS, INSIDE, LIGHT_GBPS
 from analysis.reading.data import query, with_arrays
 from analysis.reading.loaded import HEADER_BYTES, LOAD
 from analysis.statistics.bootstrap import Array
 from analysis.studies.load_sweep.study import NEAR_GBPS, Study
-from analysis.verdicts import HEAVY_GBPS, LIGHT_GBPS
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.store import Run
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from analysis.reading.cells import Measured, label
 from analysis.reading.data import iterations
 from analysis.reading.traces import Trace, at_once
-from analysis.render.screen import described, fidelity, limit_of
+from analysis.render.screen import described, fidelity, limit_of, split
 from roundabout.store import Run
 
 SHELL = """<!doctype html>
@@ -78,8 +78,8 @@ def header(run: Run, summary: dict[str, Any]) -> Html:
 
 
 def cards(summary: dict[str, Any]) -> Html:
-    """Each expectation with what was measured and the verdict."""
-    found = "".join(map(_card, summary["expectations"]))
+    """Each expectation in figures with what was measured and the verdict."""
+    found = "".join(map(_card, split(summary["expectations"])[0]))
     return Html(f'<div class="cards">{found}</div>' if found else "")
 
 
@@ -193,12 +193,16 @@ def provenance(run: Run, cells: Sequence[Measured]) -> Html:
 
 
 def _card(each: dict[str, Any]) -> str:
-    value = "not measured" if each["measured"] is None else f"{each['measured']:.2f}"
+    value = "not measured" if each["verdict"] == "not measured" else escape(each["found"])
+    if each["measured"] is not None and len(each["parts"]) == 1:
+        value = f"{each['measured']:.2f}"
     interval = f"<small>95 %: {each['ci95'][0]:.2f} to {each['ci95'][1]:.2f}</small>" if each["ci95"] else ""
+    long = "" if each["measured"] is not None else " long"
+    basis = f" ({each['basis']})" if each["basis"] else ""
     return (
         f'<div class="card {each["verdict"].replace(" ", "-")}"><div class="about">{escape(described(each))}</div>'
-        f'<div class="value">{value}{interval}</div>'
-        f'<div class="against">paper {each["paper"]:g} ± {each["tolerance"]:g}: {_verdict(each["verdict"])}</div></div>'
+        f'<div class="value{long}">{value}{interval}</div>'
+        f'<div class="against">paper {escape(each["expected"])}{basis}: {_verdict(each["verdict"])}</div></div>'
     )
 
 

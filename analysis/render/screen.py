@@ -17,6 +17,7 @@ LIMITS = {"alone": "alone_ms", "fair": "fair_ms"}
 VERDICTS = {
     "inside": ("✓", "green", "inside"),
     "outside": ("✗", "red", "outside"),
+    "undecided": ("?", "yellow", "undecided"),
     "not measured": ("-", "dim", "not measured"),
 }
 
@@ -27,8 +28,11 @@ def table(summary: dict[str, Any]) -> RenderableType:
     For a run over loads, each sweep with its fit and its congestion point instead.
     """
     parts = sweep_tables(summary["sweeps"]) if "sweeps" in summary else _cells(summary["cells"])
-    if summary["expectations"]:
-        parts.append(_expectations(summary["expectations"]))
+    figures, claims = split(summary["expectations"])
+    if figures:
+        parts.append(_expectations(figures))
+    if claims:
+        parts.append(_claims(claims))
     parts.extend(_invalid(trial) for trial in summary["invalid_trials"])
     parts.append(Text(fidelity(summary["testbed"]), style="dim"))
     return Group(*parts)
@@ -116,6 +120,14 @@ def _by_variant(
     return result
 
 
+def split(expectations: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Those in figures, and those in words."""
+    return (
+        [each for each in expectations if each["kind"] != "claim"],
+        [each for each in expectations if each["kind"] == "claim"],
+    )
+
+
 def _expectations(expectations: list[dict[str, Any]]) -> Table:
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     result.title = "Against the paper"
@@ -124,22 +136,45 @@ def _expectations(expectations: list[dict[str, Any]]) -> Table:
         result.add_column(name, justify="right")
     result.add_column("verdict")
     for each in expectations:
-        mark, colour, words = VERDICTS[each["verdict"]]
-        result.add_row(
-            described(each),
-            f"{each['paper']:g} ± {each['tolerance']:g}",
-            figure(each["measured"], each["ci95"], 2),
-            f"[{colour}]{mark} {words}[/]",
-        )
+        result.add_row(described(each), each["expected"], found(each), verdict(each))
     return result
+
+
+def _claims(claims: list[dict[str, Any]]) -> Table:
+    """In words; those of which nothing was measured are counted below."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    result.title = "What papers claim"
+    for name in ("claim", "here", "verdict"):
+        result.add_column(name)
+    known = [each for each in claims if each["verdict"] != "not measured"]
+    for each in known:
+        result.add_row(each["claim"], each["found"], verdict(each))
+    if len(known) < len(claims):
+        result.caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
+    return result
+
+
+def found(expectation: dict[str, Any]) -> str:
+    """What was measured, as a figure with its interval, or in words."""
+    if expectation["measured"] is None or len(expectation["parts"]) > 1:
+        return str(expectation["found"])
+    return figure(expectation["measured"], expectation["ci95"], 2)
+
+
+def verdict(expectation: dict[str, Any]) -> str:
+    """The verdict, and on which basis agreement was to be expected."""
+    mark, colour, words = VERDICTS[expectation["verdict"]]
+    under = f"\n[dim]{expectation['basis']}[/]" if expectation["basis"] else ""
+    return f"[{colour}]{mark} {words}[/]{under}"
 
 
 def described(expectation: dict[str, Any]) -> str:
     """What an expectation is about, in words."""
+    of = f": {expectation['of']}" if expectation["of"] else ""
     over = f" over {expectation['over']}" if expectation["over"] else ""
     job = f", {expectation['job']}" if expectation["job"] else ""
     at = "".join(f", {factor} {level}" for factor, level in (expectation["at"] or {}).items())
-    return f"{expectation['what']}: {expectation['of']}{over}{job}{at}"
+    return f"{expectation['what']}{of}{over}{job}{at}"
 
 
 def _invalid(trial: dict[str, Any]) -> Text:

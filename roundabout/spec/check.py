@@ -146,7 +146,7 @@ def check_expectation(merged: Merged, index: int, expectation: Expectation, scop
     here = ("expect", index)
     if expectation.basis is None:
         raise merged.error((*here, "basis"), "nothing", f"one of {choices(Basis)}")
-    named = [(("of",), expectation.of), (("over",), expectation.over)]
+    named: list[tuple[tuple[str | int, ...], str | None]] = [(("of",), expectation.of), (("over",), expectation.over)]
     if isinstance(expectation, Order) and expectation.by == "variant":
         named += [(("order", place), name) for place, name in enumerate(expectation.order)]
     for field, variant in named:

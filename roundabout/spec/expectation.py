@@ -136,9 +136,17 @@ class Row(_Close):
         Printed | Annotated[dict[Label, float | Printed | Bounds], Field(min_length=1)],
         _or("figures (or at_least, at_most) by name, or the name of a printed row"),
     ]
+    by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
 
 
-KINDS: dict[str, type[Expectation]] = {"paper": Value, "at_least": Bound, "at_most": Bound, "curve": Curve, "order": Order, "row": Row}
+KINDS: dict[str, type[Expectation]] = {
+    "paper": Value,
+    "at_least": Bound,
+    "at_most": Bound,
+    "curve": Curve,
+    "order": Order,
+    "row": Row,
+}
 """By the field that states the finding."""
 TAGGED: dict[Any, type[Expectation]] = {f"<{model.kind}>": model for model in KINDS.values()}
 """By what tells them apart in pydantic's messages."""

@@ -20,7 +20,7 @@ from roundabout.spec.check import (
     check_workers,
 )
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.expectation import Complain, Expectation, Expectations
+from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
@@ -277,10 +277,10 @@ def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tupl
     return library.profile(name) if shelf == PROFILES else library.topology(name)
 
 
-def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) -> tuple[Expectation, ...]:
+def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) -> tuple[AnyExpectation, ...]:
     """All expectations; where a factor's levels say what is expected, `at` says for which level."""
     scoping = [factor for factor, levels in factors.items() if any("expect" in overlay for overlay in levels.values())]
-    expectations: list[Expectation] = []
+    expectations: list[AnyExpectation] = []
     for merged in combinations:
         at = {factor: merged.levels[factor] for factor in scoping}
         part = _validate(Expectations, merged.document, _part(merged.root, ("expect",)))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from analysis.degradation.thesis import (
+from analysis.papers.salamy import (
     BERT,
     BURST,
     CONSISTENT,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from analysis.degradation.thesis import FITS
+from analysis.papers.salamy import FITS
 from analysis.statistics.degradation.choice import Candidate, candidates, choose, left_out_miss
 from analysis.statistics.degradation.fit import band_s, fit, predict, r_squared
 from analysis.statistics.degradation.model import iteration_time_s, rescaled

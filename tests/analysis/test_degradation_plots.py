@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.degradation.thesis import FITS
+from analysis.papers.salamy import FITS
 from analysis.statistics.degradation.congestion import congestion_point
 from analysis.statistics.degradation.fit import fit
 from analysis.statistics.degradation.model import iteration_time_s

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
-from analysis.degradation.thesis import RESNET
+from analysis.papers.salamy import RESNET
 from analysis.reading.inside import inside
 from analysis.studies.load_sweep.page import inside as as_table
 from analysis.studies.load_sweep.study import studies

@@ -14,13 +14,14 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 from sweep_runs import experiment, mean_s, sweep_run
 
+from analysis.quantities import Reading
 from analysis.reading.cells import measured
 from analysis.reading.loaded import is_sweep, loaded_jobs, outcomes, wire_loads
 from analysis.render.page import provenance
 from analysis.render.screen import table
 from analysis.studies.load_sweep.study import by_model, by_setting, studies
 from analysis.summary import stored_or_new, summarise
-from analysis.verdicts import verdicts
+from analysis.verdicts import judge
 from roundabout.store.files import write_json
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
@@ -212,12 +213,12 @@ def test_a_load_that_takes_all_leaves_no_fluid_limit(tmp_path):
     assert summary["cells"][1]["fluid"]["fair_ms"] is None
 
 
-def test_a_summary_from_before_there_were_sweeps_is_made_anew(tmp_path):
+def test_a_summary_of_another_schema_is_made_anew(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1))
-    old = {name: value for name, value in summarise(run).items() if name != "sweeps"}
-    write_json(run.path / "summary.json", old)
+    new = summarise(run)
+    write_json(run.path / "summary.json", new | {"schema": 1, "sweeps": []})
     assert len(stored_or_new(run)["sweeps"]) == 1
-    run.write_summary({**old, "sweeps": []})
+    run.write_summary({**new, "sweeps": []})
     assert stored_or_new(run)["sweeps"] == []
 
 
@@ -238,28 +239,37 @@ def test_transports_are_named_once_a_variant(pair):
     assert text.count("consistent: cubic") == 1
 
 
-def test_claims_are_judged_by_what_was_measured(pair, summary):
-    judged = {each.claim: each for each in verdicts(summary["sweeps"] + summarise(pair)["sweeps"])}
-    agrees = {claim.partition(" (")[0]: each.agrees for claim, each in judged.items()}
-    assert agrees["At 80 % load burst traffic is the worse one"] is True
-    assert agrees["At 30 % load consistent and burst traffic hardly differ"] is True
-    assert agrees["At the congestion point more data would fit through than an iteration sends"] is True
-    assert agrees["Once saturated, web-search traffic leaves more of the link unused than iperf does"] is None
-    assert [each.agrees for each in verdicts([])] == [None] * len(judged)
+def claims(summary):
+    """Verdicts on what is claimed in words, by its beginning."""
+    found = [each for each in summary["expectations"] if each["kind"] == "claim"]
+    assert len(found) == 11
+    return {each["claim"].partition(" (")[0]: each for each in found}
 
 
-def test_a_claim_that_does_not_hold_names_where(summary):
-    summary["sweeps"][0]["congestion"]["above_theory_percent"] = -3.0
-    (found,) = [each for each in verdicts(summary["sweeps"]) if "congestion point" in each.claim]
-    assert found.agrees is False
-    assert "not so: VGG-16, consistent, RDMA -3 %" in found.here
+def test_claims_are_judged_by_what_was_measured(pair):
+    agrees = {claim: each["verdict"] for claim, each in claims(summarise(pair)).items()}
+    assert agrees["At 80 % load burst traffic is the worse one"] == "inside"
+    assert agrees["At 30 % load consistent and burst traffic hardly differ"] == "inside"
+    assert agrees["Once saturated, web-search traffic leaves more of the link unused than iperf does"] == "not measured"
 
 
-def test_tails_of_a_few_iterations_are_not_judged(summary):
-    for level in summary["sweeps"][0]["levels"]:
-        level["iterations"] = 2
-    (tails,) = [each for each in verdicts(summary["sweeps"]) if "99 % tail lies" in each.claim]
-    assert tails.agrees is None
+def test_claims_of_a_run_say_on_which_basis(summary):
+    (above,) = [each for name, each in claims(summary).items() if name.startswith("At the congestion point")]
+    assert (above["verdict"], above["basis"]) == ("inside", "by construction")
+    assert above["rows"] == ("C Table 3.2, 3.3", "C Table 3.4, 3.5", "C Table 3.6, 3.7", "C Fig A-1")
+
+
+def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
+    monkeypatch.setattr("analysis.quantities.congestion._above", lambda _study: -3.0)
+    (found,) = [each for each in judge(Reading(sweep)) if "congestion point more" in (each.claim or "")]
+    assert found.verdict == "outside"
+    assert "not so: VGG-16, consistent, RDMA -3 %" in found.found
+
+
+def test_tails_of_a_few_iterations_are_not_judged(tmp_path):
+    few = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8, 20], iterations=12, repetitions=4))
+    (tails,) = [each for name, each in claims(summarise(few)).items() if "99 % tail lies" in name]
+    assert tails["verdict"] == "not measured"
 
 
 def test_the_toy_slows_down_as_it_should(sweep):

@@ -29,7 +29,7 @@ factors:
     cubic: {transport: {name: cubic}, jobs: {j1: {transport: null}}}
   jobs.j2.flows: [1, 4]
   size:
-    small: {expect: [{what: first-iteration bandwidth share j1/j2, of: fair, paper: 1, tolerance: 0.1, basis: predicted}]}
+    small: {expect: [{what: share, of: fair, paper: 1, tolerance: 0.1, basis: predicted}]}
     large: {jobs: {j2: {profile: vgg19-1400}}}
 exclude:
   - {variant: [cubic, fair], jobs.j2.flows: 4}

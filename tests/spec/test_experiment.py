@@ -48,7 +48,7 @@ def test_overlays_reach_jobs_transports_and_expectations(rich: Rich) -> None:
 
 def test_an_expectation_in_a_level_holds_at_that_level(rich: Rich) -> None:
     share, speedup = load_experiment(rich()).expect
-    assert (share.what, share.at) == ("first-iteration bandwidth share j1/j2", {"size": "small"})
+    assert (share.what, share.at) == ("share", {"size": "small"})
     assert (speedup.what, speedup.at) == ("speedup of median iteration time", {"jobs.j2.flows": 1, "size": "large"})
 
 

@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from analysis.degradation.thesis import LINK_GBPS, Printed
+from analysis.papers.salamy import LINK_GBPS, Printed
 from analysis.render.style import INK, figure, job_colours, note, words
 from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.congestion import CongestionPoint

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.reading.injected import Injected, skewness
 from analysis.reading.requested import WIDTH_MS, Requested
 from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
@@ -15,7 +16,6 @@ from analysis.statistics.degradation.model import rescaled
 from analysis.studies.load_sweep import curves as plots
 from analysis.studies.load_sweep.curves import Series
 from analysis.studies.load_sweep.study import Study
-from analysis.verdicts import HEAVY_GBPS, LIGHT_GBPS
 
 BINS = 70
 EXCERPT_MS = 60.0

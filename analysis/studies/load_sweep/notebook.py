@@ -13,17 +13,17 @@
 RUN = "last"
 
 # %%
-from analysis.degradation.thesis import SETTINGS
+from analysis.papers.salamy import SETTINGS
 from analysis.reading.cells import measured
 from analysis.reading.injected import injected
 from analysis.reading.inside import inside
 from analysis.reading.loaded import outcomes
 from analysis.reading.requested import requested
 from analysis.render import page
+from analysis.render.screen import split
 from analysis.studies.load_sweep import figures as sweep_plots, page as sweep_page
 from analysis.studies.load_sweep.study import by_model, by_setting, studies
 from analysis.summary import stored_or_new
-from analysis.verdicts import verdicts
 from roundabout.store import Run
 
 run = Run.open(RUN)
@@ -31,7 +31,7 @@ summary = stored_or_new(run)
 sweeps = summary["sweeps"]
 found = studies(run)
 settings = by_setting(found)
-judged = verdicts(sweeps)
+judged = split(summary["expectations"])[1]
 printed_in = {f"{each.traffic}, {each.transport}": each.figure for each in SETTINGS}
 TCP = [study for study in found if study.loaded.transport == "TCP"]
 CONSISTENT = [study for study in found if study.loaded.traffic == "consistent"]

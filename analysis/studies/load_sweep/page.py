@@ -12,45 +12,47 @@ from analysis.statistics.degradation.fit import predict
 from analysis.statistics.degradation.sweep import DegradationError
 from analysis.studies.load_sweep.study import Study
 from analysis.studies.load_sweep.table import span
-from analysis.verdicts import Verdict
 
 NOTHING = Html("<p>Too little was measured for this.</p>")
 
 Sweep = dict[str, Any]
 
 
-def agreement(found: Sequence[Verdict]) -> Html:
-    """Each claim of the thesis that was measured, what was found, and whether that agrees; the others are folded."""
-    judged = [each for each in found if each.agrees is not None]
-    others = [each for each in found if each.agrees is None]
-    head = '<th class="name">the thesis</th><th class="name">here</th><th class="name"></th>'
+def agreement(claims: Sequence[dict[str, Any]]) -> Html:
+    """Each claim of Salamy that was measured, what was found, and whether that agrees; the others are folded."""
+    judged = [each for each in claims if each["verdict"] != "not measured"]
+    others = [each for each in claims if each["verdict"] == "not measured"]
+    head = '<th class="name">Salamy</th><th class="name">here</th><th class="name"></th>'
     table = as_table(head, map(_claim, judged)) if judged else ""
-    lines = "".join(f"<li>{escape(each.claim)} ({escape(each.source)})</li>" for each in others)
+    lines = "".join(f"<li>{escape(each['claim'])} ({escape(each['source'])})</li>" for each in others)
     folded = f"<details><summary>Not measured by this run</summary><ul>{lines}</ul></details>" if lines else ""
     return Html(table + folded)
 
 
-def _claim(each: Verdict) -> str:
-    css, word = ("inside", "agrees") if each.agrees else ("outside", "does not agree")
+AGREEMENT = {"inside": "agrees", "outside": "does not agree", "undecided": "undecided"}
+
+
+def _claim(each: dict[str, Any]) -> str:
+    word = f'<span class="verdict {each["verdict"]}">{AGREEMENT[each["verdict"]]}</span>'
     return (
-        f'<tr><td class="name">{escape(each.claim)}<small>{escape(each.source)}</small></td>'
-        f'<td class="name">{escape(each.here)}</td>'
-        f'<td class="name"><span class="verdict {css}">{word}</span></td></tr>'
+        f'<tr><td class="name">{escape(each["claim"])}<small>{escape(each["source"])}</small></td>'
+        f'<td class="name">{escape(each["found"])}</td><td class="name">{word}<small>{each["basis"]}</small></td></tr>'
     )
 
 
-def in_short(found: Sequence[Verdict]) -> Html:
+def in_short(claims: Sequence[dict[str, Any]]) -> Html:
     """How many claims agree, and which do not."""
     agree, against, open_ = (
-        [each.claim for each in found if each.agrees is verdict] for verdict in (True, False, None)
+        [each["claim"] for each in claims if each["verdict"] in words]
+        for words in (("inside",), ("outside",), ("undecided", "not measured"))
     )
-    if len(open_) == len(found):
-        return Html("<p>Too little was measured to hold it against the thesis.</p>")
-    claims = "".join(f"<li>{escape(claim)}</li>" for claim in against)
+    if len(open_) == len(claims):
+        return Html("<p>Too little was measured to hold it against Salamy.</p>")
+    not_so = "".join(f"<li>{escape(claim)}</li>" for claim in against)
     return Html(
-        f"<p><b>Of {len(found)} claims of the thesis, agreeing with this run: {len(agree)}; not agreeing: "
-        f"{len(against)}; not measured: {len(open_)}.</b>{' Not so here:' if claims else ''}</p>"
-        f"{f'<ul>{claims}</ul>' if claims else ''}"
+        f"<p><b>Of {len(claims)} claims of Salamy, agreeing with this run: {len(agree)}; not agreeing: "
+        f"{len(against)}; not measured: {len(open_)}.</b>{' Not so here:' if not_so else ''}</p>"
+        f"{f'<ul>{not_so}</ul>' if not_so else ''}"
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.degradation.thesis import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
+from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
 from analysis.reading.loaded import LoadedJob, loaded_jobs
 from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.choice import Choice, candidates, choose

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.degradation.thesis import LINK_GBPS, MODELS, Observed
+from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
 from analysis.reading.loaded import LOAD
 from analysis.statistics.bootstrap import Interval
 from analysis.statistics.degradation.choice import Choice

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the papers printed, as data with its source: one file a paper, and the scoreboard's rows of all of them."""
+
+from functools import cache
+from typing import NamedTuple
+
+from analysis.papers import hotnets, interleaving, salamy
+from analysis.papers.entries import Claim, Entry, Figures, Paper, Row
+from roundabout.errors import UsageError
+from roundabout.spec.errors import did_you_mean
+
+__all__ = [
+    "EXPECTED",
+    "PAPERS",
+    "Claim",
+    "Entry",
+    "Figures",
+    "Found",
+    "Paper",
+    "Row",
+    "claims",
+    "names",
+    "printed",
+    "rows",
+]
+
+EXPECTED = "a name of analysis/papers"
+PAPERS: tuple[Paper, ...] = (hotnets.PAPER, interleaving.PAPER, salamy.PAPER)
+
+
+class Found(NamedTuple):
+    """An entry with the paper and the row that it belongs to."""
+
+    paper: Paper
+    row: Row
+    entry: Entry
+
+    @property
+    def source(self) -> str:
+        """Where it is printed, with the paper's name."""
+        return f"{self.paper.name}, {self.entry.source or self.row.source}"
+
+
+def printed(name: str) -> Found:
+    """What is printed under a name such as `hotnets/fig-1d`. Raises UsageError when nothing is."""
+    if name not in names():
+        raise UsageError(f"found nothing printed as '{name}', expected {EXPECTED}", did_you_mean(name, names()))
+    return names()[name]
+
+
+def rows() -> tuple[tuple[Paper, Row], ...]:
+    """Every row of the scoreboard, in the order of papers."""
+    return tuple((paper, row) for paper in PAPERS for row in paper.rows)
+
+
+def claims(study: str) -> tuple[Claim, ...]:
+    """What papers say of every run of a kind of study."""
+    return tuple(claim for paper in PAPERS if paper.study == study for claim in paper.claims)
+
+
+@cache
+def names() -> dict[str, Found]:
+    """Everything that is printed, by its name."""
+    return {f"{paper.key}/{entry.name}": Found(paper, row, entry) for paper, row in rows() for entry in row.entries}

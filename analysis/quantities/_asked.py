@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a quantity is asked for, and what it answers with."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from analysis.reading.cells import Measured, experiment_of, matches, measured
+from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.studies.load_sweep.study import Study, studies
+from roundabout.spec import Experiment
+from roundabout.store import Run
+
+T = TypeVar("T")
+SEED = 1
+
+
+class Reading:
+    """A run as quantities read it: what several of them need is made once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, make: Callable[[Run], T]) -> T:
+        """What `make` makes of the run, kept."""
+        if make not in self._made:
+            self._made[make] = make(self.run)
+        return cast("T", self._made[make])
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment as it was resolved when the run began."""
+        return self.once(experiment_of)
+
+    @property
+    def cells(self) -> Sequence[Measured]:
+        """What the valid trials measured, by variant and levels."""
+        return self.once(measured)
+
+    @property
+    def sweeps(self) -> Sequence[Study]:
+        """Of a run over loads: each job under each kind of cross traffic; the others have none."""
+        return self.once(studies)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A figure, in the quantity's unit, with its 95 % interval where there is one.
+
+    `properties` are what `only`, `by` and the names in a table's row go by: a variant, a job, a model, a level.
+    """
+
+    name: str
+    value: float
+    ci95: Interval | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measured curve: points (x, y), x rising."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The part of a run that an expectation is about: a variant (all of them where it is None), a job, levels."""
+
+    reading: Reading
+    of: str | None = None
+    over: str | None = None
+    job: str | None = None
+    at: Mapping[str, Any] | None = None
+
+    def cells_of(self, variant: str | None) -> list[Measured]:
+        """What was measured of a variant at the levels asked for."""
+        return [
+            cell for cell in self.reading.cells if variant in (None, cell.variant) and matches(cell.levels, self.at)
+        ]
+
+    @property
+    def cells(self) -> list[Measured]:
+        """What was measured of the variant asked for."""
+        return self.cells_of(self.of)
+
+    def jobs(self, cell: Measured) -> list[str]:
+        """The jobs of a cell that are asked for and were measured."""
+        return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
+
+    @property
+    def sweeps(self) -> list[Study]:
+        """The sweeps asked for."""
+        return [
+            each
+            for each in self.reading.sweeps
+            if self.of in (None, each.loaded.variant)
+            and self.job in (None, each.loaded.job_name)
+            and matches(each.loaded.setting, self.at)
+        ]
+
+    def each_job(self, statistic: Callable[[Array], Array]) -> list[Case]:
+        """A case a job and cell, with an interval; `statistic` maps times (samples, iterations) to (samples,).
+
+        The iterations of all repetitions are one sample.
+        """
+        return [
+            self.case(cell, job, *estimate([times[:, None] for times in cell.repetitions(job)], statistic))
+            for cell in self.cells
+            for job in self.jobs(cell)
+        ]
+
+    def case(self, cell: Measured, job: str, value: float, ci95: Interval | None = None) -> Case:
+        """A figure of one job of a cell, named by what tells it from the others asked for."""
+        profile = cell.spec.jobs[job].profile
+        levels = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
+        name = job if len(self.cells) == 1 else f"{cell.name}, {job}"
+        return Case(name, value, ci95, levels | {"job": job, "profile": profile.name, "model": profile.model})
+
+
+def estimate(repetitions: Sequence[Array], statistic: Callable[[Array], Array]) -> tuple[float, Interval | None]:
+    """A statistic of all repetitions together, and its interval; each is of shape (iterations, 1)."""
+
+    def of_series(samples: Array) -> Array:
+        return np.asarray(statistic(samples[..., 0]))
+
+    point = float(of_series(np.concatenate(repetitions)[None])[0])
+    return point, interval95(resample(repetitions, of_series, seed=SEED), len(repetitions))
+
+
+def mean_of(figures: Sequence[float]) -> tuple[float, Interval | None]:
+    """The mean of one figure a repetition, and its interval."""
+    return estimate([np.array([[figure]]) for figure in figures], lambda samples: samples.mean(axis=1))

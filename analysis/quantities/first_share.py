@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who gets how much of the link when two jobs first meet there."""
+
+from analysis.quantities import Asked, Case, mean_of, quantity
+from analysis.reading.cells import first_shares
+
+
+@quantity("first-iteration bandwidth share j1/j2", unit="times", needs=("of",), jobs=("j1", "j2"))
+def share(asked: Asked) -> list[Case]:
+    """Bytes sent by j1 over those by j2 while both send for the first time; the mean of repetitions."""
+    cell = next(iter(asked.cells), None)
+    shares = first_shares(asked.reading.run, cell, "j1", "j2") if cell else []
+    return [Case("j1/j2", *mean_of(shares))] if shares else []

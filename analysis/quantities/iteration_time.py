@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long iterations take, by job."""
+
+import numpy as np
+
+from analysis.quantities import Asked, Case, mean_of, quantity
+from analysis.statistics.bootstrap import Array
+
+
+@quantity("median iteration time", unit="ms", digits=1)
+def median(asked: Asked) -> list[Case]:
+    """Median of all iterations of all repetitions."""
+    return asked.each_job(lambda times: np.median(times, axis=1))
+
+
+@quantity("mean iteration time", unit="ms", digits=1)
+def mean(asked: Asked) -> list[Case]:
+    """Mean of all iterations of all repetitions."""
+    return asked.each_job(lambda times: times.mean(axis=1))
+
+
+@quantity("99 % tail of iteration time", unit="ms", digits=1)
+def tail(asked: Asked) -> list[Case]:
+    """The time that one iteration in a hundred exceeds."""
+    return asked.each_job(lambda times: np.quantile(times, 0.99, axis=1))
+
+
+@quantity("drift of iteration time", unit="%", digits=1)
+def drift(asked: Asked) -> list[Case]:
+    """Mean of the last quarter of a repetition's iterations above that of the first."""
+    return [
+        asked.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))
+        for cell in asked.cells
+        for job in asked.jobs(cell)
+    ]
+
+
+def _drift(times: Array) -> float:
+    quarter = max(len(times) // 4, 1)
+    return 100 * float(times[-quarter:].mean() / times[:quarter].mean() - 1)

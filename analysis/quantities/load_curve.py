@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iteration time against load, and what it is without."""
+
+from analysis.quantities import Asked, Case, Curve, quantity
+from analysis.quantities._sweeps import alone, each_sweep, levels, properties
+from analysis.statistics.degradation.demand import required_gbps
+from analysis.studies.load_sweep.study import Study
+
+
+@quantity("iteration time under load", unit="s", digits=3, curve=True)
+def curve(asked: Asked) -> list[Curve]:
+    """Mean iteration time (s) by load of cross traffic on the wire (Gbit/s), a curve a sweep."""
+    return [
+        Curve(study.name, tuple((level.load_gbps, level.mean_s) for level in levels(study)), properties(study))
+        for study in asked.sweeps
+    ]
+
+
+@quantity("iteration time without load", unit="s", digits=3, by="model")
+def without(asked: Asked) -> list[Case]:
+    """Mean iteration time without cross traffic."""
+    return each_sweep(asked, _alone_s)
+
+
+@quantity("bandwidth needed without load", unit="Gbit/s", by="model")
+def needed(asked: Asked) -> list[Case]:
+    """Data of an iteration over its time without cross traffic."""
+
+    def of(study: Study) -> float | None:
+        time_s = _alone_s(study)
+        return None if time_s is None else float(required_gbps(study.loaded.data_mb, time_s))
+
+    return each_sweep(asked, of)
+
+
+def _alone_s(study: Study) -> float | None:
+    level = alone(study)
+    return level.mean_s if level else None

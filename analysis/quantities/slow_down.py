@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much slower training is under cross traffic than without, at the loads that Salamy calls 30 % and 80 %."""
+
+from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
+from analysis.quantities import Asked, Case, quantity
+from analysis.quantities._sweeps import each_sweep, slower
+
+
+@quantity("slow-down at 30 % load", unit="times", by="model")
+def light(asked: Asked) -> list[Case]:
+    """Mean iteration time near 8 Gbit/s over that without load."""
+    return each_sweep(asked, lambda study: slower(study, LIGHT_GBPS))
+
+
+@quantity("slow-down at 80 % load", unit="times", by="model")
+def heavy(asked: Asked) -> list[Case]:
+    """Mean iteration time near 20 Gbit/s over that without load."""
+    return each_sweep(asked, lambda study: slower(study, HEAVY_GBPS))
+
+
+@quantity("slow-down at 80 % load, at worst", unit="times", digits=1, by="model")
+def worst(asked: Asked) -> list[Case]:
+    """By model, the greatest one under web-search traffic of any kind, over any transport."""
+    found: dict[str, float] = {}
+    for each in heavy(asked):
+        if each.properties["traffic"] in ("consistent", "burst"):
+            found[each.properties["model"]] = max(each.value, found.get(each.properties["model"], 0.0))
+    return [Case(model, value, properties={"model": model}) for model, value in found.items()]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much iteration times vary at light and heavy loads."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
+from analysis.quantities import Asked, Case, quantity
+from analysis.quantities._sweeps import near
+
+
+def _average(cases: Sequence[Case]) -> str:
+    number = int(cases[0].properties["cases"])
+    return f"{cases[0].value:.0f} % in {'one case' if number == 1 else f'{number} cases'}"
+
+
+@quantity("99 % tail above the mean at 80 % load", unit="%", digits=0, note=_average)
+def tail(asked: Asked) -> list[Case]:
+    """The mean of all sweeps near 20 Gbit/s with iterations enough for a tail."""
+    found = [near(study, HEAVY_GBPS) for study in asked.sweeps]
+    ratios = [level.p99_s / level.mean_s for level in found if level and level.p99_s is not None]
+    above = 100 * (sum(ratios) / len(ratios) - 1) if ratios else 0.0
+    return [Case("average", above, properties={"cases": str(len(ratios))})] if ratios else []
+
+
+@quantity("spread of iteration times at 30 % load", unit="%", by="traffic")
+def light(asked: Asked) -> list[Case]:
+    """Standard deviation over mean near 8 Gbit/s; by traffic, the mean of sweeps."""
+    return _spread(asked, LIGHT_GBPS)
+
+
+@quantity("spread of iteration times at 80 % load", unit="%", digits=1, by="traffic")
+def heavy(asked: Asked) -> list[Case]:
+    """Standard deviation over mean near 20 Gbit/s; by traffic, the mean of sweeps."""
+    return _spread(asked, HEAVY_GBPS)
+
+
+def _spread(asked: Asked, load_gbps: float) -> list[Case]:
+    found: dict[str, list[float]] = {}
+    for study in asked.sweeps:
+        level = near(study, load_gbps)
+        if level:
+            spread = 100 * float(level.times_s.std() / level.mean_s)
+            found.setdefault(study.loaded.traffic, []).append(spread)
+    return [Case(traffic, float(np.mean(each)), properties={"traffic": traffic}) for traffic, each in found.items()]
