@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.reading.cells import Measured, label, measured, speedup
-from analysis.render.screen import fidelity, figure
+from analysis.reading.fidelity import fidelity
+from analysis.render.screen import figure
 from analysis.summary import stored_or_new
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
@@ -22,14 +23,14 @@ class CompareError(RoundaboutError):
 def compare(one: Run, other: Run, *, mixed: bool = False) -> dict[str, Any]:
     """Every cell that both runs have: its median in each, and the speed-up of `other` over `one` with its interval.
 
-    Raises CompareError where the runs share no cell, and, unless `mixed`, where one is emulated and the other is not.
+    Raises CompareError where the runs share no cell, and, unless `mixed`, where one is real and the other is not, say.
     """
     summaries = [stored_or_new(run) for run in (one, other)]
-    emulated = [summary["testbed"]["emulated"] for summary in summaries]
-    if emulated[0] != emulated[1] and not mixed:
+    natures = [fidelity(summary["testbed"]).nature for summary in summaries]
+    if natures[0] != natures[1] and not mixed:
         raise CompareError(
-            f"{one.id} is {_kind(emulated[0])} and {other.id} is {_kind(emulated[1])}",
-            "what was emulated is not what was real; say --mixed to compare them all the same",
+            f"{one.id} is {natures[0]} and {other.id} is {natures[1]}",
+            f"what was {natures[0]} is not what was {natures[1]}; say --mixed to compare them all the same",
         )
     pairs = _pairs(measured(one), measured(other))
     if not pairs:
@@ -66,10 +67,10 @@ def table(comparison: dict[str, Any]) -> RenderableType:
             _reading(cell["speedup_ci95"]),
         )
     lines = [Text(f"{name}  {_about(run)}") for name, run in (("A", one), ("B", other))]
-    if one["testbed"]["emulated"] != other["testbed"]["emulated"]:
-        lines.append(
-            Text("one of them was emulated, the other was real: their figures differ in more than the runs", "yellow")
-        )
+    natures = [fidelity(run["testbed"]).nature for run in (one, other)]
+    if natures[0] != natures[1]:
+        differ = "their figures differ in more than the runs"
+        lines.append(Text(f"one of them was {natures[0]}, the other was {natures[1]}: {differ}", "yellow"))
     return Group(*lines, result)
 
 
@@ -111,8 +112,4 @@ def _reading(interval: tuple[float, float] | None) -> str:
 
 
 def _about(run: dict[str, Any]) -> str:
-    return f"{run['experiment']} {run['run']} ({fidelity(run['testbed'])})"
-
-
-def _kind(emulated: bool) -> str:
-    return "emulated" if emulated else "real"
+    return f"{run['experiment']} {run['run']} ({fidelity(run['testbed']).stamp})"

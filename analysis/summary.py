@@ -41,7 +41,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "experiment": reading.experiment.name,
         "run": run.id,
-        "testbed": {key: testbed[key] for key in ("kind", "emulated", "scale")},
+        "testbed": {key: testbed[key] for key in ("kind", "emulated", "scale", "fidelity") if key in testbed},
         "cells": parts,
         "expectations": [verdict.record() for verdict in judge(reading)],
         "invalid_trials": [

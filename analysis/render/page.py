@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 
 from analysis.reading.cells import Measured, label
 from analysis.reading.data import iterations
+from analysis.reading.fidelity import fidelity
 from analysis.reading.traces import Trace, at_once
-from analysis.render.screen import described, fidelity, limit_of, split
+from analysis.render.screen import described, limit_of, split
 from roundabout.store import Run
 
 SHELL = """<!doctype html>
@@ -36,14 +37,6 @@ SHELL = """<!doctype html>
 </html>
 """
 
-CANNOT = (
-    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
-    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
-    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
-    "microseconds instead of every few; the reaction point's constants are calibrated for that",
-    "GPUs: a job is its profile, played over real sockets",
-)
-
 
 class Html(str):
     """Markup that a notebook shows as such."""
@@ -63,7 +56,8 @@ def whole_page(title: str, body: str) -> str:
 def header(run: Run, summary: dict[str, Any]) -> Html:
     """What it is about, which run this is, and how real it is."""
     experiment = run.manifest["experiment"]
-    real = "" if summary["testbed"]["emulated"] else " real"
+    how = fidelity(summary["testbed"])
+    kind = "" if how.nature == "emulated" else f" {how.nature}"
     facts = [
         summary["experiment"],
         experiment.get("source"),
@@ -71,7 +65,7 @@ def header(run: Run, summary: dict[str, Any]) -> Html:
         summary["run"],
     ]
     return Html(
-        f'<span class="stamp{real}">{escape(fidelity(summary["testbed"]))}</span>'
+        f'<span class="stamp{kind}">{escape(how.stamp)}</span>'
         f"<h1>{escape(experiment['about'])}</h1>"
         f'<p class="lead">{" · ".join(escape(fact) for fact in facts if fact)}</p>'
     )
@@ -147,17 +141,10 @@ def invalid(summary: dict[str, Any]) -> Html:
 
 
 def fidelity_notes(summary: dict[str, Any]) -> Html:
-    """What was emulated, at which scale, and what cannot be seen that way."""
-    testbed = summary["testbed"]
-    if not testbed["emulated"]:
-        return Html("<p>Measured on real hosts and switches.</p>")
-    cannot = "".join(f"<li>{each}</li>" for each in CANNOT)
-    return Html(
-        f"<p>Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{testbed['scale']:g} of "
-        "their rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
-        "directly; rates and bytes on this page were multiplied back. What this cannot show:</p>"
-        f"<ul>{cannot}</ul>"
-    )
+    """How real it is, and what cannot be seen that way."""
+    how = fidelity(summary["testbed"])
+    cannot = "".join(f"<li>{each}</li>" for each in how.cannot)
+    return Html(f"<p>{how.about}</p>" + (f"<ul>{cannot}</ul>" if cannot else ""))
 
 
 def headroom(run: Run) -> Html:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.reading.cells import label
+from analysis.reading.fidelity import fidelity
 from analysis.studies.load_sweep.table import sweep_tables
 
 LIMITS = {"alone": "alone_ms", "fair": "fair_ms"}
@@ -34,20 +35,13 @@ def table(summary: dict[str, Any]) -> RenderableType:
     if claims:
         parts.append(_claims(claims))
     parts.extend(_invalid(trial) for trial in summary["invalid_trials"])
-    parts.append(Text(fidelity(summary["testbed"]), style="dim"))
+    parts.append(Text(fidelity(summary["testbed"]).stamp, style="dim"))
     return Group(*parts)
 
 
 def _cells(cells: list[dict[str, Any]]) -> list[RenderableType]:
     marked = [cell for cell in cells if cell.get("marks_per_iteration")]
     return [_times(cells), *([_marks(marked)] if marked else [])]
-
-
-def fidelity(testbed: dict[str, Any]) -> str:
-    """One line that says how real the figures are."""
-    if testbed["emulated"]:
-        return f"emulated: {testbed['kind']}, rates and bytes at 1:{testbed['scale']:g}, times as they are"
-    return f"real: {testbed['kind']}"
 
 
 def limit_of(cell: dict[str, Any]) -> tuple[str, float | None]:

@@ -12,7 +12,8 @@ from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
 from roundabout.cli.plan import duration
 from roundabout.cli.running import asked, execute
 from roundabout.errors import UsageError
-from roundabout.plan import Plan, make_plan
+from roundabout.plan import Plan
+from roundabout.runner.run import planned
 from roundabout.spec.load import load_experiment
 
 
@@ -30,9 +31,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         raise UsageError("found --quick and --full, expected one of them")
     length = "quick" if quick else "full" if full else None
     experiment, where = load_experiment(name, length=length), asked(testbed, inventory)
-    plan = make_plan(
-        experiment, testbed_identity={}, artefacts={}
-    )  # the order is the run's; keys depend on the testbed
+    # The order is the run's; keys depend on the testbed.
+    plan = planned(where, experiment, testbed_identity={}, artefacts={})
     Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name

@@ -109,6 +109,9 @@ class Facility(ABC):
     takes_machine: ClassVar[bool] = False
     """Whether nothing else may run on this machine meanwhile, and traces stay on it after a crash (then be root)."""
 
+    computes: ClassVar[bool] = False
+    """Whether a model gives the figures: soon, and the same ones each time, so that no trial is run twice."""
+
     @abstractmethod
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
         """A testbed with `topology`, given up when the context ends."""

@@ -175,7 +175,7 @@ class Run:
         """All rows of the table `name`, of the attempts that count; empty where nothing was measured."""
         schema = schemas.schema(name)
         if name == "trials":
-            rows = [{column: record[column] for column in schema.names} for record in self.trials()]
+            rows = [{column: record.get(column) for column in schema.names} for record in self.trials()]
             return pa.Table.from_pylist([row for row in rows if row["valid"] or not valid_only], schema=schema)
         keys = [record["trial"] for record in self.trials() if record["valid"] or not valid_only]
         paths = [self.path / "trials" / key / f"{name}.parquet" for key in keys]

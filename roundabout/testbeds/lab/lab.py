@@ -163,7 +163,7 @@ class Lab:
             f"emulated: lab, rates and bytes at 1:{self.scale:g}, times as they are",
             f"Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{self.scale:g} of their "
             "rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
-            "directly; rates and bytes on this page were multiplied back.",
+            "directly; rates and bytes on this page were multiplied back. What this cannot show:",
             CANNOT,
         )
 

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How real a run's figures are, as its testbed said when the run began."""
+
+from dataclasses import dataclass
+from typing import Any
+
+CANNOT = (
+    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
+    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
+    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
+    "microseconds instead of every few; the reaction point's constants are calibrated for that",
+    "GPUs: a job is its profile, played over real sockets",
+)
+"""Of labs that did not say so themselves yet."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """`nature` is real, emulated or computed; `stamp` one line, `about` a paragraph; `cannot`, what nobody can see."""
+
+    nature: str
+    stamp: str
+    about: str
+    cannot: tuple[str, ...]
+
+
+def fidelity(testbed: dict[str, Any]) -> Fidelity:
+    """From the testbed's block of a manifest or summary. Where that does not say it, it is of a lab or a rack."""
+    if said := testbed.get("fidelity"):
+        return Fidelity(**{**said, "cannot": tuple(said["cannot"])})
+    if not testbed["emulated"]:
+        return Fidelity("real", f"real: {testbed['kind']}", "Measured on real hosts and switches.", ())
+    return Fidelity(
+        "emulated",
+        f"emulated: {testbed['kind']}, rates and bytes at 1:{testbed['scale']:g}, times as they are",
+        f"Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{testbed['scale']:g} of "
+        "their rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
+        "directly; rates and bytes on this page were multiplied back. What this cannot show:",
+        CANNOT,
+    )
