@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TRANSPORT = str(Path(__file__).parents[1] / "build/bin/transport")
+PROGRAMS = Path(__file__).parents[1] / "build/bin"
+TRANSPORT, OBJECTS = str(PROGRAMS / "transport"), str(PROGRAMS / "bpf_objects")
 RATE_MBPS = 800
 STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
@@ -77,9 +78,8 @@ def segments_in(namespace: str) -> int:
 
 def program_ns(name: str) -> tuple[int, int]:
     """Nanoseconds spent in, and calls of, the eBPF program `name`."""
-    shown = json.loads(run("bpftool", "-j", "prog", "show"))
-    found = [each for each in shown if each.get("name", "").startswith(name)]
-    return sum(each.get("run_time_ns", 0) for each in found), sum(each.get("run_cnt", 0) for each in found)
+    found = [each for each in json.loads(run(OBJECTS, "list"))["prog"] if each["name"].startswith(name)]
+    return sum(each["run_time_ns"] for each in found), sum(each["run_count"] for each in found)
 
 
 def transfer(sender: str, receiver: str, control: str, seconds: float) -> dict[str, float]:

@@ -147,9 +147,8 @@ def _medians(samples: Array) -> Array:
 def _described(transport: Transport) -> str:
     words: list[str] = [transport.name]
     for parameter, value in transport.parameters.items():
-        if value is not None:
-            name, _, unit = parameter.rpartition("_")
-            words.append(f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}")
+        name, _, unit = parameter.rpartition("_")
+        words.append(f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}")
     return " ".join(words)
 
 

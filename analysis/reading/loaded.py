@@ -22,8 +22,6 @@ LOAD = "load_gbps"
 """The factor that a sweep is over."""
 HEADER_BYTES = 66
 """Ethernet, IPv4, and TCP with timestamps: what a packet is longer than its payload."""
-TRANSPORTS = {"dcqcn": "RDMA"}
-"""What the thesis calls a transport; others are TCP."""
 
 
 @dataclass
@@ -55,7 +53,7 @@ class LoadedJob:
     @property
     def transport(self) -> str:
         """RDMA, or what stands for it, or TCP."""
-        return TRANSPORTS.get(self.job.transport.name, "TCP")
+        return self.job.transport.stands_for
 
     @property
     def name(self) -> str:

@@ -18,15 +18,20 @@ inline int bpf(bpf_cmd command, bpf_attr &attributes) {
 
 inline std::uint64_t address_of(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-// Throws native::Failure if it is not there, or holds something else than `Key` and `Value`.
-template <typename Key, typename Value> native::Fd open_map(const std::string &path) {
+// Throws native::Failure if it is not there.
+inline native::Fd open_pinned(const std::string &path) {
   bpf_attr get{};
   get.pathname = address_of(path.c_str());
   get.file_flags = BPF_F_RDONLY;
   native::Fd fd(bpf(BPF_OBJ_GET, get));
   if (!fd)
     throw native::system_failure("cannot open the eBPF map " + path);
+  return fd;
+}
 
+// Throws native::Failure if it is not there, or holds something else than `Key` and `Value`.
+template <typename Key, typename Value> native::Fd open_map(const std::string &path) {
+  native::Fd fd = open_pinned(path);
   bpf_map_info info{};
   bpf_attr ask{};
   ask.info.bpf_fd = static_cast<std::uint32_t>(fd.get());
@@ -42,13 +47,17 @@ template <typename Key, typename Value> native::Fd open_map(const std::string &p
   return fd;
 }
 
-// Whether `key` is in the map; its value then.
-template <typename Key, typename Value> bool look_up(const native::Fd &map, const Key &key, Value &value) {
+// Whether `key` is in the map; its value then. Both are as large as the map's.
+inline bool look_up_bytes(const native::Fd &map, const void *key, void *value) {
   bpf_attr lookup{};
   lookup.map_fd = static_cast<std::uint32_t>(map.get());
-  lookup.key = address_of(&key);
-  lookup.value = address_of(&value);
+  lookup.key = address_of(key);
+  lookup.value = address_of(value);
   return bpf(BPF_MAP_LOOKUP_ELEM, lookup) == 0;
+}
+
+template <typename Key, typename Value> bool look_up(const native::Fd &map, const Key &key, Value &value) {
+  return look_up_bytes(map, &key, &value);
 }
 
 } // namespace sampler

@@ -2,10 +2,11 @@
 #include "collectors/sampler/transports.hpp"
 
 #include "collectors/sampler/bpf_map.hpp"
-#include "transports/dcqcn.h"
+#include "transports/common/declarations.h"
 
-#include <cstddef>
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <sys/socket.h>
 
 #ifndef SO_NETNS_COOKIE
@@ -14,31 +15,6 @@
 
 namespace sampler {
 namespace {
-
-struct Field {
-  const char *name;
-  std::size_t offset;
-  int width_bits;
-  const char *unit;
-};
-
-#define FIELD(name, unit)                                                                                              \
-  { #name, offsetof(dcqcn_counters, name), 8 * static_cast < int>(sizeof(dcqcn_counters::name)), unit }
-
-constexpr Field kDcqcn[] = {
-    FIELD(acks, "segments"),
-    FIELD(active_us, "us"),
-    FIELD(segments, "segments"),
-    FIELD(segments_marked, "segments"),
-    FIELD(cnps, "events"),
-    FIELD(losses, "segments"),
-    FIELD(fast_increases, "events"),
-    FIELD(additive_increases, "events"),
-    FIELD(hyper_increases, "events"),
-    FIELD(rate, "bytes/s"),
-    FIELD(alpha_q24, "2^-24"),
-    FIELD(stage, "stage"),
-};
 
 std::uint64_t this_namespace() {
   const native::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -50,42 +26,49 @@ std::uint64_t this_namespace() {
   return cookie;
 }
 
-class Dcqcn : public Group {
+// A transport's counters, as its program declares them.
+class Transport : public Group {
 public:
-  Dcqcn(std::string name, const std::string &path)
-      : Group(std::move(name), "transport"), map_(open_map<std::uint64_t, dcqcn_counters>(path)),
-        namespace_(this_namespace()) {
-    for (const Field &field : kDcqcn)
-      counters.push_back({field.name, {field.unit, field.width_bits}});
+  Transport(std::string name, const std::string &path)
+      : Group(std::move(name), "transport"), map_(open_pinned(path)), namespace_(this_namespace()) {
+    declarations found;
+    if (declarations_of_map(map_.get(), &found) != 0)
+      throw native::Failure("the eBPF map " + path + " cannot be read: " + found.error);
+    entry_.resize(found.entry_bytes);
+    for (const declared &each : std::span(found.members, static_cast<std::size_t>(found.count)))
+      if (each.as == COUNTER)
+        add(each);
+    declarations_free(&found);
     values.resize(counters.size());
   }
 
   void read() override {
-    dcqcn_counters entry{};
-    const bool known = look_up(map_, namespace_, entry);
+    const bool known = look_up_bytes(map_, &namespace_, entry_.data());
     for (std::size_t i = 0; i < values.size(); i++)
-      values[i] = known ? std::optional<std::uint64_t>(value(entry, kDcqcn[i])) : std::nullopt;
+      values[i] = known ? std::optional<std::uint64_t>(declared_kept(&members_[i], entry_.data())) : std::nullopt;
   }
 
 private:
-  static std::uint64_t value(const dcqcn_counters &entry, const Field &field) {
-    const char *at = reinterpret_cast<const char *>(&entry) + field.offset;
-    return field.width_bits == 64 ? *reinterpret_cast<const std::uint64_t *>(at)
-                                  : *reinterpret_cast<const std::uint32_t *>(at);
+  void add(const declared &counter) {
+    members_.push_back(counter);
+    counters.push_back({counter.kept_name, {counter.unit, 8 * static_cast<int>(counter.size)}});
   }
 
   native::Fd map_;
   std::uint64_t namespace_;
+  std::vector<declared> members_;
+  std::vector<char> entry_;
 };
 
 } // namespace
 
 std::vector<std::unique_ptr<Group>> find_transports(const std::string &folder) {
   std::vector<std::unique_ptr<Group>> groups;
-  const std::string dcqcn = folder + "/dcqcn/counters";
   std::error_code none;
-  if (std::filesystem::exists(dcqcn, none))
-    groups.push_back(std::make_unique<Dcqcn>("dcqcn", dcqcn));
+  for (const auto &transport : std::filesystem::directory_iterator(folder, none))
+    if (std::filesystem::exists(transport.path() / "counters", none))
+      groups.push_back(std::make_unique<Transport>(transport.path().filename(), transport.path() / "counters"));
+  std::ranges::sort(groups, {}, [](const auto &group) { return group->device; });
   return groups;
 }
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import random
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from roundabout.plan.duration import expected_iterations_s
@@ -42,6 +42,7 @@ class Plan:
 
     experiment: Experiment
     trials: tuple[PlannedTrial, ...]
+    artefacts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expected_s(self) -> float:
@@ -60,7 +61,7 @@ def make_plan(experiment: Experiment, testbed_identity: Mapping[str, Any], artef
     for repetition in range(1, experiment.repetitions + 1):
         seed = int(content_hash([experiment.seed, repetition]), 16) >> 1
         trials.extend(_in_order(_Block(repetition, seed, where), experiment.cells))
-    return Plan(experiment, tuple(trials))
+    return Plan(experiment, tuple(trials), artefacts)
 
 
 @dataclass(frozen=True)

@@ -113,12 +113,13 @@ class Runner:
     def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
         with _undisturbed() as undo_begins, ExitStack() as stack:
             notes = stack.enter_context(self._machine(experiment.name, path)) if self.facility.takes_machine else None
-            transports = sorted(frozenset[str]().union(*(cell.spec.transports for cell in experiment.cells)))
-            visit = Visit(path.name.lower(), tuple(transports), clock, self.observer, notes)
+            transports = tuple(experiment.transports.values())
+            artefacts = self.facility.artefacts(transports)
+            visit = Visit(path.name.lower(), transports, clock, self.observer, notes)
             testbeds = stack.enter_context(Testbeds(self.facility, visit))
             stack.callback(undo_begins)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
-            plan = planned(self.facility, experiment, testbed.identity(), self.facility.artefacts())
+            plan = planned(self.facility, experiment, testbed.identity(), artefacts)
             run = settle(plan, testbed)
             stack.callback(_refresh, run)
             done = run.committed()
@@ -149,7 +150,7 @@ class Runner:
             "run": run_id,
             "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
             "testbed": {**about, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
-            "artefacts": dict(self.facility.artefacts()),
+            "artefacts": dict(plan.artefacts),
             "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
         }
 

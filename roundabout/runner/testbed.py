@@ -19,6 +19,7 @@ from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
 Nature = Literal["real", "emulated", "computed"]
@@ -39,7 +40,7 @@ class Visit:
     """What a run brings along: the name for what it raises, and where that is noted, timed and told."""
 
     name: str
-    transports: tuple[str, ...]  # that its trials use
+    transports: tuple[Transport, ...]  # that its trials use
     clock: RunClock
     observer: Observer
     journal: Journal | None  # of what it owes this machine; none for a facility that owes nothing
@@ -116,8 +117,11 @@ class Facility(ABC):
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
         """A testbed with `topology`, given up when the context ends."""
 
-    def artefacts(self) -> Mapping[str, str]:
-        """What is deployed: name -> hash; part of every trial's key. Raises RoundaboutError where something lacks."""
+    def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
+        """What is deployed for these transports: name -> hash; part of every trial's key.
+
+        Raises RoundaboutError where something lacks.
+        """
         return {}
 
     def undo(self, entry: Entry) -> None:

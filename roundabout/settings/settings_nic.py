@@ -387,6 +387,8 @@ def write_roce(host: Host, target: str, values: Mapping[str, Value]) -> None:
             write_file(port / CMA_FILES[name], label, value)
 
 
+# Kinds that are transports in hardware: each has its transport's name, and takes its parameters.
+NIC_TRANSPORTS = ("dcqcn",)
 KINDS = {
     "roce": Kind(read_roce, write_roce, same, check_by("roce", ROCE_RULES)),
     "dcqcn": Kind(read_dcqcn, write_dcqcn, same, check_by("dcqcn", DCQCN_RULES), drags_dcqcn),

@@ -7,7 +7,7 @@ from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Hop, Link, Topology
-from roundabout.spec.transport import Transport
+from roundabout.spec.transports import Transport
 
 __all__ = [
     "EXPERIMENTS",

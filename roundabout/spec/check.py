@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that reach across fields: between jobs, profiles and topology; between expectations, needs and levels."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
@@ -96,6 +97,17 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
             )
             expected = f"at most the {rate:g} Gbit/s of payload that its path in {spec.topology.name} carries"
             raise merged.error(("jobs", name, "profile"), found, expected)
+
+
+def check_transports(document: Document, cells: Sequence[Cell]) -> None:
+    """Raise SpecError unless every transport that is used has one source: hosts' kernels know it by its name alone."""
+    files: dict[str, str | None] = {}
+    for cell in cells:
+        for user in cell.spec.users:
+            name, file = user.transport.name, user.transport.file
+            if files.setdefault(name, file) != file:
+                found = f"{file} beside {files[name]}, both called {name}"
+                raise document.error(("transport",), found, "transports with names of their own")
 
 
 def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:

@@ -9,7 +9,7 @@ from roundabout.spec.base import Level, Name, NodeName, NotNegative, Strict, Tex
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
-from roundabout.spec.transport import Transport
+from roundabout.spec.transports import Transport
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
@@ -108,10 +108,27 @@ class TrialSpec(Strict):
     capture: Capture | None = None
 
     @property
-    def transports(self) -> frozenset[str]:
-        """The names of all transports in use."""
-        jobs, traffics = self.jobs.values(), self.cross_traffic.values()
-        return frozenset([job.transport.name for job in jobs] + [traffic.transport.name for traffic in traffics])
+    def transports(self) -> dict[str, Transport]:
+        """All transports in use, by name; parameters are some user's."""
+        return {user.transport.name: user.transport for user in self.users}
+
+    @property
+    def users(self) -> tuple[ResolvedJob | CrossTraffic, ...]:
+        """Everything that has connections."""
+        return *self.jobs.values(), *self.cross_traffic.values()
+
+    def transport_of(self, host: str) -> Transport | None:
+        """What a host's connections use; None if it has no part in the trial.
+
+        Its job's; else that of the cross traffic which it sends, or receives: DCQCN needs both ends of a connection.
+        """
+        traffics = self.cross_traffic.values()
+        users: list[ResolvedJob | CrossTraffic] = [
+            *(job for job in self.jobs.values() if host in job.workers),
+            *(traffic for traffic in traffics if host == traffic.sender),
+            *(traffic for traffic in traffics if host in traffic.receivers),
+        ]
+        return users[0].transport if users else None
 
     def only(self, job: str) -> "TrialSpec":
         """The same trial with the other jobs left out."""
@@ -185,6 +202,11 @@ class Experiment(Header):
     def variants(self) -> tuple[str, ...]:
         """The variants in the order of the file."""
         return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
+
+    @property
+    def transports(self) -> dict[str, Transport]:
+        """All transports in use, by name."""
+        return {name: transport for cell in self.cells for name, transport in cell.spec.transports.items()}
 
     @property
     def trial_count(self) -> int:

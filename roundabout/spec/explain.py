@@ -55,7 +55,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     expected = _EXPECTED.get(details["type"], details["msg"]).format_map(context)
     if details["type"] == "missing":
         return _missing(location, document, root)
-    return document.error(location, found, expected, hint=_near(details), root=root)
+    return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
 
 
 def _found(details: ErrorDetails) -> str:

@@ -17,6 +17,7 @@ from roundabout.spec.check import (
     check_expectation,
     check_needs,
     check_ring,
+    check_transports,
     check_workers,
 )
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
@@ -38,6 +39,7 @@ from roundabout.spec.merge import merge
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document, read
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -122,11 +124,11 @@ def _of_length(document: Document, length: str | None) -> Document:
                 expected = f"one of {', '.join(LENGTH_CHANGES)}"
                 raise document.error(("lengths", name, field), f"the field '{field}'", expected, hint=hint)
     if length is None:
-        return Document(document.file, root)
+        return Document(document.file, root, document.folder)
     chosen: Block | None = lengths.get(length) if lengths else None
     if chosen is None:
         raise document.error(("lengths",), f"no length '{length}'", f"one of {choices(lengths or ())}")
-    return Document(document.file, merge(root, chosen))
+    return Document(document.file, merge(root, chosen), document.folder)
 
 
 def _assemble(document: Document, library: Library, complain: Complain | None) -> Experiment:
@@ -137,6 +139,7 @@ def _assemble(document: Document, library: Library, complain: Complain | None) -
     combinations = list(_combinations(document, header, factors))
     _check_all_levels_run(document, factors, combinations)
     cells = [_cell(merged, library) for merged in combinations]
+    check_transports(document, cells)
     for merged, cell in zip(combinations, cells, strict=True):
         check_needs(merged, cell, cells)
     variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
@@ -171,7 +174,7 @@ def _part(block: Block, fields: tuple[str, ...]) -> Block:
 
 def _validate(model: type[Model], document: Document, root: Block) -> Model:
     try:
-        return model.model_validate(root)
+        return model.model_validate(root, context={FOLDER: document.folder})
     except ValidationError as error:
         raise explain(error, document, model, root) from None
 

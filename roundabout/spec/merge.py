@@ -10,7 +10,8 @@ from roundabout.spec.source import Block
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
     """`base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
 
-    A block whose `name` changes is replaced whole. Neither argument is changed; values keep their places in the file.
+    A block whose `name` or `file` changes is replaced whole. Neither argument is changed; values keep their places
+    in the file.
     """
     renamed = _renames(base, overlay)
     result = Block() if renamed else Block(base)
@@ -30,5 +31,5 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
 
 
 def _renames(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> bool:
-    names = (base.get("name"), overlay.get("name"))
-    return all(isinstance(name, str) for name in names) and names[0] != names[1]
+    ours, theirs = (block.get("file", block.get("name")) for block in (base, overlay))
+    return isinstance(ours, str) and isinstance(theirs, str) and ours != theirs

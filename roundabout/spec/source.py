@@ -51,9 +51,11 @@ class Items(list[Any]):
 class Document:
     """A file's content with the means to complain about any part of it."""
 
-    def __init__(self, file: str, root: Block) -> None:
+    def __init__(self, file: str, root: Block, folder: Path = Path()) -> None:
+        """`folder` is what names of files in it are relative to."""
         self.file = file
         self.root = root
+        self.folder = folder
 
     def find(self, location: tuple[str | int, ...], root: Block | None = None) -> Mark | None:
         """The place of the value at `location` below `root`, or of the nearest thing around it."""
@@ -106,11 +108,14 @@ def read(path: Path, shown_as: str | None = None) -> Document:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SpecError(file, f"the byte 0x{content[error.start]:02x}", "UTF-8 text", line=line) from None
-    return parse(text, file)
+    return parse(text, file, path.parent)
 
 
-def parse(text: str, file: str) -> Document:
-    """The document in `text`; messages call it `file`. Raises SpecError for what is not our subset of YAML."""
+def parse(text: str, file: str, folder: Path = Path()) -> Document:
+    """The document in `text` of a file in `folder`; messages call it `file`.
+
+    Raises SpecError for what is not our subset of YAML.
+    """
     try:
         node = _compose(text)
     except yaml.MarkedYAMLError as error:
@@ -124,7 +129,7 @@ def parse(text: str, file: str) -> Document:
     if not isinstance(node, yaml.MappingNode):
         found = "an empty file" if node is None else _kind(node)
         raise SpecError(file, found, "a mapping of fields to values")
-    return Document(file, _Builder(file).block(node, ()))
+    return Document(file, _Builder(file).block(node, ()), folder)
 
 
 def _compose(text: str) -> yaml.Node | None:

@@ -14,6 +14,7 @@ import pytest
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab, LabError, paths
 
+BUILD = Path(__file__).parents[2] / "build"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 
 
@@ -85,18 +86,19 @@ def namespaces_in_use() -> set[str]:
 
 def bpf_objects(lab: Lab) -> set[tuple[str, int]]:
     """The ids of a lab's pinned map, of the programs that use it, and of all their maps."""
-    pinned = json.loads(_bpftool("map", "show", "pinned", str(lab.files.ports_map)))["id"]
-    programs = [each for each in json.loads(_bpftool("prog", "show")) if pinned in each.get("map_ids", [])]
+    pinned = int(_ask_kernel("id", str(lab.files.ports_map)))
+    programs = [each for each in json.loads(_ask_kernel("list"))["prog"] if pinned in each["map_ids"]]
     maps = {each for program in programs for each in program["map_ids"]}
     return {("prog", program["id"]) for program in programs} | {("map", each) for each in maps}
 
 
 def bpf_objects_alive() -> set[tuple[str, int]]:
-    return {(kind, each["id"]) for kind in ("prog", "map") for each in json.loads(_bpftool(kind, "show"))}
+    alive = json.loads(_ask_kernel("list"))
+    return {(kind, each["id"]) for kind in ("prog", "map") for each in alive[kind]}
 
 
-def _bpftool(*words: str) -> str:
-    command = ["bpftool", "--json", *words]
+def _ask_kernel(*words: str) -> str:
+    command = [str(BUILD / "bin/bpf_objects"), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

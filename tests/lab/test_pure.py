@@ -149,7 +149,7 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["T_us"] == 100 * calibration.timer_scale
     assert other["transport"]["dcqcn"]["T_us"] == 125 * calibration.timer_scale
     assert asked["transport"]["dcqcn"]["R_max_mbps"] == 1000
-    assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.reaction_point.R_AI_mbps
+    assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
 def test_a_locked_folder_is_refused_or_waited_for(tmp_path):

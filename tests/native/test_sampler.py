@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+PROGRAMS = Path(__file__).parents[2] / "build"
 Rows = list[dict[str, str]]
 
 
@@ -131,15 +132,13 @@ class Pins:
         self.folder = folder
 
     def make(self, name: str, key_bytes: int, value_bytes: int) -> None:
-        kind = ["type", "hash", "key", str(key_bytes), "value", str(value_bytes), "entries", "8", "name", name]
-        self._bpftool("create", name, kind)
+        self._do("create", name, name, str(key_bytes), str(value_bytes))
 
     def put(self, name: str, key: bytes, value: bytes) -> None:
-        self._bpftool("update", name, ["key", *map(str, key), "value", *map(str, value)])
+        self._do("put", name, key.hex(), value.hex())
 
-    def _bpftool(self, verb: str, name: str, words: list[str]) -> None:
-        pinned = [] if verb == "create" else ["pinned"]
-        subprocess.run(["bpftool", "map", verb, *pinned, str(self.folder / name), *words], check=True)
+    def _do(self, verb: str, name: str, *words: str) -> None:
+        subprocess.run([PROGRAMS / "bin/bpf_objects", verb, self.folder / name, *words], check=True)
 
 
 @pytest.fixture

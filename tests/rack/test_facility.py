@@ -34,7 +34,7 @@ class Hosts:
             raise LostHostError(host, "cannot connect: timed out")
         return LocalConnection(host)
 
-    def call(self, connection: LocalConnection, _argv: object) -> None:
+    def call(self, connection: LocalConnection, _argv: object, _stdin: str) -> None:
         if connection.host in self.refusing:
             raise RoundaboutError(f"{connection.host}: could not restore sysctl net.ipv4.tcp_ecn")
         self.undone.append(connection.host)

@@ -215,7 +215,7 @@ class FakeFacility(SshFacility):
             json.dumps({name.replace("_O_", " "): value for name, value in faults.items()})
         )
 
-    def artefacts(self):
+    def artefacts(self, _transports):
         return {"replay": "1"}
 
     def raise_site(self, topology, name):
@@ -223,8 +223,8 @@ class FakeFacility(SshFacility):
         self.raised += 1
         return FakeSite(self.folder, topology, name)
 
-    def load_transport(self, name, owner):
-        self._make(f"transport {name}")
+    def load_transport(self, transport, owner):
+        self._make(f"transport {transport.name}")
 
     def provision(self, site):
         for host in site.hosts.values():

@@ -63,8 +63,8 @@ def traces():
     found |= {f"file {path}" for path in STATE.rglob("*")} | ({f"file {STATE}"} if STATE.exists() else set())
     found |= {f"device {link['ifname']}" for link in listing("ip", "-j", "link")}
     found |= {f"queue {queue['kind']} on {queue['dev']}" for queue in listing("tc", "-j", "qdisc")}
-    for kind in ("prog", "map", "link"):
-        found |= {f"eBPF {kind} {each['id']} {each.get('name')}" for each in listing("bpftool", "-j", kind, "show")}
+    for kind, objects in listing(ROOT / "build/bin/bpf_objects", "list").items():
+        found |= {f"eBPF {kind} {each['id']} {each.get('name')}" for each in objects}
     return found
 
 
@@ -128,6 +128,9 @@ def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouch
 def assert_hosts_were_sampled(run):
     """The reaction point's counters came at every sample, and what they gained is what the transport itself says."""
     for trial in run.trials():
+        if trial["job"] == "j2":
+            assert trial["settings"]["s0"]["applied"] == {}  # it has no part in that trial
+            continue
         place = {"trial": trial["trial"], "host": "s0"}
         sampling = trial["sampling"]["s0"]
         assert sampling["lost_lines"] == 0
@@ -137,7 +140,7 @@ def assert_hosts_were_sampled(run):
         values = rows["value"].to_pylist()
         assert reaction["before"] <= values[0]  # workers may be quicker than the first sample
         assert values[-1] == reaction["after"]
-        assert (values[-1] > values[0]) == (trial["job"] != "j2")  # s0 works for j1
+        assert values[-1] > values[0]
         assert set(rows_of(run.table("device_counters"), **place, counter="up")["value"].to_pylist()) == {1}
 
 

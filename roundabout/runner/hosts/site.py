@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 Capability = Literal["rdma", "pfc", "priorities", "own clock"]
 JSON = Any
 
-# The congestion control's name in a host's kernel, by the transport's name; others are called what they are.
-KERNEL_NAMES = {"dcqcn": "rb_dcqcn"}
-
-
-def kernel_name(transport: str) -> str:
-    """What a host's kernel calls a transport."""
-    return KERNEL_NAMES.get(transport, transport)
-
 
 @dataclass(frozen=True)
 class Host:
@@ -117,10 +109,6 @@ class Site(Protocol):
 
     def rate_on_host_bps(self, paper_gbps: float) -> float:
         """Gbit/s at the papers' scale -> bit/s that hosts really send."""
-        ...
-
-    def congestion_control(self, transport: str) -> str:
-        """What hosts' kernels call a transport."""
         ...
 
     def switch_samplers(self) -> list[list[str]]:

@@ -64,9 +64,10 @@ def prepared(facility: "SshFacility", site: Site, visit: Visit) -> Iterator[Benc
     noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(facility.where)}
     with ExitStack() as stack:
         facility.provision(site)  # what loads transports, too
-        for name in visit.transports:
-            stack.enter_context(journal.owing({"kind": "transport", "name": name, **noted}, facility.undo))
-            facility.load_transport(name, owner)
+        for transport in visit.transports:
+            entry = {"kind": "transport", "name": transport.name, **noted}
+            stack.enter_context(journal.owing(entry, facility.undo))
+            facility.load_transport(transport, owner)
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}

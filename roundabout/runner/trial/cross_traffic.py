@@ -114,7 +114,7 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
         "port": part.port,
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
-        "congestion": site.congestion_control(spec.transport.name),
+        "congestion": spec.transport.kernel_name,
     }
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
     return [*_iperf(site.hosts[spec.sender]), "load", *given]
@@ -147,7 +147,7 @@ def _load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
 def _way(site: Site, part: _Part) -> list[str]:
     spec = part.spec
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
-    congestion_control = site.congestion_control(spec.transport.name)
+    congestion_control = spec.transport.kernel_name
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
     words = ["--to", to, "--token", part.token, "--warm-up-s", str(LEAD_S)]
     return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]

@@ -2,7 +2,7 @@
 """The way over SSH: what every testbed shares whose hosts are reached so, from connecting to tables."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,11 +14,13 @@ from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.hosts.site import Site
 from roundabout.runner.tables.measurement import Measurement, tables
 from roundabout.runner.testbed import Facility, Fidelity, Outcome, Visit
+from roundabout.runner.transports import build_outside
 from roundabout.runner.trial import captures, checks, facts
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.runner.trial.bench import Bench, prepared
 from roundabout.runner.trial.jobs import workers
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
 
@@ -41,8 +43,8 @@ class SshFacility(Facility):
         """Put what trials need on its hosts."""
 
     @abstractmethod
-    def load_transport(self, name: str, owner: str) -> None:
-        """Make a congestion control available; one that the kernel brings needs nothing. Undone as "transport"."""
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Make a congestion control available; its program, if it has one, is built. Undone as "transport"."""
 
     @abstractmethod
     def connect(self, site: Site, host: str) -> Connection:
@@ -51,9 +53,9 @@ class SshFacility(Facility):
     def check_held(self) -> None:
         """Raise RoundaboutError where somebody else may use the site meanwhile."""
 
-    def artefacts(self) -> Mapping[str, str]:
-        """The programs that hosts get."""
-        return artefacts()
+    def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
+        """The programs that hosts get. Builds those of transports from outside the tree."""
+        return {**artefacts(), **build_outside(transports)}
 
     @contextmanager
     def opened(self, topology: Topology, visit: Visit) -> "Iterator[SshTestbed]":

@@ -7,6 +7,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from roundabout.spec.transports import known
 from roundabout.testbeds.lab.errors import LabError
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
@@ -41,19 +42,6 @@ class QueueBytes(_Strict):
     lossy: int = Field(gt=0, lt=2**31)
 
 
-class ReactionPoint(_Strict):
-    """DCQCN's defaults in the lab (Zhu et al., SIGCOMM'15): rates in the lab's Mbit/s, times in microseconds."""
-
-    F: int = Field(ge=1)
-    R_AI_mbps: float = Field(gt=0)
-    R_HAI_mbps: float = Field(gt=0)
-    g: float = Field(gt=0, le=1)
-    alpha_timer_us: int = Field(gt=0)
-    cnp_gap_us: int = Field(ge=0)
-    byte_counter_bytes: int = Field(ge=0)
-    R_min_mbps: float = Field(gt=0)
-
-
 class Calibration(_Strict):
     """Everything about a lab that an experiment does not say."""
 
@@ -69,7 +57,20 @@ class Calibration(_Strict):
     burst_bytes: int = Field(ge=1514)
     queue_bytes: QueueBytes
     ecn: Ecn
-    reaction_point: ReactionPoint
+    # Parameters of transports that experiments leave to the lab, in its own rates (Mbit/s) and times.
+    transports: dict[str, dict[str, int | float]]
+
+    @model_validator(mode="after")
+    def _declared(self) -> "Calibration":
+        for transport, values in self.transports.items():
+            declared = known.declaration(transport)
+            parameters = {each.name: each for each in declared.parameters} if declared else {}
+            for name, value in values.items():
+                if name not in parameters:
+                    raise ValueError(f"{transport} has no parameter {name}")
+                if not parameters[name].least <= value <= parameters[name].most:
+                    raise ValueError(f"{transport}'s {name} is {value}, out of its range")
+        return self
 
 
 def load_calibration(path: Path = DEFAULT) -> Calibration:

@@ -13,9 +13,11 @@ from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.machine.journal import Entry, each, raise_together
+from roundabout.runner.transports import TOOL, objects
 from roundabout.runner.trial.over_ssh import SshFacility
 from roundabout.runner.trial.settings import program
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.inventory import inventory_of
@@ -51,9 +53,13 @@ class LabFacility(SshFacility):
         with written(inventory_of(Lab.open(name))) as path:
             yield (path,)
 
-    def load_transport(self, name: str, owner: str) -> None:
-        """Load a transport of ours, or allow one of the kernel's: machine-wide, and counted by use."""
-        self._transport("load", name, owner)
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Load a transport's program, or allow one of the kernel's own: machine-wide, and counted by use."""
+        folder = objects(transport)
+        if folder:
+            self._transport("load", transport.name, owner, "--objects", str(folder))
+        else:
+            allowed.allow(transport.name, owner)
 
     def connect(self, site: Site, host: str) -> Connection:
         """Connect to one of its hosts."""
@@ -65,15 +71,18 @@ class LabFacility(SshFacility):
         if kind == "testbed" and entry["name"] in Lab.names():
             Lab.down(entry["name"])
         elif kind == "transport":
-            self._transport("unload", entry["name"], entry["owner"])
+            self._unload(entry["name"], entry["owner"])
         elif kind == "settings" and entry["testbed"] in Lab.names():
             self._restore(entry["testbed"], entry["owner"])
 
-    def _transport(self, action: str, name: str, owner: str) -> None:
-        if not list((ROOT / "build/bpf").glob(f"{name}.*bpf.o")):
-            (allowed.allow if action == "load" else allowed.disallow)(name, owner)  # the kernel's own
-            return
-        done = call(LocalConnection(), [str(ROOT / "build/bin/transport"), action, name, "--owner", owner])
+    def _unload(self, name: str, owner: str) -> None:
+        if name in known.KERNELS_OWN:
+            allowed.disallow(name, owner)
+        else:
+            self._transport("unload", name, owner)
+
+    def _transport(self, action: str, name: str, owner: str, *more: str) -> None:
+        done = call(LocalConnection(), [str(TOOL), action, name, "--owner", owner, *more])
         if done.status != 0:
             raise RoundaboutError(f"cannot {action} transport {name}: {done.stderr.removeprefix('transport: ')}")
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial asks of a lab host's settings: the papers' units become the lab's here."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from roundabout.runner.hosts.site import kernel_name
-from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
-from roundabout.spec.transport import Transport
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.transports import Declaration, Parameter
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
@@ -24,32 +24,23 @@ TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
 
 
 def document(trial: TrialSpec, host: str, calibration: Calibration, scale: float) -> dict[str, Any]:
-    """The document for `settings.py apply` on `host`.
-
-    A host without a worker gets the transport of the cross traffic that it sends, or else of the first job.
-    """
-    transport = _transport(trial, host)
+    """The document for `settings.py apply` on `host`; nothing on one without a part in the trial."""
+    transport = trial.transport_of(host)
+    if transport is None:
+        return {}
     asked: dict[str, Any] = {
         "sysctl": {
             **SYSCTLS,
-            **(NIC_SYSCTLS if transport.name == "dcqcn" else _tcp_sysctls(scale)),
-            "net.ipv4.tcp_congestion_control": kernel_name(transport.name),
+            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(scale)),
+            "net.ipv4.tcp_congestion_control": transport.kernel_name,
         },
         "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
     }
-    if transport.name == "dcqcn":
-        overrides = transport.model_dump(exclude={"name"}, exclude_none=True)
+    if transport.declaration:
         line_rate = next(link.line_rate_gbps for link in trial.topology.links if host in link.ends)
-        defaults = {**calibration.reaction_point.model_dump(), "R_max_mbps": line_rate * 1000 / scale}
-        scaled = {name: _in_lab_units(name, value, calibration.timer_scale, scale) for name, value in overrides.items()}
-        asked["transport"] = {"dcqcn": {**defaults, **scaled}}
+        given = {**_line_rates(transport.declaration, line_rate * 1000), **transport.parameters}
+        asked["transport"] = {transport.name: _parameters(transport.declaration, given, calibration, scale)}
     return asked
-
-
-def _transport(trial: TrialSpec, host: str) -> Transport:
-    users: list[ResolvedJob | CrossTraffic] = [job for job in trial.jobs.values() if host in job.workers]
-    users += [traffic for traffic in trial.cross_traffic.values() if traffic.sender == host]
-    return (users or list(trial.jobs.values()))[0].transport
 
 
 def _tcp_sysctls(scale: float) -> dict[str, Any]:
@@ -61,10 +52,26 @@ def _tcp_sysctls(scale: float) -> dict[str, Any]:
     }
 
 
-def _in_lab_units(name: str, value: float, timer_scale: float, scale: float) -> float:
-    """A transport's parameter from an experiment, by the unit in its name."""
-    if name.endswith("_us"):
+def _line_rates(declared: Declaration, line_rate_mbps: float) -> dict[str, float]:
+    return {each.name: line_rate_mbps for each in declared.parameters if each.chosen_by == "line_rate"}
+
+
+def _parameters(
+    declared: Declaration, given: Mapping[str, float], calibration: Calibration, scale: float
+) -> dict[str, float]:
+    """Every parameter: as it is given, else as the lab was calibrated, else as it is declared."""
+    calibrated = calibration.transports.get(declared.name, {})
+    values = {}
+    for each in declared.parameters:
+        if each.name in calibrated and each.name not in given:
+            values[each.name] = calibrated[each.name]
+        else:
+            values[each.name] = _in_lab(each, given.get(each.name, each.value), calibration.timer_scale, scale)
+    return values
+
+
+def _in_lab(parameter: Parameter, value: float, timer_scale: float, scale: float) -> float:
+    """A value in the papers' units -> what stands for it in the lab."""
+    if parameter.unit == "us":
         return value * timer_scale
-    if name.endswith(("_mbps", "_bytes")):
-        return value / scale
-    return value
+    return value / scale if parameter.unit in ("bytes", "bytes/s") else value

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundabout.runner.hosts.site import Capability, Host, Port, kernel_name
+from roundabout.runner.hosts.site import Capability, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
@@ -240,10 +240,6 @@ class Lab:
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
         return host_settings.document(trial, host, self.record.calibration, self.scale)
-
-    def congestion_control(self, transport: str) -> str:
-        """What lab hosts' kernel calls a transport."""
-        return kernel_name(transport)
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How this machine gets a rack, and gives it up: leases, programs, transports and settings on its hosts."""
 
+import base64
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +9,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError, UsageError
-from roundabout.programs import ROOT
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import Program, check_call
@@ -16,9 +16,11 @@ from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.machine.journal import Entry, LostHostsError, each
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.testbed import Check
+from roundabout.runner.transports import BUILT, objects
 from roundabout.runner.trial.over_ssh import SshFacility
 from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.examine import examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
@@ -157,11 +159,18 @@ class RackFacility(SshFacility):
             for name, good, found, mend in findings:
                 yield Check(f"{host} {name}", good, found, mend, needed=name not in EXTRA)
 
-    def load_transport(self, name: str, owner: str) -> None:
-        """Load a transport of ours on every host, counted by use; the kernels' own need nothing."""
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Load a transport's program on every host, counted by use; the kernels' own need nothing."""
         assert self._rack
+        folder = objects(transport)
+        if folder is None:
+            return
         for host in self._rack.hosts.values():
-            self._transport(host, ["load", name, "--owner", owner, "--objects", str(host.prefix / "bpf")])
+            there = host.prefix / "bpf"
+            if folder != BUILT:
+                there /= "outside"
+                self._copy(host, sorted(folder.glob("*.bpf.o")), there)
+            self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
 
     def connect(self, site: Site, host: str) -> Connection:
         """Connect to one of its hosts."""
@@ -197,7 +206,8 @@ class RackFacility(SshFacility):
 
     def _undo_on(self, host: Host, entry: Entry) -> None:
         if entry["kind"] == "transport":
-            self._transport(host, ["unload", entry["name"], "--owner", entry["owner"]])
+            if entry["name"] not in known.KERNELS_OWN:
+                self._transport(host, ["unload", entry["name"], "--owner", entry["owner"]])
         else:
             state = Path(self._inventory.common.roundabout_state)
             self._on(host, [*program(host, state), "restore", "--owner", entry["owner"]])
@@ -206,10 +216,15 @@ class RackFacility(SshFacility):
         return connection if self._inventory.common.ansible_user == "root" else AsRoot(connection)
 
     def _transport(self, host: Host, words: Sequence[str]) -> None:
-        if list((ROOT / "build/bpf").glob(f"{words[1]}.*bpf.o")):
-            self._on(host, [str(host.prefix / "bin" / "transport"), *words])
+        self._on(host, [str(host.prefix / "bin" / "transport"), *words])
 
-    def _on(self, host: Host, argv: Sequence[str]) -> None:
+    def _copy(self, host: Host, files: Sequence[Path], folder: Path) -> None:
+        """Copy eBPF objects, which are small, to a folder of a host."""
+        for file in files:
+            words = ["sh", "-c", 'mkdir -p "$0" && base64 -d > "$0/$1"', str(folder), file.name]
+            self._on(host, words, base64.b64encode(file.read_bytes()).decode())
+
+    def _on(self, host: Host, argv: Sequence[str], stdin: str = "") -> None:
         connection = self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
         with closing(connection):
-            check_call(connection, argv)
+            check_call(connection, argv, stdin)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.site import Capability, Host, Port, kernel_name
+from roundabout.runner.hosts.site import Capability, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
@@ -104,10 +104,6 @@ class Rack:
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
-
-    def congestion_control(self, transport: str) -> str:
-        """What a server's kernel calls a transport."""
-        return kernel_name(transport)
 
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""

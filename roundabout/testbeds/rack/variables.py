@@ -6,9 +6,8 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
-from roundabout.runner.hosts.site import kernel_name
-from roundabout.spec.experiment import CrossTraffic, ResolvedJob, TrialSpec
-from roundabout.spec.transport import Transport
+from roundabout.settings.settings_nic import NIC_TRANSPORTS
+from roundabout.spec.experiment import TrialSpec
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 ROCE_V2 = "RoCE v2"
@@ -98,29 +97,18 @@ def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
     """What a trial sets on one server; nothing on one without a part in it, whose values stay those between trials."""
-    transport = _transport(trial, host)
+    transport = trial.transport_of(host)
     if transport is None:
         return {}
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
     network = str(IPv4Interface(server.address).network)
-    document: dict[str, Any] = {"route": {network: {"congctl": kernel_name(transport.name)}}}
-    if transport.name == "dcqcn":
-        asked = {name: _whole(value) for name, value in transport.parameters.items() if value is not None}
-        document["transport"] = {"dcqcn": asked}
-        if rdma:
-            document["dcqcn"] = {server.nic: asked}
+    document: dict[str, Any] = {"route": {network: {"congctl": transport.kernel_name}}}
+    asked = {name: _whole(value) for name, value in transport.parameters.items()}
+    if transport.declaration:
+        document["transport"] = {transport.name: asked}
+    if rdma and transport.name in NIC_TRANSPORTS:
+        document[transport.name] = {server.nic: asked}  # the NIC's own
     return document
-
-
-def _transport(trial: TrialSpec, host: str) -> Transport | None:
-    """Its job's; else that of the cross traffic which it sends, or receives: DCQCN needs both ends of a connection."""
-    traffics = trial.cross_traffic.values()
-    users: list[ResolvedJob | CrossTraffic] = [
-        *(job for job in trial.jobs.values() if host in job.workers),
-        *(traffic for traffic in traffics if host == traffic.sender),
-        *(traffic for traffic in traffics if host in traffic.receivers),
-    ]
-    return users[0].transport if users else None
 
 
 def _whole(value: float) -> float:

@@ -17,6 +17,7 @@ static const char usage[] =
     "       transport set NAME PARAMETER=VALUE...               this network namespace's parameters\n"
     "       transport unset NAME                                back to the default parameters\n"
     "       transport get NAME                                  this namespace's parameters and counters\n"
+    "       transport describe FILE.bpf.o                       what a program declares, with units and limits\n"
     "Output is JSON. Exit status: 0 done, 1 failed, 2 bad usage, 3 refused because another build is in use.\n";
 
 static int bad_usage(void) {
@@ -52,6 +53,8 @@ int main(int argc, char **argv) {
     return registry_unload(name, owner);
   if (strcmp(command, "get") == 0 && argc == 3)
     return values_get(name);
+  if (strcmp(command, "describe") == 0 && argc == 3)
+    return values_describe(name);
   if (strcmp(command, "unset") == 0 && argc == 3)
     return values_unset(name);
   if (strcmp(command, "set") == 0 && argc > 3)

@@ -29,7 +29,10 @@
 #define BPFFS_MAGIC 0xcafe4a11
 #define BUSY_BUILD 3
 
-static char libbpf_says[4096];
+#define SHOWN_LINES 20
+
+// The latest of what libbpf says; a refusing verifier's reasons come last.
+static char libbpf_says[16384];
 
 int fail(const char *format, ...) {
   va_list args;
@@ -41,17 +44,37 @@ int fail(const char *format, ...) {
   return 1;
 }
 
-// Keeps the latest of what libbpf says, to be shown only if loading fails.
+// Keeps it to be shown only if loading fails.
 static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list args) {
-  char line[2048];
-  if (level == LIBBPF_DEBUG)
+  char *text = NULL;
+  if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
     return 0;
-  int length = vsnprintf(line, sizeof(line), format, args);
-  size_t used = strlen(libbpf_says);
-  if (used + strlen(line) + 1 > sizeof(libbpf_says))
-    used = 0;
-  memcpy(libbpf_says + used, line, strlen(line) + 1);
-  return length;
+  size_t room = sizeof(libbpf_says) - 1, length = strlen(text), used = strlen(libbpf_says);
+  const char *kept = length > room ? text + length - room : text;
+  size_t over = used + strlen(kept) > room ? used + strlen(kept) - room : 0;
+  memmove(libbpf_says, libbpf_says + over, used - over + 1);
+  strcat(libbpf_says, kept);
+  free(text);
+  return (int)length;
+}
+
+// The last lines of what the kernel and libbpf said, without those that say nothing of the program.
+static const char *reasons(void) {
+  static const char *const noise[] = {"processed ", "-- BEGIN", "-- END", "libbpf: failed to load object"};
+  static char shown[sizeof(libbpf_says)];
+  char *lines[SHOWN_LINES] = {0};
+  int count = 0;
+  for (char *rest = libbpf_says, *line; (line = strtok_r(rest, "\n", &rest));) {
+    int said = 1;
+    for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
+      said &= strncmp(line, noise[i], strlen(noise[i])) != 0;
+    if (said)
+      lines[count++ % SHOWN_LINES] = line;
+  }
+  *shown = 0;
+  for (int i = count > SHOWN_LINES ? count - SHOWN_LINES : 0; i < count; i++)
+    strcat(strcat(strcat(shown, "  "), lines[i % SHOWN_LINES]), i + 1 < count ? "\n" : "");
+  return shown;
 }
 
 static int is_file_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
@@ -222,28 +245,48 @@ static void take_out(const char *name) {
   rmdir(path);
 }
 
-static int pin(struct bpf_object *object, const char *name, const char *map, const char *leaf) {
+// The map through which an object registers its congestion control, or NULL.
+static struct bpf_map *ops_of(const struct bpf_object *object) {
+  struct bpf_map *map;
+  bpf_object__for_each_map(map, object) if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS) return map;
+  return NULL;
+}
+
+// Whether the kernel knows a congestion control by the name that transport NAME is to have there.
+static int is_registered(const char *name) {
+  char known[8192], wanted[NAME_MAX];
+  snprintf(wanted, sizeof(wanted), "rb_%s", name);
+  if (read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", known, sizeof(known)))
+    return 0;
+  for (char *rest = known, *word; (word = strtok_r(rest, " \n", &rest));)
+    if (strcmp(word, wanted) == 0)
+      return 1;
+  return 0;
+}
+
+static int pin(struct bpf_map *map, const char *name, const char *leaf) {
   char path[PATH_MAX];
   path_of(path, PINS, name, leaf);
-  struct bpf_map *found = bpf_object__find_map_by_name(object, map);
-  int error = found ? bpf_map__pin(found, path) : -ENOENT;
+  int error = map ? bpf_map__pin(map, path) : 0;
   return error ? fail("cannot pin %s: %s", path, strerror(-error)) : 0;
 }
 
 static int register_object(struct bpf_object *object, const char *name) {
-  struct bpf_map *ops = bpf_object__find_map_by_name(object, name);
-  int params = bpf_object__find_map_fd_by_name(object, "params");
-  int counters = bpf_object__find_map_fd_by_name(object, "counters");
-  int error = values_write_default(params, counters);
-  if (error)
-    return fail("cannot write %s's default parameters: %s", name, strerror(-error));
+  struct bpf_map *ops = ops_of(object);
+  if (values_write_defaults(object))
+    return 1;
   struct bpf_link *link = ops ? bpf_map__attach_struct_ops(ops) : NULL;
   if (!link)
-    return fail("cannot register %s with the kernel: %s\n%s", name, strerror(errno), libbpf_says);
+    return fail("cannot register %s with the kernel: %s\n%s", name,
+                ops ? strerror(errno) : "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")", reasons());
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
-  return pin(object, name, name, "ops") || pin(object, name, "params", "params") ||
-         pin(object, name, "counters", "counters");
+  if (pin(ops, name, "ops") || pin(bpf_object__find_map_by_name(object, "params"), name, "params") ||
+      pin(bpf_object__find_map_by_name(object, "counters"), name, "counters"))
+    return 1;
+  return is_registered(name)
+             ? 0
+             : fail("%s calls itself something else in the kernel, expected .name = \"rb_%s\"", name, name);
 }
 
 static int put_in(const char *name, const char *path, const char *build) {
@@ -254,7 +297,7 @@ static int put_in(const char *name, const char *path, const char *build) {
     int error = errno;
     bpf_object__close(object);
     return fail("the kernel does not take %s: %s; expected root and Linux 6.0 or later\n%s", path, strerror(error),
-                libbpf_says);
+                reasons());
   }
   path_of(directory, PINS, name, NULL);
   mkdir(directory, 0700);
@@ -347,12 +390,15 @@ int registry_list(void) {
   return puts("]") < 0;
 }
 
+int registry_check_loaded(const char *name) {
+  if (is_file_name(name) && is_loaded(name))
+    return 0;
+  return fail("transport '%s' is not loaded on this machine; load it with: transport load %s --owner OWNER", name,
+              name);
+}
+
 int registry_map(const char *name, const char *which) {
   char path[PATH_MAX];
   path_of(path, PINS, name, which);
-  int fd = is_file_name(name) ? bpf_obj_get(path) : -1;
-  if (fd < 0)
-    fail("transport '%s' is not loaded on this machine (%s: %s); load it with: transport load %s --owner OWNER", name,
-         path, strerror(errno), name);
-  return fd;
+  return bpf_obj_get(path);
 }

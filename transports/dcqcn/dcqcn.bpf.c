@@ -6,29 +6,14 @@
 // counts at most one CNP per flow and cnp_gap_us. Both ends of a connection must use it.
 #include "dcqcn.h"
 
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 #define ONE_Q24 (1u << 24)
 #define MANY_STAGES 64       // so many increases owed at once bring any flow to the line rate
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
 
-// Keyed by the network namespace's cookie; 0 is the entry for namespaces that have none.
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 4096);
-  __type(key, __u64);
-  __type(value, struct dcqcn_params);
-} params SEC(".maps");
-
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 4096);
-  __type(key, __u64);
-  __type(value, struct dcqcn_counters);
-} counters SEC(".maps");
+PER_HOST(params, struct dcqcn_params);
+PER_HOST(counters, struct dcqcn_counters);
 
 // One flow's reaction point, and the notification point's last bit. Fits into icsk_ca_priv.
 struct flow {
@@ -49,17 +34,7 @@ struct flow {
   __u8 ce;
 };
 
-static __always_inline struct tcp_sock *tcp_of(struct sock *sk) { return (struct tcp_sock *)sk; }
-
-static __always_inline struct flow *flow_of(struct sock *sk) {
-  return (struct flow *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
-}
-
-static __always_inline void *entry_of(void *map, __u64 host) {
-  __u64 fallback = 0;
-  void *entry = bpf_map_lookup_elem(map, &host);
-  return entry ? entry : bpf_map_lookup_elem(map, &fallback);
-}
+static __always_inline struct flow *flow_of(struct sock *sk) { return private_area_of(sk); }
 
 SEC("struct_ops/dcqcn_init")
 void BPF_PROG(dcqcn_init, struct sock *sk) {
@@ -68,7 +43,8 @@ void BPF_PROG(dcqcn_init, struct sock *sk) {
   __u32 now = (__u32)tp->tcp_mstamp;
 
   __builtin_memset(f, 0, sizeof(*f));
-  f->host = sk->__sk_common.skc_net.net->net_cookie;
+  f->host = host_of(sk);
+  COUNT_FOR(f->host, struct dcqcn_counters);
   struct dcqcn_params *p = entry_of(&params, f->host);
   f->R_C = f->R_T = p ? p->R_max : ~0u;
   f->alpha_q24 = ONE_Q24;
@@ -85,7 +61,7 @@ void BPF_PROG(dcqcn_init, struct sock *sk) {
 // One increase event of the timer or of the byte counter.
 static __always_inline void increase(struct flow *f, const struct dcqcn_params *p, struct dcqcn_counters *c) {
   // Without a byte counter the timer's stage stands for both, or there would be no hyper increase.
-  __u32 byte_stage = p->byte_counter ? f->byte_stage : f->timer_stage;
+  __u32 byte_stage = p->byte_counter_bytes ? f->byte_stage : f->timer_stage;
   __u32 high = f->timer_stage > byte_stage ? f->timer_stage : byte_stage;
   __u32 low = f->timer_stage > byte_stage ? byte_stage : f->timer_stage;
 
@@ -140,10 +116,10 @@ static __always_inline void run_timers(struct flow *f, const struct dcqcn_params
 
 static __always_inline void count_bytes(struct flow *f, const struct dcqcn_params *p, struct dcqcn_counters *c,
                                         __u32 acked_bytes) {
-  if (!p->byte_counter)
+  if (!p->byte_counter_bytes)
     return;
   f->bytes += acked_bytes;
-  if (f->bytes < p->byte_counter)
+  if (f->bytes < p->byte_counter_bytes)
     return;
   f->bytes = 0;
   if (f->byte_stage < 0xffff)
@@ -189,15 +165,8 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
   tp->snd_cwnd = UNLIMITED_CWND;
 }
 
-#ifdef CONG_CONTROL_BEFORE_6_10
 SEC("struct_ops/dcqcn_cong_control")
-void BPF_PROG(dcqcn_cong_control, struct sock *sk, const struct rate_sample *rs) { on_ack(sk, rs); }
-#else
-SEC("struct_ops/dcqcn_cong_control")
-void BPF_PROG(dcqcn_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs) {
-  on_ack(sk, rs);
-}
-#endif
+void CONG_CONTROL(dcqcn_cong_control, sk, rs) { on_ack(sk, rs); }
 
 // The notification point: RFC 8257, section 3.2. An ACK owed for segments of the other kind leaves first.
 SEC("struct_ops/dcqcn_cwnd_event")
@@ -246,5 +215,5 @@ struct tcp_congestion_ops dcqcn = {
     .undo_cwnd = (void *)dcqcn_undo_cwnd,
     .min_tso_segs = (void *)dcqcn_min_tso_segs,
     .flags = TCP_CONG_NON_RESTRICTED | TCP_CONG_NEEDS_ECN,
-    .name = "rb_dcqcn",
+    .name = KERNEL_NAME(dcqcn),
 };

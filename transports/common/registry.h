@@ -8,7 +8,10 @@ int registry_load(const char *name, const char *owner, const char *objects);
 int registry_unload(const char *name, const char *owner);
 int registry_list(void);
 
-// The pinned map NAME/WHICH of a loaded transport, or -1 after printing why not.
+// Returns 0 if the transport is loaded, or 1 after printing that it is not.
+int registry_check_loaded(const char *name);
+
+// The pinned map NAME/WHICH, or -1 if there is none.
 int registry_map(const char *name, const char *which);
 
 // Prints "transport: ..." on stderr, returns 1.

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transports' programs: those of the tree are built with it, those from outside here, when a run begins."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError
+from roundabout.programs import ROOT
+from roundabout.spec.transports import Declaration, Transport, known
+
+BUILT, OUTSIDE = ROOT / "build/bpf", ROOT / "build/outside"
+TOOL = ROOT / "build/bin/transport"
+# What an object's name ends in, and what makes it that: the kernel's arguments of cong_control differ.
+VARIANTS = {".bpf.o": [], ".before_6_10.bpf.o": ["-DCONG_CONTROL_BEFORE_6_10"]}
+SHOWN_LINES = 20
+
+
+def objects(transport: Transport) -> Path | None:
+    """The folder of a transport's eBPF objects on the controller; None if hosts' kernels bring it."""
+    found = transport.declaration
+    if found is None:
+        return None
+    return OUTSIDE / found.name if known.is_outside(found) else BUILT
+
+
+def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
+    """Build those from outside the tree: SHA-256 of their objects, by path.
+
+    Raises:
+        RoundaboutError: one does not build, or its program is not what its source declares.
+    """
+    found = (each.declaration for each in transports)
+    built = [path for each in found if each and known.is_outside(each) for path in _build(each)]
+    return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
+
+
+def _build(found: Declaration) -> list[Path]:
+    folder = OUTSIDE / found.name
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix, defines in VARIANTS.items():
+        paths.append(folder / f"{found.name}{suffix}")
+        # Whoever reads the object meanwhile has the one before.
+        with tempfile.TemporaryDirectory(dir=OUTSIDE) as fresh:
+            path = Path(fresh) / paths[-1].name
+            _compile(found.program, path, defines)
+            _check_declarations(found, path)
+            path.replace(paths[-1])
+    return paths
+
+
+def _compile(program: Path, path: Path, defines: list[str]) -> None:
+    """What cmake/BpfObject.cmake does for transports of the tree."""
+    clang, strip = shutil.which("clang"), _strip()
+    if not clang or not strip:
+        raise RoundaboutError(
+            f"found no {'llvm-strip' if clang else 'clang'}, expected it to build {program}", "run ./bootstrap"
+        )
+    flags = (ROOT / "cmake/bpf_flags.txt").read_text().split()
+    multiarch = ["-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"]
+    include = ["-I", str(known.TREE / "common"), "-I", str(program.parent)]
+    command = [clang, *flags, *multiarch, *include, *defines, "-c", program.name, "-o", str(path)]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RoundaboutError(f"{program} does not build:\n{_beginning(done.stderr)}")
+    subprocess.run([strip, "-g", str(path)], check=True)  # drops DWARF, keeps BTF
+
+
+def _strip() -> str | None:
+    names = ("llvm-strip", *(f"llvm-strip-{version}" for version in (14, 15, 16, 18)))
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def _check_declarations(found: Declaration, path: Path) -> None:
+    """Refuse a program whose maps hold something else than its source declares."""
+    done = subprocess.run([str(TOOL), "describe", str(path)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RoundaboutError(f"{found.program}: {done.stderr.removeprefix('transport: ').strip()}")
+    described = json.loads(done.stdout)
+    declared = {
+        "params": [each.name for each in found.parameters],
+        "counters": [*(each.name for each in found.counters), *(each.name for each in found.derived)],
+    }
+    for where, key in (("params", "parameters"), ("counters", "counters")):
+        names = [each["name"] for each in described[key]]
+        if sorted(names) != sorted(declared[where]):
+            raise RoundaboutError(
+                f"{found.program}: found {', '.join(names) or 'nothing'} in its map `{where}`, "
+                f"expected what is declared: {', '.join(declared[where]) or 'nothing'}",
+                f"each structure with declarations is a map's: PER_HOST({where}, struct {found.name}_{where});",
+            )
+
+
+def _beginning(said: str) -> str:
+    lines = said.splitlines()
+    more = [f"... and {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
+    return "\n".join(f"  {line}" for line in [*lines[:SHOWN_LINES], *more])

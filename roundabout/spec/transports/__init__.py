@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The congestion control of a job's hosts and its parameters, which its own header declares."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from pydantic import GetJsonSchemaHandler, ModelWrapValidatorHandler, ValidationInfo, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from roundabout.spec.base import Name, Strict
+from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.transports import known
+from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter
+
+__all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Parameter", "Transport", "known"]
+
+# In the context of a validation: the folder of the experiment that is read. What was stored is taken as it is.
+FOLDER = "folder"
+
+
+class Transport(Strict, extra="allow"):
+    """A congestion control, by name or from a file; all else are parameters. A testbed chooses what is not given."""
+
+    __pydantic_extra__: dict[str, int | float]
+
+    name: Name
+    file: str | None = None
+    stands_for: str = "TCP"  # in the papers
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_declared(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        if not isinstance(data, Mapping):
+            return handler(data)
+        given = {key: value for key, value in data.items() if value is not None}
+        if info.context and FOLDER in info.context:
+            return handler(_checked(given, info.context[FOLDER]))
+        return handler(given if "stands_for" in given else _stands_for(given) | given)
+
+    @property
+    def parameters(self) -> dict[str, int | float]:
+        """Those given, by name."""
+        return dict(self.__pydantic_extra__)
+
+    @property
+    def kernel_name(self) -> str:
+        """What hosts' kernels call it."""
+        return known.kernel_name(self.name)
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """What it declares; None if it is the kernel's own. Raises SpecError if its program is not to be had."""
+        return known.declaration(self.name, self.file)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        declared = [found for name in known.names() if (found := known.declaration(name))]
+        properties = {
+            "name": {"enum": list(known.names()), "title": "Name"},
+            "file": {
+                "type": "string",
+                "pattern": r"\.bpf\.c$",
+                "description": "beside the experiment",
+                "title": "File",
+            },
+        }
+        return {
+            "title": "Transport",
+            "description": cls.__doc__,
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": {"type": ["number", "null"]},
+            "allOf": [_of_one(each.name, each.parameters) for each in declared]
+            + [_of_one(name, ()) for name in known.KERNELS_OWN],
+        }
+
+
+def _of_one(name: str, parameters: tuple[Parameter, ...]) -> JsonSchemaValue:
+    """What may stand beside one transport's name."""
+    properties = {
+        each.name: {
+            "type": ["integer" if each.is_whole else "number", "null"],
+            "minimum": each.least,
+            "maximum": each.most,
+            "description": each.meaning,
+            **({"default": each.value} if each.chosen_by == "experiment" else {}),
+        }
+        for each in parameters
+    }
+    return {
+        "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
+        "then": {"properties": properties, "propertyNames": {"enum": ["name", *properties]}},
+    }
+
+
+def _stands_for(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What runs did not record once."""
+    found = known.declaration(stored["name"]) if stored.get("name") in known.names() else None
+    return {"stands_for": found.stands_for} if found else {}
+
+
+def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What an experiment says of a transport, with what it leaves to be understood."""
+    if "file" in given:
+        given["file"] = str(_program(given["file"], folder))
+        given["name"] = Path(given["file"]).name.removesuffix(known.PROGRAM)
+    elif "name" not in given:
+        return given
+    name, file = given["name"], given.get("file")
+    if file is None and name not in known.names():
+        choices = " or ".join(f"'{each}'" for each in known.names())
+        _refuse("name", show(name), f"{choices}, or `file`", did_you_mean(name, known.names()))
+    try:
+        found = known.declaration(name, file)
+    except SpecError as error:
+        _refuse(
+            "file" if file else "name",
+            f"in {error.file}{f':{error.line}' if error.line else ''} {error.found}",
+            error.expected,
+        )
+    parameters = {each.name: each for each in found.parameters} if found else {}
+    for key, value in given.items():
+        if key not in ("name", "file"):
+            given[key] = _value(key, value, parameters, name)
+    _check_order(given)
+    understood = {each.name: _typed(each, each.value) for each in parameters.values() if each.chosen_by == "experiment"}
+    return {"stands_for": found.stands_for if found else "TCP", **understood, **given}
+
+
+def _program(file: Any, folder: Path) -> Path:
+    """The source that an experiment names, relative to itself."""
+    expected = f"a file called NAME{known.PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a letter first"
+    if not isinstance(file, str) or not file.endswith(known.PROGRAM):
+        _refuse("file", show(file), expected)
+    path = (folder / file).resolve()
+    name = path.name.removesuffix(known.PROGRAM)
+    if not known.NAME.fullmatch(name):
+        _refuse("file", f"the name '{name}'", expected)
+    if name in known.names():
+        _refuse("file", f"'{name}'", f"a name that no other transport has ({', '.join(known.names())})")
+    return path
+
+
+def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> int | float:
+    if key not in parameters:
+        expected = f"one of {', '.join(parameters)}" if parameters else f"no parameter: {name} has none"
+        _refuse(key, f"the unknown field '{key}'", expected, did_you_mean(key, parameters))
+    parameter = parameters[key]
+    kind = "a whole number" if parameter.is_whole else "a number"
+    right_type = isinstance(value, int) or (isinstance(value, float) and not parameter.is_whole)
+    if isinstance(value, bool) or not right_type or not parameter.least <= value <= parameter.most:
+        _refuse(key, show(value), f"{kind} from {parameter.least:g} to {parameter.most:g} ({parameter.meaning})")
+    return _typed(parameter, value)
+
+
+def _typed(parameter: Parameter, value: float) -> int | float:
+    return int(value) if parameter.is_whole else float(value)
+
+
+def _check_order(given: Mapping[str, Any]) -> None:
+    """R_min no higher than R_max, and so for all that are called so."""
+    for low, value in given.items():
+        high = low.replace("_min", "_max")
+        if high != low and given.get(high, value) < value:
+            _refuse(low, f"{value:g}, with {high} {given[high]:g}", f"{low} no higher than {high}")
+
+
+def _refuse(key: str, found: str, expected: str, hint: str | None = None) -> NoReturn:
+    context = {"location": (key,), "found": found, "expected": expected, "hint": hint}
+    raise PydanticCustomError("located", "{expected}", context)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a transport declares about itself: the words of transports/common/transport.h, read from its source."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn, cast, get_args
+
+from roundabout.spec.errors import SpecError
+
+ChosenBy = Literal["experiment", "testbed", "line_rate"]
+
+USAGE = {
+    "STANDS_FOR": "STANDS_FOR(name);",
+    "PARAMETER": "PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);",
+    "COUNTER": "COUNTER(type, name, unit, meaning);",
+    "DERIVED": "DERIVED(name, formula, meaning);",
+}
+_MEASURED = ("us", "bytes/s", "2^-24")  # what is counted in any other unit is whole
+_HIGHEST = {"__u32": 2**32 - 1, "__u64": 9e18}
+# What one of people's units is in the kernel's, where there are two.
+_IN_KERNEL = {"bytes/s": 125_000, "2^-24": 1 << 24}
+_NOT_CODE = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.DOTALL | re.MULTILINE
+)
+_WORD = re.compile(rf"\b({'|'.join(USAGE)})\b")
+_TOKEN = re.compile(r'\s*(?:(?P<text>"[^"\\\n]*")|(?P<plain>[-+.\w]+)|(?P<mark>[(),;]))')
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Something that can be set for a host, in the unit of people: `value` unless anyone chooses another."""
+
+    name: str
+    unit: str  # what the program keeps it in
+    chosen_by: ChosenBy  # if nobody gave it
+    value: float
+    least: float
+    most: float
+    meaning: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is counted, and not measured."""
+        return self.unit not in _MEASURED
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Something counted for a host; `kept_name` is what the sampler's records call it."""
+
+    name: str
+    kept_name: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Something that follows from counters and parameters, joined by * and /."""
+
+    name: str
+    formula: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One transport: what it stands for in the papers, and what its program takes and tells."""
+
+    name: str
+    program: Path
+    stands_for: str
+    parameters: tuple[Parameter, ...]
+    counters: tuple[Counter, ...]
+    derived: tuple[Derived, ...]
+
+
+class _Statement(NamedTuple):
+    word: str
+    arguments: tuple[str, ...]  # texts keep their quotation marks
+    file: str
+    line: int
+
+    def refuse(self, found: str, expected: str) -> NoReturn:
+        raise SpecError(self.file, found, expected, line=self.line)
+
+
+def read_declaration(program: Path) -> Declaration:
+    """What the transport in NAME.bpf.c declares, there or in NAME.h beside it. Raises SpecError."""
+    name = program.name.removesuffix(".bpf.c")
+    header = program.with_name(f"{name}.h")
+    sources = [path for path in (header, program) if path == program or path.exists()]
+    statements = [each for source in sources for each in _statements(_text(source), str(source))]
+    stands_for = [each for each in statements if each.word == "STANDS_FOR"]
+    if len(stands_for) > 1:
+        stands_for[1].refuse("STANDS_FOR a second time", "it once")
+    parameters = {each: _parameter(each) for each in statements if each.word == "PARAMETER"}
+    counters = {each: _counter(each) for each in statements if each.word == "COUNTER"}
+    derived = {each: _derived(each) for each in statements if each.word == "DERIVED"}
+    _check_names(parameters)
+    _check_names({**counters, **derived})
+    _check_formulas(derived, {each.name for each in parameters.values()} | {each.name for each in counters.values()})
+    return Declaration(
+        name=name,
+        program=program,
+        stands_for=_name(stands_for[0], stands_for[0].arguments[0]) if stands_for else "TCP",
+        parameters=tuple(parameters.values()),
+        counters=tuple(counters.values()),
+        derived=tuple(derived.values()),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SpecError(str(path), reason.lower(), "the source of a transport") from None
+
+
+def _statements(text: str, file: str) -> Iterator[_Statement]:
+    """Every declaration in C source, comments and the preprocessor's lines left out."""
+    code = _NOT_CODE.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text)
+    strings = [found.span() for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"', code)]
+    for found in _WORD.finditer(code):
+        if not any(start < found.start() < end for start, end in strings):
+            yield _statement(found[1], code, found.end(), file)
+
+
+def _statement(word: str, code: str, at: int, file: str) -> _Statement:
+    line = code.count("\n", 0, at) + 1
+    tokens: list[str] = []
+    last = ""
+    while last != ";":
+        found = _TOKEN.match(code, at)
+        if not found:
+            raise SpecError(file, f"{word} with something else than names, numbers and text", USAGE[word], line=line)
+        last, at = found[0].strip(), found.end()
+        # Neighbouring texts are one, as in C.
+        if last[0] == '"' and tokens and tokens[-1][0] == '"':
+            tokens[-1] = tokens[-1][:-1] + last[1:]
+        else:
+            tokens.append(last)
+    arguments = tuple(tokens[1:-2:2])
+    expected = USAGE[word].count(",") + 1
+    statement = _Statement(word, arguments, file, line)
+    commas = [",", *tokens[2:-2:2]][: len(arguments)]
+    if [*tokens[:1], *tokens[-2:]] != ["(", ")", ";"] or set(commas) != {","} or len(tokens) != 2 * len(arguments) + 2:
+        statement.refuse(f"{word}{' '.join(tokens)}", USAGE[word])
+    if len(arguments) != expected:
+        statement.refuse(f"{word} with {len(arguments)} arguments", f"{expected}: {USAGE[word]}")
+    return statement
+
+
+def _parameter(at: _Statement) -> Parameter:
+    kind, kept_name, unit, chosen_by, *numbers, meaning = at.arguments
+    value, least, most = (_number(at, each) for each in numbers)
+    if chosen_by not in get_args(ChosenBy):
+        at.refuse(f"'{chosen_by}'", f"who chooses it: {', '.join(get_args(ChosenBy))}")
+    if not least <= value <= most:
+        at.refuse(f"the value {value:g} with the range {least:g} to {most:g}", "a value within it")
+    if chosen_by == "line_rate" and unit != '"bytes/s"':
+        at.refuse(f"line_rate with the unit {unit}", 'a rate, kept in "bytes/s"')
+    highest = _HIGHEST[_type(at, kind)] / _IN_KERNEL.get(_unit(at, unit), 1)
+    if least < 0 or most > highest:
+        at.refuse(f"the range {least:g} to {most:g}", f"one within 0 to {highest:g}, which is what {kind} holds")
+    name = _for_people(_name(at, kept_name), _unit(at, unit))
+    by = cast("ChosenBy", chosen_by)
+    return Parameter(name, _unit(at, unit), by, value, least, most, _meaning(at, meaning))
+
+
+def _counter(at: _Statement) -> Counter:
+    kind, kept_name, unit, meaning = at.arguments
+    _type(at, kind)
+    name = _for_people(_name(at, kept_name), _unit(at, unit))
+    return Counter(name, kept_name, _unit(at, unit), _meaning(at, meaning))
+
+
+def _derived(at: _Statement) -> Derived:
+    name, formula, meaning = at.arguments
+    if not re.fullmatch(r'"\w+( [*/] \w+)*"', formula):
+        at.refuse(f"the formula {formula}", 'counters and parameters joined by * and /: "acks * T_us / active_us"')
+    return Derived(_name(at, name), formula[1:-1], _meaning(at, meaning))
+
+
+def _for_people(kept_name: str, unit: str) -> str:
+    """What people call what the program keeps: the rule of transports/common/declarations.c."""
+    if unit == "bytes/s":
+        return f"{kept_name}_mbps"
+    return kept_name.removesuffix("_q24") if unit == "2^-24" else kept_name
+
+
+def _name(at: _Statement, word: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]\w{0,57}", word):
+        at.refuse(f"the name {word}", "a name of C with at most 58 letters")
+    return word
+
+
+def _type(at: _Statement, word: str) -> str:
+    if word not in _HIGHEST:
+        at.refuse(f"the type {word}", " or ".join(_HIGHEST))
+    return word
+
+
+def _number(at: _Statement, word: str) -> float:
+    try:
+        number = float(word) if re.match(r"[-+.\d]", word) and "_" not in word else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        at.refuse(f"{word}", "a plain number")
+    return number
+
+
+def _unit(at: _Statement, text: str) -> str:
+    if not re.fullmatch(r'"[^";\\]{1,23}"', text):
+        at.refuse(f"the unit {text}", "a text of at most 23 letters, without ';'")
+    return text[1:-1]
+
+
+def _meaning(at: _Statement, text: str) -> str:
+    if not re.fullmatch(r'"[^"\\]+"', text):
+        at.refuse(f"the meaning {text}", "a text")
+    return text[1:-1]
+
+
+def _check_names(members: Mapping[_Statement, Parameter | Counter | Derived]) -> None:
+    known: set[str] = set()
+    for at, member in members.items():
+        if member.name in known:
+            at.refuse(f"{member.name} a second time", "each name once")
+        known.add(member.name)
+
+
+def _check_formulas(derived: Mapping[_Statement, Derived], known: set[str]) -> None:
+    for at, each in derived.items():
+        for name in re.findall(r"\w+", each.formula):
+            if name not in known:
+                at.refuse(f"{name} in the formula of {each.name}", f"one of {', '.join(sorted(known))}")

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where transports are: a folder each, in the tree or in a folder of ROUNDABOUT_PATH, or a program's file by itself."""
+
+import functools
+import re
+from pathlib import Path
+
+from roundabout import rooms
+from roundabout.spec.transports.declarations import Declaration, read_declaration
+
+TREE = Path(__file__).parents[3] / "transports"
+# Congestion controls that the kernel itself has; without parameters.
+KERNELS_OWN = ("cubic", "reno")
+PROGRAM = ".bpf.c"
+# Short enough for what the kernel calls it.
+NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")
+
+
+def names() -> tuple[str, ...]:
+    """All transports that can be called by name."""
+    return (*sorted(_programs()), *KERNELS_OWN)
+
+
+def declaration(name: str, file: str | None = None) -> Declaration | None:
+    """What the transport `name` declares, or the one in `file`; None if it is the kernel's own.
+
+    Raises:
+        SpecError: the source of its program is wrong, or there is none.
+    """
+    if file is None and name in KERNELS_OWN:
+        return None
+    program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
+    return _read(program, _changed(program), _changed(program.with_name(f"{name}.h")))
+
+
+def is_outside(found: Declaration) -> bool:
+    """Whether the transport is not among those that are built with the tree."""
+    return TREE not in found.program.parents
+
+
+def kernel_name(name: str) -> str:
+    """What a host's kernel calls the transport `name`."""
+    return name if name in KERNELS_OWN else f"rb_{name}"
+
+
+def _programs() -> dict[str, Path]:
+    """Each transport's program by its name; what is in the tree goes first."""
+    found: dict[str, Path] = {}
+    for folder in (TREE, *(folder / TREE.name for folder in rooms.folders())):
+        for path in folder.glob(f"*/*{PROGRAM}"):
+            name = path.name.removesuffix(PROGRAM)
+            if name == path.parent.name and NAME.fullmatch(name):
+                found.setdefault(name, path)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _read(program: Path, _program_changed: int, _header_changed: int) -> Declaration:
+    return read_declaration(program)
+
+
+def _changed(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0

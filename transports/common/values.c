@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "values.h"
+#include "declarations.h"
+#include "registry.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+// One of a loaded transport's maps, and one entry of it. A transport without such a map has no members.
+struct values {
+  int map;
+  struct declarations declared;
+  void *entry;
+};
+
+static const __u64 default_host = 0;
+
+static int this_host(__u64 *cookie) {
+  socklen_t size = sizeof(*cookie);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int error = fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, &size) < 0 ? errno : 0;
+  if (fd >= 0)
+    close(fd);
+  return error ? fail("this kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14): %s",
+                      strerror(error))
+               : 0;
+}
+
+static int open_values(const char *name, const char *which, struct values *values) {
+  memset(values, 0, sizeof(*values));
+  values->map = registry_map(name, which);
+  if (values->map < 0)
+    return 0;
+  if (declarations_of_map(values->map, &values->declared))
+    return fail("%s's %s cannot be read: %s", name, which, values->declared.error);
+  values->entry = calloc(1, values->declared.entry_bytes);
+  return values->entry ? 0 : fail("%s", strerror(ENOMEM));
+}
+
+static void close_values(struct values *values) {
+  if (values->map >= 0)
+    close(values->map);
+  declarations_free(&values->declared);
+  free(values->entry);
+}
+
+// Reads the host's own entry, else the default. Returns whether it is the host's own, or -errno.
+static int read_entry(struct values *values, __u64 host) {
+  if (values->map < 0)
+    return 0;
+  if (bpf_map_lookup_elem(values->map, &host, values->entry) == 0)
+    return 1;
+  return bpf_map_lookup_elem(values->map, &default_host, values->entry) ? -errno : 0;
+}
+
+static double for_people(const struct declared *member, const void *entry) {
+  return (double)declared_kept(member, entry) / member->one;
+}
+
+static void write_member(const struct declared *member, void *entry, double value) {
+  char *at = (char *)entry + member->offset;
+  double kept = round(value * member->one);
+  if (member->size == 8)
+    *(__u64 *)at = (__u64)kept;
+  else
+    *(__u32 *)at = (__u32)kept;
+}
+
+// The largest value that may be set: the declared, or what the member can hold.
+static double most_of(const struct declared *parameter) {
+  double held = (parameter->size == 8 ? 9e18 : 4294967295.0) / parameter->one;
+  return parameter->most < held ? parameter->most : held;
+}
+
+static int unknown_parameter(const struct declarations *known, const char *assignment) {
+  fprintf(stderr, "transport: found '%s', expected PARAMETER=VALUE with PARAMETER one of", assignment);
+  for (int i = 0; i < known->count; i++)
+    fprintf(stderr, " %s", known->members[i].name);
+  fputc('\n', stderr);
+  return 2;
+}
+
+static int assign(struct values *params, const char *assignment) {
+  const char *equals = strchr(assignment, '=');
+  const struct declared *parameter =
+      equals ? declarations_find(&params->declared, assignment, (size_t)(equals - assignment)) : NULL;
+  if (!parameter)
+    return unknown_parameter(&params->declared, assignment);
+  char *end;
+  double value = strtod(equals + 1, &end), most = most_of(parameter);
+  if (end == equals + 1 || *end || !(value >= parameter->least && value <= most))
+    return fail("%s: found '%s', expected a number from %g to %g", parameter->name, equals + 1, parameter->least, most),
+           2;
+  write_member(parameter, params->entry, value);
+  return 0;
+}
+
+// Gives the host an entry of its own, with what is assigned over what it had.
+static int set_own(const char *name, struct values *params, struct values *counters, int count, char **assignments) {
+  __u64 host;
+  if (params->map < 0)
+    return fail("%s has no parameters", name), 2;
+  if (this_host(&host))
+    return 1;
+  if (read_entry(params, host) < 0)
+    return fail("%s has no default parameters: %s", name, strerror(errno));
+  for (int i = 0; i < count; i++) {
+    int status = assign(params, assignments[i]);
+    if (status)
+      return status;
+  }
+  if (counters->map >= 0 && bpf_map_update_elem(counters->map, &host, counters->entry, BPF_NOEXIST) && errno != EEXIST)
+    return fail("cannot keep %s's counters: %s", name, strerror(errno));
+  if (bpf_map_update_elem(params->map, &host, params->entry, BPF_ANY))
+    return fail("cannot set %s's parameters: %s", name, strerror(errno));
+  return 0;
+}
+
+static int unset_own(const char *name, struct values *params, struct values *counters) {
+  __u64 host;
+  if (this_host(&host))
+    return 1;
+  if (params->map >= 0 && bpf_map_delete_elem(params->map, &host) && errno != ENOENT)
+    return fail("cannot unset %s's parameters: %s", name, strerror(errno));
+  if (counters->map >= 0)
+    bpf_map_delete_elem(counters->map, &host);
+  return 0;
+}
+
+// A counter or parameter that a formula names, in people's unit.
+static double named(const struct values *params, const struct values *counters, const char *name, size_t length) {
+  const struct values *in = counters;
+  const struct declared *member = declarations_find(&counters->declared, name, length);
+  if (!member) {
+    in = params;
+    member = declarations_find(&params->declared, name, length);
+  }
+  return member && member->size ? for_people(member, in->entry) : NAN;
+}
+
+// `a * b / c`, from left to right. What is divided by nothing is nothing.
+static double derive(const char *formula, const struct values *params, const struct values *counters) {
+  double result = 1;
+  char sign = '*';
+  for (const char *at = formula; sign; at++) {
+    at += strspn(at, " ");
+    size_t length = strcspn(at, " */");
+    double operand = named(params, counters, at, length);
+    result = sign == '*' ? result * operand : operand ? result / operand : 0;
+    at += length;
+    at += strspn(at, " ");
+    sign = *at;
+  }
+  return result;
+}
+
+static void print_derived(double value) {
+  if (isnan(value))
+    fputs("null", stdout); // the formula names what is not there
+  else
+    printf("%.3f", value);
+}
+
+static void print_counters(const struct values *params, const struct values *counters) {
+  for (int i = 0; i < counters->declared.count; i++) {
+    const struct declared *counter = &counters->declared.members[i];
+    printf("%s\"%s\": ", i ? ", " : "", counter->name);
+    if (counter->as == DERIVED)
+      print_derived(derive(counter->formula, params, counters));
+    else if (counter->decimals)
+      printf("%.*f", counter->decimals, for_people(counter, counters->entry));
+    else
+      printf("%llu", declared_kept(counter, counters->entry));
+  }
+}
+
+static int print_values(const char *name, struct values *params, struct values *counters) {
+  __u64 host;
+  if (this_host(&host))
+    return 1;
+  int own = read_entry(params, host);
+  if (own < 0 || read_entry(counters, host) < 0)
+    return fail("%s has no entry for this host and no default: %s", name, strerror(errno));
+  printf("{\"transport\": \"%s\", \"own_entry\": %s, \"params\": {", name, own ? "true" : "false");
+  for (int i = 0; i < params->declared.count; i++) {
+    const struct declared *parameter = &params->declared.members[i];
+    printf("%s\"%s\": %.9g", i ? ", " : "", parameter->name, for_people(parameter, params->entry));
+  }
+  printf("}, \"counters\": {");
+  print_counters(params, counters);
+  return puts("}}") < 0;
+}
+
+enum task { GET, SET, UNSET };
+
+static int work(enum task task, const char *name, int count, char **assignments) {
+  struct values params = {.map = -1}, counters = {.map = -1};
+  int status =
+      registry_check_loaded(name) || open_values(name, "params", &params) || open_values(name, "counters", &counters);
+  if (!status && task == SET)
+    status = set_own(name, &params, &counters, count, assignments);
+  if (!status && task == UNSET)
+    status = unset_own(name, &params, &counters);
+  if (!status)
+    status = print_values(name, &params, &counters);
+  close_values(&params);
+  close_values(&counters);
+  return status;
+}
+
+int values_get(const char *name) { return work(GET, name, 0, NULL); }
+
+int values_set(const char *name, int count, char **assignments) { return work(SET, name, count, assignments); }
+
+int values_unset(const char *name) { return work(UNSET, name, 0, NULL); }
+
+// What an object's map of that name declares; nothing if it has none.
+static int declared_by(const struct bpf_object *object, const char *which, struct declarations *found) {
+  const struct bpf_map *map = bpf_object__find_map_by_name(object, which);
+  memset(found, 0, sizeof(*found));
+  if (map && declarations_read(bpf_object__btf(object), bpf_map__btf_value_type_id(map), found))
+    return fail("%s's %s: %s", bpf_object__name(object), which, found->error);
+  return 0;
+}
+
+static void print_declarations(const struct declarations *found) {
+  for (int i = 0; i < found->count; i++) {
+    const struct declared *each = &found->members[i];
+    printf("%s{\"name\": \"%s\"", i ? ", " : "", each->name);
+    if (each->as == DERIVED)
+      printf(", \"formula\": \"%s\"}", each->formula);
+    else if (each->as == COUNTER)
+      printf(", \"unit\": \"%s\"}", each->unit);
+    else
+      printf(", \"unit\": \"%s\", \"value\": %.9g, \"least\": %.9g, \"most\": %.9g}", each->unit, each->value,
+             each->least, each->most);
+  }
+}
+
+int values_describe(const char *path) {
+  struct declarations params, counters;
+  struct bpf_object *object = bpf_object__open_file(path, NULL);
+  if (!object)
+    return fail("cannot read %s: %s", path, strerror(errno));
+  int status = declared_by(object, "params", &params) || declared_by(object, "counters", &counters);
+  if (!status) {
+    printf("{\"parameters\": [");
+    print_declarations(&params);
+    printf("], \"counters\": [");
+    print_declarations(&counters);
+    status = puts("]}") < 0;
+    declarations_free(&params);
+    declarations_free(&counters);
+  }
+  bpf_object__close(object);
+  return status;
+}
+
+static int write_default(const struct bpf_object *object, const char *which) {
+  struct declarations declared;
+  if (declared_by(object, which, &declared))
+    return 1;
+  if (!declared.count)
+    return 0;
+  void *entry = calloc(1, declared.entry_bytes);
+  for (int i = 0; entry && i < declared.count; i++)
+    if (declared.members[i].as == PARAMETER)
+      write_member(&declared.members[i], entry, declared.members[i].value);
+  int map = bpf_object__find_map_fd_by_name(object, which);
+  int error = !entry || bpf_map_update_elem(map, &default_host, entry, BPF_ANY) ? errno : 0;
+  free(entry);
+  declarations_free(&declared);
+  return error ? fail("cannot write the default %s of %s: %s", which, bpf_object__name(object), strerror(error)) : 0;
+}
+
+int values_write_defaults(const struct bpf_object *object) {
+  return write_default(object, "params") || write_default(object, "counters");
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DCQCN's parameters and counters. Names follow Zhu et al., SIGCOMM'15. Values are NVIDIA's (rpg_*, dce_tcp_*) for a
+// 50 Gbit/s line, where dce_tcp_g, 1019 of 1024, is 1 - g; T is that of HotNets'22's testbed.
+#ifndef ROUNDABOUT_DCQCN_H
+#define ROUNDABOUT_DCQCN_H
+
+#include "transport.h"
+
+STANDS_FOR(RDMA);
+
+struct dcqcn_params {
+  PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1e9, "period of the rate-increase timer");
+  PARAMETER(__u32, F, "stages", testbed, 1, 1, 100, "stages of fast recovery");
+  PARAMETER(__u64, byte_counter_bytes, "bytes", testbed, 32767, 0, 1e12,
+            "between two increases of the byte counter, 0 for none");
+  PARAMETER(__u64, R_AI, "bytes/s", testbed, 5, 0, 1e9, "step of an additive increase");
+  PARAMETER(__u64, R_HAI, "bytes/s", testbed, 50, 0, 1e9, "step of a hyper increase, times the stage");
+  PARAMETER(__u64, R_min, "bytes/s", testbed, 1, 0.001, 1e9, "lowest rate of a flow");
+  PARAMETER(__u64, R_max, "bytes/s", line_rate, 50000, 0.001, 1e9, "highest rate of a flow");
+  PARAMETER(__u32, g_q24, "2^-24", testbed, 0.0048828125, 0, 1, "weight of a CNP in alpha");
+  PARAMETER(__u32, alpha_timer_us, "us", testbed, 1, 1, 1e9, "without a CNP for so long, alpha shrinks");
+  PARAMETER(__u32, cnp_gap_us, "us", testbed, 4, 0, 1e9, "least time between two CNPs of a flow");
+};
+
+struct dcqcn_counters {
+  COUNTER(__u64, acks, "segments", "feedback instants");
+  COUNTER(__u64, active_us, "us", "between feedback instants of flows that were sending");
+  DERIVED(feedback_per_T, "acks * T_us / active_us", "feedback instants in a period of the timer");
+  COUNTER(__u64, segments, "segments", "delivered");
+  COUNTER(__u64, segments_marked, "segments", "delivered and echoed as CE");
+  COUNTER(__u64, cnps, "events", "echoes that counted as CNPs: one rate cut each");
+  COUNTER(__u64, losses, "segments", "lost: each event counts as a CNP");
+  COUNTER(__u64, fast_increases, "events", "increases of fast recovery");
+  COUNTER(__u64, additive_increases, "events", "additive increases");
+  COUNTER(__u64, hyper_increases, "events", "hyper increases");
+  COUNTER(__u64, rate, "bytes/s", "R_C of the flow heard last");
+  COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow heard last");
+  COUNTER(__u32, stage, "stage", "the timer's, of the flow heard last");
+};
+
+#endif
