@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from roundabout.btf import Btf
-from roundabout.cli import doctor
+from roundabout.cli.doctor import render
+from roundabout.testbeds.lab import doctor
 
 NAMES = b"\0ops\0callback\0arg\0"
 OPS, CALLBACK, ARG = NAMES.index(b"ops"), NAMES.index(b"callback"), NAMES.index(b"arg")
@@ -60,12 +61,12 @@ def test_a_missing_tool_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(doctor, "PATH", str(tmp_path))
     clang = next(check for check in doctor.examine() if check.name == "clang")
     assert not clang.good
-    assert doctor.render(clang).startswith("MISSING  clang")
-    assert "bootstrap" in doctor.render(clang)
+    assert render(clang).startswith("MISSING  clang")
+    assert "bootstrap" in render(clang)
 
 
 def test_a_kernel_without_btf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "BTF", tmp_path / "vmlinux")
     btf = next(check for check in doctor.examine() if check.name == "BTF")
     assert not btf.good
-    assert "CONFIG_DEBUG_INFO_BTF=y" in doctor.render(btf)
+    assert "CONFIG_DEBUG_INFO_BTF=y" in render(btf)

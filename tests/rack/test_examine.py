@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli import doctor
+from roundabout.cli.doctor import render
 from roundabout.testbeds.rack.examine import SCRIPT, arguments, examine, parse
+from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 
 PCI = "0000:3b:00.0"
@@ -108,6 +109,6 @@ def test_a_host_that_does_not_answer_is_one_line(inventory_file: Path) -> None:
     config.write_text("Host *\n  ProxyCommand false\n")
     text = inventory_file.read_text()
     inventory_file.write_text(text.replace("vars:", f"vars:\n    ssh_config: {config}", 1))
-    checks = list(doctor.examine_rack(inventory_file))
+    checks = list(RackFacility(inventory_file).checks())
     assert [check.name for check in checks[:2]] == ["s0 ssh", "s1 ssh"]
-    assert all("must work without a question" in doctor.render(check) for check in checks)
+    assert all("must work without a question" in render(check) for check in checks)

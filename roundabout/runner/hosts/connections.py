@@ -185,7 +185,7 @@ class LocalChannel:
             )
         except OSError as error:
             self._stderr.close()
-            raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", "build it: make build") from error
+            raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", "build it: ./bootstrap") from error
 
     def read(self) -> bytes:
         """Block for some of its stdout; empty at the end."""

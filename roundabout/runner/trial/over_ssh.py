@@ -28,6 +28,8 @@ class SshFacility(Facility):
     """How this machine gets sites. A kind of them says how one is raised, made ready and given up."""
 
     takes_machine = True
+    programs: tuple[str, ...] = ("hosts", "controller")
+    """What of programs.yaml takes part."""
 
     @property
     def sampler(self) -> Path | None:
@@ -54,8 +56,8 @@ class SshFacility(Facility):
         """Raise RoundaboutError where somebody else may use the site meanwhile."""
 
     def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """The programs that hosts get. Builds those of transports from outside the tree."""
-        return {**artefacts(), **build_outside(transports)}
+        """The programs of hosts, and those that read what they leave. Builds transports from outside the tree."""
+        return {**artefacts(*self.programs), **build_outside(transports)}
 
     @contextmanager
     def opened(self, topology: Topology, visit: Visit) -> "Iterator[SshTestbed]":

@@ -13,6 +13,7 @@ from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.machine.journal import Entry, each, raise_together
+from roundabout.runner.testbed import Check
 from roundabout.runner.transports import TOOL, objects
 from roundabout.runner.trial.over_ssh import SshFacility
 from roundabout.runner.trial.settings import program
@@ -20,6 +21,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
+from roundabout.testbeds.lab.doctor import examine
 from roundabout.testbeds.lab.inventory import inventory_of
 
 
@@ -33,10 +35,15 @@ class LabFacility(SshFacility):
 
     sampler = ROOT / "build/bin/sampler"
     where: Mapping[str, str] = MappingProxyType({"testbed": "lab"})
+    programs = ("hosts", "controller", "lab")
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         """Labs are built with `calibration`, or with the one that the lab keeps."""
         self._calibration = calibration
+
+    def checks(self) -> Iterator[Check]:
+        """What this machine offers, and what of it is built."""
+        return examine()
 
     def raise_site(self, topology: Topology, name: str) -> Site:
         """Build the lab called `name`."""
