@@ -71,7 +71,6 @@ PAPER = Paper(
             "first iterations end at 0.28 and 0.32 s, the next ones send from 0.38 and 0.42 s; interleaved by the 4th",
             "Figure 2",
             (
-                Entry("fig-2a", "the first job's bandwidth over the second's, fair, in every iteration", 1.0, "times"),
                 Entry("fig-2b/first-ends", "end of the first iteration, unfair", {"j1": 0.28, "j2": 0.32}, "s"),
                 Entry("fig-2b/first-ends/ratio", "the first job's first iteration over the second's", 0.875, "times"),
                 Entry("fig-2b/next-sends", "start of the second communication", {"j1": 0.38, "j2": 0.42}, "s"),

@@ -388,7 +388,10 @@ ROWS = (
         "a load file; traces of burst and consistent traffic",
         "bursts of 1 ms each 10 ms, 7.3 Gbit/s; windows of 18 samples",
         "Figures B-4 and B-5",
-        (Entry("fig-b-4", "bursts of a load file", {"every": 10, "long": 1}, "ms"),),
+        (
+            Entry("fig-b-4/every", "time between bursts of a load file", 10, "ms"),
+            Entry("fig-b-4/long", "length of a burst of a load file", 1, "ms"),
+        ),
     ),
     Row(
         "C text",

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from analysis.reading.cells import Measured, experiment_of, matches, measured
+from analysis.reading.loaded import is_sweep
 from analysis.statistics.bootstrap import Array, Interval, interval95, resample
 from analysis.studies.load_sweep.study import Study, studies
 from roundabout.spec import Experiment
@@ -24,26 +25,38 @@ class Reading:
         self.run = run
         self._made: dict[Hashable, Any] = {}
 
-    def once(self, make: Callable[[Run], T]) -> T:
+    def once(self, make: Callable[["Reading"], T]) -> T:
         """What `make` makes of the run, kept."""
         if make not in self._made:
-            self._made[make] = make(self.run)
+            self._made[make] = make(self)
         return cast("T", self._made[make])
 
     @property
     def experiment(self) -> Experiment:
         """The experiment as it was resolved when the run began."""
-        return self.once(experiment_of)
+        return self.once(_experiment)
 
     @property
     def cells(self) -> Sequence[Measured]:
         """What the valid trials measured, by variant and levels."""
-        return self.once(measured)
+        return self.once(_cells)
 
     @property
     def sweeps(self) -> Sequence[Study]:
-        """Of a run over loads: each job under each kind of cross traffic; the others have none."""
-        return self.once(studies)
+        """Of a run over loads: each job under each kind of cross traffic; other runs have none."""
+        return self.once(_sweeps)
+
+
+def _experiment(reading: Reading) -> Experiment:
+    return experiment_of(reading.run)
+
+
+def _cells(reading: Reading) -> Sequence[Measured]:
+    return measured(reading.run)
+
+
+def _sweeps(reading: Reading) -> Sequence[Study]:
+    return studies(reading.run) if is_sweep(reading.run) else ()
 
 
 @dataclass(frozen=True)

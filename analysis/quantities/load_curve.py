@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iteration time against load, and what it is without."""
 
+from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, Curve, quantity
-from analysis.quantities._sweeps import alone, each_sweep, levels, properties
+from analysis.quantities._sweeps import alone, each_sweep, levels, near, properties
 from analysis.statistics.degradation.demand import required_gbps
 from analysis.studies.load_sweep.study import Study
 
@@ -22,6 +23,18 @@ def without(asked: Asked) -> list[Case]:
     return each_sweep(asked, _alone_s)
 
 
+@quantity("iteration time at 30 % load", unit="s", digits=3, by="model")
+def light(asked: Asked) -> list[Case]:
+    """Mean iteration time near 8 Gbit/s."""
+    return each_sweep(asked, lambda study: _at(study, LIGHT_GBPS))
+
+
+@quantity("iteration time at 80 % load", unit="s", digits=3, by="model")
+def heavy(asked: Asked) -> list[Case]:
+    """Mean iteration time near 20 Gbit/s."""
+    return each_sweep(asked, lambda study: _at(study, HEAVY_GBPS))
+
+
 @quantity("bandwidth needed without load", unit="Gbit/s", by="model")
 def needed(asked: Asked) -> list[Case]:
     """Data of an iteration over its time without cross traffic."""
@@ -35,4 +48,9 @@ def needed(asked: Asked) -> list[Case]:
 
 def _alone_s(study: Study) -> float | None:
     level = alone(study)
+    return level.mean_s if level else None
+
+
+def _at(study: Study, load_gbps: float) -> float | None:
+    level = near(study, load_gbps)
     return level.mean_s if level else None

@@ -89,21 +89,26 @@ def measured(run: Run) -> list[Measured]:
 
 
 def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
-    """Bytes sent by the hosts of job `one` over those of job `other`, per trial, while both send for the first time.
+    """Bytes sent by the hosts of job `one` over those of job `other`, per trial, while both send for the first time."""
+    return [ours / theirs for _, (ours, theirs) in first_meetings(run, cell, (one, other)) if theirs]
+
+
+def first_meetings(run: Run, cell: Measured, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
+    """Per trial: how long two jobs both send for the first time, in s, and the bytes that the hosts of each send then.
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
     by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included). Trials
     whose counters do not cover that time are left out.
     """
     of_jobs, sent = iterations(run), counters(run, "tx_bytes")
-    shares = []
+    found = []
     for trial in cell.trials:
-        window = _first_overlap(*(communication(of_jobs, trial, job) for job in (one, other)))
+        window = _first_overlap(*(communication(of_jobs, trial, job) for job in pair))
         if window is not None:
-            places = ([HostPlace(trial, host) for host in cell.spec.jobs[job].workers] for job in (one, other))
+            places = ([HostPlace(trial, host) for host in cell.spec.jobs[job].workers] for job in pair)
             ours, theirs = (_sent_bytes(sent, each, window) for each in places)
-            shares.append(ours / theirs)
-    return [share for share in shares if np.isfinite(share)]
+            found.append(((window[1] - window[0]) / 1e9, (ours, theirs)))
+    return [each for each in found if np.isfinite(each[1]).all()]
 
 
 def speedup(slow: Measured, fast: Measured, job: str | None) -> tuple[float, Interval | None] | None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials over time: when each job communicates, how fast it sends, what the bottleneck's queue does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +81,13 @@ def mean_per_iteration(trace: Trace, values: Floats, job: str) -> Floats:
 
 def at_once(trace: Trace, begin_ms: float, end_ms: float) -> float:
     """Of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
-    spans = np.concatenate([np.clip(each, begin_ms, end_ms) for each in trace.spans.values()])
-    edges, steps = spans.T.ravel(), np.repeat([1, -1], len(spans))
+    return together(trace.spans.values(), begin_ms, end_ms)
+
+
+def together(spans: Iterable[Floats], begin: float, end: float) -> float:
+    """Of the time between `begin` and `end` that any of these spans cover, the share that several do."""
+    clipped = np.concatenate([np.clip(each, begin, end) for each in spans])
+    edges, steps = clipped.T.ravel(), np.repeat([1, -1], len(clipped))
     order = np.argsort(edges, kind="stable")
     lengths, senders = np.diff(edges[order]), np.cumsum(steps[order])[:-1]
     return float(lengths[senders > 1].sum() / lengths[senders > 0].sum())

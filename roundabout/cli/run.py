@@ -8,13 +8,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
 from roundabout.cli.plan import duration
 from roundabout.cli.running import asked, execute
 from roundabout.errors import UsageError
 from roundabout.plan import Plan
 from roundabout.runner.run import planned
-from roundabout.spec.load import load_experiment
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -30,7 +30,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")
     length = "quick" if quick else "full" if full else None
-    experiment, where = load_experiment(name, length=length), asked(testbed, inventory)
+    experiment, where = checked_experiment(name, length), asked(testbed, inventory)
     # The order is the run's; keys depend on the testbed.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
     Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from roundabout.cli.experiments import checked_experiment
 from roundabout.spec.errors import SpecError
 from roundabout.spec.library import CATALOG, PROFILES, TOPOLOGIES, Library
-from roundabout.spec.load import load_experiment, load_profile, load_topology
+from roundabout.spec.load import load_profile, load_topology
 
 LOADERS: dict[str, Callable[[str], Any]] = {
-    CATALOG: load_experiment,
+    CATALOG: checked_experiment,
     PROFILES: load_profile,
     TOPOLOGIES: load_topology,
 }
@@ -24,7 +25,7 @@ def command(
     ] = None,
 ) -> None:
     """Check experiments, profiles and topologies; say what is wrong with each, and where."""
-    checks = [(name, _experiment) for name in names] if names else list(_everything())
+    checks = [(name, checked_experiment) for name in names] if names else list(_everything())
     errors = [error for error in (_check(name, load) for name, load in checks) if error]
     for error in errors:
         print(f"error: {error.message}", file=sys.stderr)
@@ -33,10 +34,6 @@ def command(
     if errors:
         raise typer.Exit(SpecError.exit_code)
     print(f"{len(checks)} {'file' if len(checks) == 1 else 'files'} checked, nothing wrong")
-
-
-def _experiment(name: str) -> Any:
-    return load_experiment(name)
 
 
 def _everything() -> Iterator[tuple[str, Callable[[str], Any]]]:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast workers send while an iteration communicates."""
+
+from analysis.quantities import Asked, Case, Reading, quantity
+from analysis.quantities._sweeps import properties
+from analysis.reading.inside import Inside, inside
+
+
+@quantity("bandwidth inside an iteration", unit="Gbit/s", by="flow")
+def bandwidth(asked: Asked) -> list[Case]:
+    """Of flow 1, which meets no cross traffic, and flow 2, which shares its link with it; the mean over packets."""
+    return [
+        Case(
+            f"{each.study.name} at {each.percent} %, {flow}",
+            rates.over_packets,
+            properties=properties(each.study) | {"load": f"{each.percent} %", "flow": flow},
+        )
+        for each in asked.reading.once(_inside)
+        if each.study in asked.sweeps
+        for flow, rates in (("flow 1", each.flow_1), ("flow 2", each.flow_2))
+    ]
+
+
+def _inside(reading: Reading) -> list[Inside]:
+    return inside(reading.run, reading.sweeps)
