@@ -40,7 +40,7 @@ def lead(asked: Asked) -> list[Case]:
 
 @quantity("iteration by which communication is interleaved", digits=1)
 def interleaved(asked: Asked) -> list[Case]:
-    """The first iteration from which on jobs hardly send at once; one more than there are where that never comes."""
+    """The first iteration in which jobs hardly send at once; one more than there are where that never comes."""
     return [
         Case(cell.name, *mean_of([_interleaved(spans) for spans in trials]), properties={"variant": cell.variant})
         for cell, trials in _sharing(asked)
@@ -97,5 +97,4 @@ def _interleaved(spans: Spans) -> float:
     ends = next(iter(spans.values()))[:, 1]
     begins = np.concatenate([[0.0], ends[:-1]])
     apart = [together(spans.values(), begin, end) <= APART for begin, end in zip(begins, ends, strict=True)]
-    late = [place for place, each in enumerate(apart, start=1) if not each]
-    return float(late[-1] + 1 if late else 1)
+    return float(apart.index(True) + 1 if True in apart else len(apart) + 1)

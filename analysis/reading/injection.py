@@ -9,6 +9,7 @@ gaps most, and be infinite where two stamps coincide.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -34,14 +35,17 @@ class Injections:
 def injections(packets: pa.Table, scale: float) -> list[Injections]:
     """The flows of the table `packets`, by the thesis' filter, largest first. `scale` is the testbed's."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
-    kept = kept.filter(pc.is_valid(kept["flow"])).sort_by("controller_ns")
-    trials, hosts, flows = (kept[name].to_numpy() for name in ("trial", "host", "flow"))
+    place = ("trial", "host", "flow")
+    kept = kept.filter(pc.is_valid(kept["flow"])).sort_by([(name, "ascending") for name in (*place, "controller_ns")])
+    trials, hosts, flows = of = tuple(kept[name].to_numpy() for name in place)
+    at_ns = kept["controller_ns"].to_numpy()
+    payload = np.rint(kept["payload_bytes"].to_numpy() * scale).astype(np.int64)
+    changes = np.logical_or.reduce([each[1:] != each[:-1] for each in of])
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(at_ns)] if len(at_ns) else []
     found = []
-    for trial, host, flow in sorted(set(zip(trials, hosts, flows.tolist(), strict=True))):
-        its = kept.filter(pa.array((trials == trial) & (hosts == host) & (flows == flow)))
-        payload = np.rint(its["payload_bytes"].to_numpy() * scale).astype(np.int64)
-        destination = str(its["destination"][0])
-        found.append(Injections(trial, host, flow, destination, its["controller_ns"].to_numpy(), payload))
+    for begin, end in pairwise(edges):
+        where = (str(trials[begin]), str(hosts[begin]), int(flows[begin]), str(kept["destination"][begin]))
+        found.append(Injections(*where, at_ns[begin:end], payload[begin:end]))
     return sorted(found, key=lambda flow: -int(flow.payload_bytes.sum()))
 
 
