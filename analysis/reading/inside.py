@@ -71,7 +71,7 @@ def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
     """The workers that flows 1 and 2 leave; empty where there is no such pair."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
-    apart = [sender for sender, receiver in job.ring if not {sender, receiver} & shared]
+    apart = [sender for sender, receiver in job.pairs if not {sender, receiver} & shared]
     meeting = [worker for worker in job.workers if worker in shared]
     return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
 

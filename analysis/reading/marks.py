@@ -165,7 +165,7 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
 
 def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:
     """Whether any of the job's data take this link in this direction."""
-    hops = (hop for pair in spec.jobs[job].ring for hop in spec.topology.path(*pair))
+    hops = (hop for pair in spec.jobs[job].pairs for hop in spec.topology.path(*pair))
     return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in hops)
 
 

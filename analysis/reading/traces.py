@@ -68,7 +68,7 @@ def _bottleneck_port(cell: Measured, trial: str) -> PortPlace | None:
     """The bottleneck in the direction in which the first job's first worker sends across it."""
     link = bottleneck(cell)
     first = next(iter(cell.spec.jobs.values()))
-    hops = cell.spec.topology.path(*first.ring[0])
+    hops = [hop for pair in first.pairs[:1] for hop in cell.spec.topology.path(*pair)]
     return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
 
 

@@ -61,7 +61,7 @@ class Progress:
         """A trial begins."""
         self.trial, self.trial_began = trial, time.monotonic()
         self.what = f"{self.done + 1} of {self.trials}: {label(trial)}{f', attempt {attempt}' if attempt > 1 else ''}"
-        self.jobs = {name: JobProgress(trial.spec.iterations) for name in trial.spec.jobs}
+        self.jobs = {name: JobProgress(trial.spec.iterations_of(name)) for name in trial.spec.jobs}
         self.link = ""
 
     def end(self, again: bool) -> None:

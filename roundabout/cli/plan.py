@@ -10,6 +10,7 @@ from rich.table import Table
 
 from roundabout.cli.options import Json
 from roundabout.plan import Plan, PlannedTrial, make_plan
+from roundabout.spec import TrialSpec
 from roundabout.spec.load import load_experiment
 
 
@@ -37,8 +38,13 @@ def table(plan: Plan) -> Table:
     for number, trial in enumerate(plan.trials, start=1):
         levels = [str(trial.levels[factor]) for factor in factors]
         cells = [str(number), str(trial.repetition), trial.variant, *levels, ", ".join(trial.spec.jobs)]
-        result.add_row(*cells, str(trial.spec.iterations), duration(trial.expected_s))
+        result.add_row(*cells, iterations(trial.spec), duration(trial.expected_s))
     return result
+
+
+def iterations(spec: TrialSpec) -> str:
+    """How many iterations a trial's jobs run, for people: `50`, or `50, 20` where they differ."""
+    return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
 
 
 def duration(seconds: float) -> str:

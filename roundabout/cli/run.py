@@ -10,7 +10,7 @@ from rich.table import Table
 
 from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
-from roundabout.cli.plan import duration
+from roundabout.cli.plan import duration, iterations
 from roundabout.cli.running import asked, execute
 from roundabout.errors import UsageError
 from roundabout.plan import Plan
@@ -44,7 +44,7 @@ def overview(plan: Plan) -> Table:
     cells: dict[tuple[str, str, str], list[float]] = {}
     for trial in plan.trials:
         levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant
-        row = (levels, ", ".join(trial.spec.jobs), str(trial.spec.iterations))
+        row = (levels, ", ".join(trial.spec.jobs), iterations(trial.spec))
         cells.setdefault(row, []).append(trial.expected_s)
     result = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("variant", "jobs"):

@@ -1,6 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fluid model: exact, event-driven, without packets; plan, testbeds and analysis may use it."""
 
-from roundabout.fluid.limits import Limits, fluid_limits
+from roundabout.fluid.jobs import FluidJob, fluid_jobs
+from roundabout.fluid.limits import Limits, best_offsets, fluid_limits, left_by_cross_traffic
+from roundabout.fluid.model import Course, Interval, Iteration, Rate, iteration_times
 
-__all__ = ["Limits", "fluid_limits"]
+__all__ = [
+    "Course",
+    "FluidJob",
+    "Interval",
+    "Iteration",
+    "Limits",
+    "Rate",
+    "best_offsets",
+    "fluid_jobs",
+    "fluid_limits",
+    "iteration_times",
+    "left_by_cross_traffic",
+]

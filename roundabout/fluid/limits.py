@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from roundabout.fluid.model import Compute, Direction, FluidJob, Send, iteration_times
-from roundabout.spec import Link, Phase, TrialSpec
+from roundabout.fluid.jobs import Compute, FluidJob, Send, fluid_jobs
+from roundabout.fluid.model import iteration_times
+from roundabout.fluid.rates import Direction
+from roundabout.spec import Link, TrialSpec
 
 GRID = 32
 """Start offsets tried per job, spread over its iteration, besides those at which communication phases touch."""
@@ -35,19 +37,13 @@ NEVER = Limits(math.inf, math.inf, math.inf)
 
 
 def fluid_limits(spec: TrialSpec) -> dict[str, Limits]:
-    """The limits of every job in `spec`, by its name; start offsets in the spec are left out of account."""
+    """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
+
+    When jobs begin, end and depart is left out of account.
+    """
     capacity = left_by_cross_traffic(spec)
-    jobs = {
-        name: FluidJob(
-            phases=tuple(_phase(phase) for phase in job.profile.phases),
-            paths=tuple(
-                tuple((hop.sender, hop.receiver) for hop in spec.topology.path(*neighbours)) for neighbours in job.ring
-            ),
-            weight=float(job.flows),
-        )
-        for name, job in spec.jobs.items()
-    }
-    moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for path in job.paths for edge in path)}
+    jobs = {name: replace(job, start_ms=0.0) for name, job in fluid_jobs(spec).items()}
+    moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
     found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items()))), strict=True))
     return {name: found.get(name, NEVER) for name in jobs}
 
@@ -131,11 +127,3 @@ def _sending(job: FluidJob) -> list[tuple[float, float]]:
             spans.append((now, end))
         now = end
     return spans
-
-
-def _phase(phase: Phase) -> Compute | Send:
-    if phase.compute_ms is not None:
-        return Compute(phase.compute_ms)
-    assert phase.bytes is not None
-    assert phase.alone_ms is not None
-    return Send(float(phase.bytes), phase.alone_ms)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links shared like water: iteration times of jobs whose flows get weighted max-min shares.
 
-Every worker sends to its right neighbour in the ring, on the tree's only path; a link's two directions are separate.
-In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot leave at once waits, and leaves as fast
-as the worker's max-min share allows. A phase ends when its slowest worker has sent everything.
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot
+leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
+pattern's to say (jobs.py); it then enters the next one by itself.
 Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-Direction = tuple[str, str]
-"""One direction of a link: (from, to)."""
+from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream
+from roundabout.fluid.rates import Direction, Flow, max_min_rates
 
 ITERATIONS = 40
 """Iterations that each job completes at least; the second half counts as the steady state."""
@@ -20,61 +21,28 @@ ITERATIONS = 40
 _SAME_MS = 1e-9
 
 
-@dataclass(frozen=True)
-class Flow:
-    """One worker's traffic at an instant: its path, what it wants (bytes/ms; inf: all there is), its connections."""
+class Iteration(NamedTuple):
+    """One worker's iteration: when it began, when its first communication did, when it ended."""
 
-    path: tuple[Direction, ...]
-    wanted: float
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
-class Compute:
-    """A phase without traffic."""
-
-    ms: float
+    start_ms: float
+    compute_end_ms: float
+    end_ms: float
 
 
-@dataclass(frozen=True)
-class Send:
-    """A phase in which each worker sends `size` bytes, which appear evenly over `alone_ms`."""
+class Rate(NamedTuple):
+    """A stream of a job (its place among the jobs) at an instant, and its rate in bytes/ms."""
 
-    size: float
-    alone_ms: float
-
-
-@dataclass(frozen=True)
-class FluidJob:
-    """A job as the model sees it: one path per worker, and the phases of an iteration."""
-
-    phases: tuple[Compute | Send, ...]
-    paths: tuple[tuple[Direction, ...], ...]
-    weight: float = 1.0
-    start_ms: float = 0.0
+    job: int
+    stream: Stream
+    bytes_per_ms: float
 
 
-def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) -> list[float]:
-    """Weighted max-min fair rates (bytes/ms) by progressive filling; `capacity` in bytes/ms per direction of a link."""
-    rates = [0.0] * len(flows)
-    left = dict(capacity)
-    active = set(range(len(flows)))
-    while active:
-        weights: dict[Direction, float] = {}
-        for i in active:
-            for edge in flows[i].path:
-                weights[edge] = weights.get(edge, 0.0) + flows[i].weight
-        levels = {edge: max(left[edge], 0.0) / weight for edge, weight in weights.items()}
-        level = min((*levels.values(), *(flows[i].wanted / flows[i].weight for i in active)))
-        full = {edge for edge, reached in levels.items() if reached <= level * (1 + 1e-12)}
-        for i in sorted(active):
-            satisfied = flows[i].wanted <= level * flows[i].weight * (1 + 1e-12)
-            if satisfied or not full.isdisjoint(flows[i].path):
-                rates[i] = flows[i].wanted if satisfied else level * flows[i].weight
-                active.remove(i)
-                for edge in flows[i].path:
-                    left[edge] -= rates[i]
-    return rates
+class Interval(NamedTuple):
+    """A time between two events, and the streams that flow in it."""
+
+    begin_ms: float
+    end_ms: float
+    rates: tuple[Rate, ...]
 
 
 def iteration_times(
@@ -82,43 +50,97 @@ def iteration_times(
 ) -> list[list[float]]:
     """Durations in ms of every job's iterations, while they run together until each has completed `iterations`.
 
-    Quicker jobs go on meanwhile, so the lists can be longer than `iterations`.
+    Quicker jobs go on meanwhile, so the lists can be longer than `iterations`; when jobs would end is left out of
+    account. An iteration lasts as long as its slowest worker's.
     """
-    runs = [_Running(job) for job in jobs]
-    now = 0.0
-    while any(len(run.times) < iterations for run in runs):
-        flows = [flow for run in runs for flow in run.flows]
-        wanted = [Flow(flow.path, flow.wanted, flow.weight) for flow in flows]
-        for flow, rate in zip(flows, max_min_rates(wanted, capacity), strict=True):
-            flow.rate = rate
-        until = min(run.next_event(now) for run in runs)
-        for flow in flows:
-            flow.advance(until - now)
-        now = until
-        for run in runs:
-            run.settle(now)
+    runs = [_Running(_as_one(job)) for job in jobs]
+    for _ in _play(runs, capacity, lambda: all(run.completed >= iterations for run in runs)):
+        pass
     return [run.times for run in runs]
 
 
-@dataclass
-class _Stream:
-    """What one worker has still to send in the current phase."""
+def _as_one(job: FluidJob) -> FluidJob:
+    """The job with one worker in place of all, where all of them always leave a phase together: quicker to compute."""
+    sends = [phase for phase in job.phases if isinstance(phase, Send)]
+    if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
+        return job
+    phases = tuple(_by_one(phase) if isinstance(phase, Send) else phase for phase in job.phases)
+    return replace(job, workers=1, phases=phases)
 
-    path: tuple[Direction, ...]
+
+def _by_one(phase: Send) -> Send:
+    streams = tuple(replace(stream, sender=0, receiver=0) for stream in phase.streams)
+    return Send(streams, phase.alone_ms, (Party((0,), phase.parties[0].awaits),))
+
+
+@dataclass
+class Course:
+    """A trial as it goes in the model: iterate for its intervals; what jobs' workers did is there once that has ended.
+
+    Every job must end or depart, and have some capacity on its way.
+    """
+
+    jobs: Sequence[FluidJob]
+    capacity: Mapping[Direction, float]
+    iterations: list[list[list[Iteration]]] = field(default_factory=list)
+    """By job and worker."""
+
+    def __iter__(self) -> Iterator[Interval]:
+        runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
+        yield from _play(runs, self.capacity, lambda: all(run.ended for run in runs))
+        self.iterations = [[worker.iterations for worker in run.workers] for run in runs]
+
+
+def _play(
+    runs: "Sequence[_Running]", capacity: Mapping[Direction, float], over: Callable[[], bool]
+) -> Iterator[Interval]:
+    now = 0.0
+    while not over():
+        live = [(place, each) for place, run in enumerate(runs) for each in run.live()]
+        if live:
+            places = {id(each): place for place, (_, each) in enumerate(live)}
+            flows = [each.flow(places) for _, each in live]
+            for (_, each), rate in zip(live, max_min_rates(flows, capacity), strict=True):
+                each.rate = rate
+        until = min(run.next_event(now) for run in runs)
+        yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
+        for run in runs:
+            run.advance(until - now)
+        now = until
+        for run in runs:
+            run.settle(now)
+
+
+@dataclass
+class _Live:
+    """What is still to be sent of a stream in the current phase; nothing leaves before its sender is there."""
+
+    stream: Stream
     weight: float
     pace: float
     unborn: float
+    feeder: "_Live | None"
+    begun: bool = False
     waiting: float = 0.0
     rate: float = 0.0
 
+    def flow(self, places: Mapping[int, int]) -> Flow:
+        if self.waiting > 0 or self.feeder is None:
+            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, self.weight)
+        # Nothing to pass on where nothing comes.
+        first = places.get(id(self.feeder))
+        return Flow(self.stream.path, 0.0 if first is None else self.pace, self.weight, first)
+
     @property
-    def wanted(self) -> float:
-        return math.inf if self.waiting > 0 else self.pace
+    def inflow(self) -> float:
+        if self.feeder is not None:
+            return self.feeder.rate
+        return self.pace if self.unborn > 0 and self.begun else 0.0
 
     def _ends(self) -> tuple[float, float]:
         """In how many ms data cease to appear, and in how many the backlog is gone."""
-        born = self.unborn / self.pace if self.unborn > 0 else math.inf
-        drain = self.rate - (self.pace if self.unborn > 0 else 0.0)
+        born = self.unborn / self.pace if self.feeder is None and self.unborn > 0 and self.begun else math.inf
+        drain = self.rate - self.inflow
         return born, self.waiting / drain if self.waiting > 0 and drain > 0 else math.inf
 
     def next_event(self) -> float:
@@ -126,47 +148,145 @@ class _Stream:
 
     def advance(self, ms: float) -> None:
         born, drained = self._ends()
-        growth = (self.pace if self.unborn > 0 else 0.0) - self.rate
-        self.waiting = 0.0 if drained <= ms + _SAME_MS else max(self.waiting + growth * ms, 0.0)
-        self.unborn = 0.0 if born <= ms + _SAME_MS else self.unborn - self.pace * ms
+        self.waiting = 0.0 if drained <= ms + _SAME_MS else max(self.waiting + (self.inflow - self.rate) * ms, 0.0)
+        if self.feeder is None and self.begun:
+            self.unborn = 0.0 if born <= ms + _SAME_MS else self.unborn - self.pace * ms
 
     @property
     def done(self) -> bool:
-        return self.unborn <= 0 and self.waiting <= 0
+        return self.waiting <= 0 and (self.unborn <= 0 if self.feeder is None else self.feeder.done)
+
+
+class _Phase:
+    """A phase of one iteration under way: its streams, who has come to it, and who has not left it."""
+
+    def __init__(self, send: Send, weight: float) -> None:
+        self.streams: list[_Live] = []
+        for each in send.streams:
+            feeder = None if each.passes_on is None else self.streams[each.passes_on]
+            self.streams.append(_Live(each, weight, each.size / send.alone_ms, each.size, feeder))
+        self.entered: set[int] = set()
+        self.parties = list(send.parties)
+
+    def enter(self, worker: int) -> None:
+        self.entered.add(worker)
+        for live in self.streams:
+            live.begun |= live.stream.sender == worker
+
+    def live(self) -> Iterator[_Live]:
+        return (each for each in self.streams if each.begun and not each.done)
+
+    def next_event(self) -> float:
+        return min([each.next_event() for each in self.streams])
+
+    def advance(self, ms: float) -> None:
+        # What passes on looks at the state of what it passes on: from the last to the first.
+        for each in reversed(self.streams):
+            each.advance(ms)
+        for each in self.streams:
+            if each.done:
+                each.rate = 0.0
+
+    def leaving(self) -> list[Party]:
+        """The parties that are done, once."""
+        done = [party for party in self.parties if self._done(party)]
+        if done:
+            self.parties = [party for party in self.parties if party not in done]
+        return done
+
+    def _done(self, party: Party) -> bool:
+        for place in party.awaits:
+            live = self.streams[place]
+            if not (live.done and live.begun and live.stream.receiver in self.entered):
+                return False
+        return True
 
 
 @dataclass
+class _Worker:
+    """Where a worker is: in a phase of an iteration, computing until an instant, or (inf) communicating."""
+
+    until: float
+    started: float
+    phase: int = -1
+    compute_end: float | None = None
+    iterations: list[Iteration] = field(default_factory=list)
+
+    def end_iteration(self, now: float) -> None:
+        self.iterations.append(Iteration(self.started, now if self.compute_end is None else self.compute_end, now))
+        self.started, self.phase, self.compute_end = now, 0, None
+
+
 class _Running:
     """A job on its way through its phases."""
 
-    job: FluidJob
-    index: int = -1
-    until: float = 0.0
-    started: float = 0.0
-    flows: list[_Stream] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
+    def __init__(self, job: FluidJob, iterations: int | None = None, departs_ms: float | None = None) -> None:
+        self.job = job
+        self.limit = math.inf if iterations is None else iterations
+        self.departs = math.inf if departs_ms is None else departs_ms
+        self.workers = [_Worker(job.start_ms, job.start_ms) for _ in range(job.workers)]
+        self.phases: dict[tuple[int, int], _Phase] = {}
+        self.completed = 0  # iterations, by all workers
+        self.ended = False
 
-    def __post_init__(self) -> None:
-        self.until = self.started = self.job.start_ms
+    @property
+    def times(self) -> list[float]:
+        each = zip(*(worker.iterations for worker in self.workers), strict=False)
+        return [max(iteration.end_ms - iteration.start_ms for iteration in workers) for workers in each]
+
+    def live(self) -> Iterator[_Live]:
+        return (each for phase in self.phases.values() for each in phase.live())
 
     def next_event(self, now: float) -> float:
-        return now + min(flow.next_event() for flow in self.flows) if self.flows else self.until
+        if self.ended:
+            return math.inf
+        until = min(self.departs, *[worker.until for worker in self.workers])
+        return min([until, *[now + phase.next_event() for phase in self.phases.values()]])
+
+    def advance(self, ms: float) -> None:
+        for phase in self.phases.values():
+            phase.advance(ms)
 
     def settle(self, now: float) -> None:
-        """Drop what has finished, and enter the next phase when the current one is over."""
-        sending = bool(self.flows)
-        self.flows = [flow for flow in self.flows if not flow.done]
-        if not self.flows and (sending or self.until <= now + _SAME_MS):
-            self._enter_next(now)
+        """Let those go on whose computing or communicating is over, and end the job where it ends."""
+        moved = True
+        while moved and not self.ended:
+            moved = False
+            for number, worker in enumerate(self.workers):
+                if worker.until <= now + _SAME_MS:
+                    self._enter_next(number, now)
+                    moved = True
+            for place, phase in list(self.phases.items()):
+                for party in phase.leaving():
+                    for number in party.workers:
+                        self._enter_next(number, now)
+                    moved = True
+                if not phase.parties:
+                    del self.phases[place]
+            self.ended = self.completed >= self.limit
+        if now + _SAME_MS >= self.departs:
+            self.ended = True
+        if self.ended:
+            self.phases.clear()
 
-    def _enter_next(self, now: float) -> None:
-        self.index += 1
-        if self.index == len(self.job.phases):
-            self.times.append(now - self.started)
-            self.started, self.index = now, 0
-        phase = self.job.phases[self.index]
+    def _enter_next(self, number: int, now: float) -> None:
+        worker = self.workers[number]
+        worker.phase += 1
+        if worker.phase == len(self.job.phases):
+            worker.end_iteration(now)
+            self.completed = min(len(each.iterations) for each in self.workers)
+        if len(worker.iterations) >= self.limit:
+            worker.until = math.inf
+            return
+        phase = self.job.phases[worker.phase]
         if isinstance(phase, Compute):
-            self.until = now + phase.ms
+            worker.until = now + phase.ms
+        elif any(number in party.workers for party in phase.parties):
+            worker.until = math.inf
+            worker.compute_end = now if worker.compute_end is None else worker.compute_end
+            place = (len(worker.iterations), worker.phase)
+            if place not in self.phases:
+                self.phases[place] = _Phase(phase, self.job.weight)
+            self.phases[place].enter(number)
         else:
-            pace = phase.size / phase.alone_ms
-            self.flows = [_Stream(path, self.job.weight, pace, phase.size) for path in self.job.paths]
+            self._enter_next(number, now)

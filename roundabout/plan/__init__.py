@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an experiment to its trials: what runs, in which order, and how long it takes."""
 
-from roundabout.plan.duration import expected_iterations_s
+from roundabout.plan.duration import expected_iterations_s, iteration_s
 from roundabout.plan.trials import Plan, PlannedTrial, content_hash, make_plan
 
-__all__ = ["Plan", "PlannedTrial", "content_hash", "expected_iterations_s", "make_plan"]
+__all__ = ["Plan", "PlannedTrial", "content_hash", "expected_iterations_s", "iteration_s", "make_plan"]

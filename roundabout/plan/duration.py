@@ -12,17 +12,37 @@ LEAST_SHARE = 0.05
 
 
 def expected_iterations_s(spec: TrialSpec) -> float:
-    """How long a trial's iterations take at worst: as if all jobs on a link always sent at once."""
-    load: defaultdict[Hop, float] = defaultdict(float)
-    for job in spec.jobs.values():
-        for hop in _hops(spec, job):
-            load[hop] += _mean_demand_gbps(job)
-    taken = _taken(spec)
-    return max(spec.iterations * _iteration_s(spec, job, load, taken) for job in spec.jobs.values())
+    """From a trial's agreed start to the end of its last job, at worst: see `iteration_s`."""
+    return max(_end_s(spec, name) for name in spec.jobs)
 
 
-def _taken(spec: TrialSpec) -> Mapping[Hop, float]:
-    """Gbit/s that cross traffic takes of each link."""
+def iteration_s(spec: TrialSpec, name: str) -> float:
+    """How long a job's iterations take at worst: as if all jobs that may be there always sent at once."""
+    job, demands, taken = spec.jobs[name], _demands_gbps(spec, name), _taken_gbps(spec)
+    load = defaultdict[Hop, float](float)
+    for other in spec.jobs:
+        if _may_meet(job, spec.jobs[other]):
+            for hop, gbps in _demands_gbps(spec, other).items():
+                load[hop] += gbps
+    slowdown = max([1.0, *(load[hop] / _left_gbps(hop, taken) for hop in demands)])
+    return (job.profile.compute_ms + slowdown * job.profile.comm_ms) / 1e3
+
+
+def _end_s(spec: TrialSpec, name: str) -> float:
+    job = spec.jobs[name]
+    end_s = job.begins_ms / 1e3 + spec.iterations_of(name) * iteration_s(spec, name)
+    return end_s if job.departs_ms is None else min(end_s, job.departs_ms / 1e3)
+
+
+def _may_meet(one: ResolvedJob, other: ResolvedJob) -> bool:
+    """Whether neither has departed for certain when the other begins."""
+    return all(
+        gone.departs_ms is None or gone.departs_ms > comes.begins_ms for gone, comes in ((one, other), (other, one))
+    )
+
+
+def _taken_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
+    """What cross traffic takes of each link."""
     taken: defaultdict[Hop, float] = defaultdict(float)
     for traffic in spec.cross_traffic.values():
         for receiver in traffic.receivers:
@@ -31,21 +51,17 @@ def _taken(spec: TrialSpec) -> Mapping[Hop, float]:
     return taken
 
 
-def _iteration_s(spec: TrialSpec, job: ResolvedJob, load: Mapping[Hop, float], taken: Mapping[Hop, float]) -> float:
-    slowdown = max([1.0, *(load[hop] / _left_gbps(hop, taken) for hop in _hops(spec, job))])
-    return (job.profile.compute_ms + slowdown * job.profile.comm_ms) / 1e3
-
-
 def _left_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
     """What cross traffic leaves of a link to jobs; some always gets through."""
     rate = hop.link.payload_rate_gbps
     return max(rate - taken.get(hop, 0.0), LEAST_SHARE * rate)
 
 
-def _hops(spec: TrialSpec, job: ResolvedJob) -> list[Hop]:
-    return [hop for pair in job.ring for hop in spec.topology.path(*pair)]
-
-
-def _mean_demand_gbps(job: ResolvedJob) -> float:
-    """A job's payload rate while it communicates alone."""
-    return job.profile.comm_bytes * 8 / job.profile.comm_ms / 1e6 if job.profile.comm_ms else 0.0
+def _demands_gbps(spec: TrialSpec, name: str) -> Mapping[Hop, float]:
+    """A job's payload rate on each link that it uses, while it communicates alone; the mean of its phases."""
+    demands: defaultdict[Hop, float] = defaultdict(float)
+    profile = spec.jobs[name].profile
+    for phase in profile.phases:
+        for hop, size in spec.crossing(name, phase).items():
+            demands[hop] += size * 8 / profile.comm_ms / 1e6
+    return demands

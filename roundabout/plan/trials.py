@@ -127,9 +127,7 @@ def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]
 
 def _needed(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:
     """Which cells `cell` needs: those of the variants it names, at its own other levels."""
-    if not cell.needs:
-        return set()
-    levels = [{**cell.levels, "variant": variant} for variant in cell.needs]
+    levels = [{**cell.levels, "variant": variant} for variant in cell.needed.values()]
     return {index for index, other in enumerate(cells) if other.levels in levels}
 
 

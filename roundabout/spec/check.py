@@ -31,29 +31,50 @@ class Merged(NamedTuple):
 
 
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless every worker is a host of the topology and used once."""
-    user: dict[str, str] = {}
+    """Raise SpecError unless every worker is on a host of the topology, and none has more workers than GPUs."""
+    users: dict[str, list[str]] = {}
     for name, job in treatment.jobs.items():
         for index, worker in enumerate(job.workers):
             here = ("jobs", name, "workers", index)
             if worker not in topology.hosts:
                 expected = f"a host of {topology.name} ({choices(topology.hosts)})"
                 raise merged.error(here, show(worker), expected, did_you_mean(worker, topology.hosts))
-            if worker in user:
-                free = [host for host in topology.hosts if host not in user]
-                hint = f"hosts without a worker: {choices(free)}" if free else None
-                raise merged.error(
-                    here, f"{worker}, already a worker of {user[worker]}{merged.setting}", "each host once", hint
-                )
-            user[worker] = name
+            there = users.setdefault(worker, [])
+            if len(there) == topology.gpus_per_host:
+                raise _no_room(merged, here, topology, users)
+            there.append(name)
 
 
-def check_ring(merged: Merged, name: str, job: Job, profile: Profile) -> None:
-    """Raise SpecError unless a job has as many workers as its profile's bytes were counted for."""
+def _no_room(merged: Merged, here: tuple[str | int, ...], topology: Topology, users: dict[str, list[str]]) -> SpecError:
+    """The error about one worker more than its host has GPUs."""
+    name, index = str(here[1]), here[-1]
+    assert isinstance(index, int)
+    worker = merged.root["jobs"][name]["workers"][index]
+    free = [host for host in topology.hosts if len(users.get(host, ())) < topology.gpus_per_host]
+    hint = f"hosts {'with a free GPU' if topology.gpus_per_host > 1 else 'without a worker'}: {choices(free)}"
+    found = f"{worker}, already a worker of {' and '.join(dict.fromkeys(users[worker]))}{merged.setting}"
+    times = "once" if topology.gpus_per_host == 1 else f"at most {topology.gpus_per_host} times, its GPUs"
+    return merged.error(here, found, f"each host {times}", hint if free else None)
+
+
+def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
+    """Raise SpecError where jobs that share a host differ in their transport, of which a host has one."""
+    first: dict[str, str] = {}
+    for name, job in treatment.jobs.items():
+        for worker in job.workers:
+            other = first.setdefault(worker, name)
+            if treatment.jobs[other].transport != job.transport:
+                found = f"another than {other}'s, which shares {worker} with {name}{merged.setting}"
+                raise merged.error(("jobs", name, "transport"), found, "one transport a host")
+
+
+def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None:
+    """Raise SpecError unless a job has as many workers as its profile's bytes, groups and pairs are for."""
+    found, here = f"{len(job.workers)} workers{merged.setting}", ("jobs", name, "workers")
     if profile.workers not in (None, len(job.workers)):
-        found = f"{len(job.workers)} workers{merged.setting}"
-        expected = f"the {profile.workers} for which {profile.name} counts its bytes"
-        raise merged.error(("jobs", name, "workers"), found, expected)
+        raise merged.error(here, found, f"the {profile.workers} for which {profile.name} is")
+    if len(job.workers) % 2 and any(phase.pattern == "pairs" and not phase.groups for phase in profile.phases):
+        raise merged.error(here, found, f"an even number: {profile.name} sends in pairs")
 
 
 def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:
@@ -89,14 +110,16 @@ def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> N
 def check_demand(merged: Merged, spec: TrialSpec) -> None:
     """Raise SpecError when a job could not keep to its profile even alone, because a link on its way is too narrow."""
     for name, job in spec.jobs.items():
-        rate = min(spec.topology.path_payload_gbps(*pair) for pair in job.ring)
-        phase = max(job.profile.phases, key=lambda phase: phase.demand_gbps)
-        if phase.demand_gbps > rate:
-            found = (
-                f"phase '{phase.name}' of {job.profile.name} sending at {phase.demand_gbps:.1f} Gbit/s{merged.setting}"
-            )
-            expected = f"at most the {rate:g} Gbit/s of payload that its path in {spec.topology.name} carries"
-            raise merged.error(("jobs", name, "profile"), found, expected)
+        for phase in job.profile.phases:
+            for hop, size in spec.crossing(name, phase).items():
+                gbps = size * 8 / (phase.alone_ms or 0.0) / 1e6
+                if gbps > hop.link.payload_rate_gbps * (1 + 1e-9):
+                    found = f"phase '{phase.name}' of {job.profile.name} sending at {gbps:.1f} Gbit/s{merged.setting}"
+                    expected = (
+                        f"at most the {hop.link.payload_rate_gbps:g} Gbit/s of payload that its path in "
+                        f"{spec.topology.name} carries"
+                    )
+                    raise merged.error(("jobs", name, "profile"), found, expected)
 
 
 def check_transports(document: Document, cells: Sequence[Cell]) -> None:
@@ -112,13 +135,25 @@ def check_transports(document: Document, cells: Sequence[Cell]) -> None:
 
 def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
     """Raise SpecError unless each variant that the cell needs runs at the cell's other levels and does not need it."""
-    for index, variant in enumerate(cell.needs):
-        here = ("needs", index)
+    for here, variant in cell.needed.items():
         if not any(other.variant == variant and others_equal(cell, other) for other in cells):
             known = [other.variant for other in cells if others_equal(cell, other) and other is not cell]
             raise merged.error(here, show(variant), f"a variant run at these levels ({choices(known)})")
         if cell.variant in reach(variant, cell, cells):
             raise merged.error(here, f"{variant}, which needs {cell.variant} itself", "needs without a circle")
+
+
+def check_takes(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+    """Raise SpecError unless a variant from which jobs take anything lets each of them run alone."""
+    for (field, name, *rest), variant in cell.needed.items():
+        if field != "jobs":
+            continue
+        for other in cells:
+            if other.variant == variant and others_equal(cell, other):
+                jobs = other.spec.jobs
+                if name not in jobs or (len(jobs) > 1 and not other.spec.one_job_at_a_time):
+                    expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
+                    raise merged.error((field, name, *rest), f"{variant}{merged.setting}", expected)
 
 
 def others_equal(one: Cell, other: Cell) -> bool:
@@ -128,7 +163,7 @@ def others_equal(one: Cell, other: Cell) -> bool:
 
 def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
     """The variant and all that it needs, directly or not, at the other levels of `cell`."""
-    needs = {other.variant: other.needs for other in cells if others_equal(cell, other)}
+    needs = {other.variant: other.needed.values() for other in cells if others_equal(cell, other)}
     found: set[str] = set()
     frontier = [variant]
     while frontier:

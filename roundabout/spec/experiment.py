@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """An experiment: what is run, under which variants, how often, and what the papers found."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from roundabout.spec.base import Level, Name, NodeName, NotNegative, Strict, Text, Tuple
+from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.expectation import AnyExpectation, with_basis
-from roundabout.spec.profile import Profile
-from roundabout.spec.topology import Topology
+from roundabout.spec.patterns import Transfer
+from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
@@ -20,15 +23,46 @@ Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 ONLY_VARIANT = "base"
 
 
-class Job(Strict):
+Taken = Literal["profile", "start_offset_ms"]
+
+
+class Worked(Strict):
+    """What a training job says of its workers and its time; instants count from the trial's agreed start.
+
+    A host that is named several times has as many workers. A job begins `start_offset_ms` (its time-shift) after it
+    arrives. At `departs_ms` it stops wherever it is; an iteration that it has not finished by then does not count.
+    """
+
+    profile: Any
+    workers: Workers
+    trainer: Trainer = DEFAULT
+    flows: Flows = Field(default=1, description="connections from a worker to each that it sends to")
+    iterations: Iterations | None = Field(default=None, description="of this job; the trial's unless given")
+    arrives_ms: NotNegative = 0.0
+    start_offset_ms: NotNegative = 0.0
+    departs_ms: Positive | None = None
+    jitter: Jitter = Field(default=0.005, description="standard deviation of computing time, as a share of it")
+    transport: Transport
+    takes: dict[Taken, Name] = Field(
+        default={}, description="fields to take from trials of a variant, measured before; until then these stand in"
+    )
+
+    @property
+    def begins_ms(self) -> float:
+        """When its first iteration begins."""
+        return self.arrives_ms + self.start_offset_ms
+
+    @model_validator(mode="after")
+    def _departs_after_it_began(self) -> Self:
+        if self.departs_ms is not None and self.departs_ms <= self.begins_ms:
+            raise ValueError(f"departs_ms after the job begins, at {self.begins_ms:g} ms")
+        return self
+
+
+class Job(Worked):
     """A training job as declared: the experiment's profile and transport lie under its own."""
 
     profile: Name
-    workers: Workers
-    flows: Flows = Field(default=1, description="connections to each ring neighbour")
-    start_offset_ms: NotNegative = 0.0
-    jitter: Jitter = Field(default=0.005, description="standard deviation of computing time, as a share of it")
-    transport: Transport
 
 
 class CrossTraffic(Strict):
@@ -81,20 +115,21 @@ class Treatment(Strict):
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
 
 
-class ResolvedJob(Strict):
+class ResolvedJob(Worked):
     """A training job with everything that it refers to."""
 
     profile: Profile
-    workers: Workers
-    flows: Flows = 1
-    start_offset_ms: NotNegative = 0.0
-    jitter: Jitter = 0.005
-    transport: Transport
+
+    def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
+        """Who sends how much to whom in one of its phases, by rank."""
+        return phase.transfers(len(self.workers))
 
     @property
-    def ring(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of worker and ring neighbour that it sends to."""
-        return tuple(zip(self.workers, (*self.workers[1:], self.workers[0]), strict=True))
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The hosts that send to each other, as (sender, receiver), each once, in the order of phases and ranks."""
+        everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
+        hosts = ((self.workers[each.sender], self.workers[each.receiver]) for each in everything)
+        return tuple(dict.fromkeys(pair for pair in hosts if pair[0] != pair[1]))
 
 
 class TrialSpec(Strict):
@@ -130,9 +165,30 @@ class TrialSpec(Strict):
         ]
         return users[0].transport if users else None
 
+    def iterations_of(self, job: str) -> int:
+        """How many iterations a job runs, unless it departs before."""
+        return self.jobs[job].iterations or self.iterations
+
+    def crossing(self, job: str, phase: Phase) -> dict[Hop, int]:
+        """Bytes of payload that a job sends over each link and direction in one of its phases."""
+        own, found = self.jobs[job], dict[Hop, int]()
+        for each in own.transfers(phase):
+            for hop in self.topology.path(own.workers[each.sender], own.workers[each.receiver]):
+                found[hop] = found.get(hop, 0) + each.bytes
+        return found
+
     def only(self, job: str) -> "TrialSpec":
-        """The same trial with the other jobs left out."""
-        return self.model_copy(update={"jobs": {job: self.jobs[job]}})
+        """The same trial with the other jobs left out; it begins with the job's arrival."""
+        own = self.jobs[job]
+        departs_ms = None if own.departs_ms is None else own.departs_ms - own.arrives_ms
+        return self.model_copy(
+            update={"jobs": {job: own.model_copy(update={"arrives_ms": 0.0, "departs_ms": departs_ms})}}
+        )
+
+    def given(self, values: Mapping[str, Mapping[str, Any]]) -> "TrialSpec":
+        """The same trial with values (job -> field -> value) in place of what stood in for them."""
+        jobs = {name: job.model_copy(update=dict(values.get(name, {}))) for name, job in self.jobs.items()}
+        return self.model_copy(update={"jobs": jobs})
 
 
 def _one_or_many(value: Any) -> Any:
@@ -188,6 +244,14 @@ class Cell(Strict):
     def variant(self) -> str:
         """The level of the factor `variant`."""
         return str(self.levels.get("variant", ONLY_VARIANT))
+
+    @property
+    def needed(self) -> dict[tuple[str | int, ...], str]:
+        """Variants whose trials come before, named by `needs` or taken from by a job; by where that is said."""
+        found: dict[tuple[str | int, ...], str] = {("needs", index): name for index, name in enumerate(self.needs)}
+        for name, job in self.spec.jobs.items():
+            found |= {("jobs", name, "takes", field): variant for field, variant in job.takes.items()}
+        return found
 
 
 class Experiment(Header):

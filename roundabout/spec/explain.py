@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.expectation import TAGGED
 from roundabout.spec.source import Block, Document
+from roundabout.spec.trainers import MODELS
 
 _NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
 _EXPECTED = {
@@ -46,7 +47,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     """
     details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
     way = tuple(step for step in details["loc"] if step != "[key]")
-    location = tuple(step for step in way if step not in TAGGED)
+    location = _written(tuple(step for step in way if step not in TAGGED))
     if details["type"] == "extra_forbidden":
         return _unknown_field(location, document, fields_at(model, way[:-1]), root)
     context = details.get("ctx", {})
@@ -56,6 +57,14 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     if details["type"] == "missing":
         return _missing(location, document, root)
     return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
+
+
+def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`location` without the step by which pydantic says which of several trainers it read."""
+    before = (None, *location)
+    return tuple(
+        step for last, step in zip(before, location, strict=False) if not (last == "trainer" and step in MODELS)
+    )
 
 
 def _found(details: ErrorDetails) -> str:

@@ -16,7 +16,9 @@ from roundabout.spec.check import (
     check_demand,
     check_expectation,
     check_needs,
-    check_ring,
+    check_pattern,
+    check_shared_hosts,
+    check_takes,
     check_transports,
     check_workers,
 )
@@ -31,6 +33,7 @@ from roundabout.spec.experiment import (
     ResolvedJob,
     Treatment,
     TrialSpec,
+    Worked,
 )
 from roundabout.spec.explain import explain
 from roundabout.spec.factors import Factors, read_factors
@@ -142,6 +145,7 @@ def _assemble(document: Document, library: Library, complain: Complain | None) -
     check_transports(document, cells)
     for merged, cell in zip(combinations, cells, strict=True):
         check_needs(merged, cell, cells)
+        check_takes(merged, cell, cells)
     variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
     scope = Scope({name: tuple(levels) for name, levels in factors.items()}, variants, cells, complain)
     return Experiment(
@@ -230,6 +234,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     treatment = _validate(Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     check_workers(merged, treatment, topology)
+    check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)
     check_capture(merged, treatment, topology)
     spec = TrialSpec(
@@ -261,15 +266,9 @@ def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
 
 def _resolve(merged: Merged, library: Library, name: str, job: Job) -> ResolvedJob:
     profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
-    check_ring(merged, name, job, profile)
-    return ResolvedJob(
-        profile=profile,
-        workers=job.workers,
-        flows=job.flows,
-        start_offset_ms=job.start_offset_ms,
-        jitter=job.jitter,
-        transport=job.transport,
-    )
+    check_pattern(merged, name, job, profile)
+    declared = {field: getattr(job, field) for field in Worked.model_fields}
+    return ResolvedJob(**declared | {"profile": profile})
 
 
 def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tuple[str, ...]) -> Any:

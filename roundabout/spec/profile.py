@@ -7,6 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
+from roundabout.spec.patterns import Pattern, Transfer, transfers
+
+Rank = Annotated[int, Field(ge=0, lt=10_000)]
+Group = Annotated[Tuple[Rank], Field(min_length=2)]
 
 
 def ring_allreduce_bytes(parameters: int, workers: int) -> int:
@@ -20,8 +24,9 @@ def ring_allreduce_bytes(parameters: int, workers: int) -> int:
 class Phase(Strict):
     """A part of an iteration: computing for `compute_ms`, or sending `bytes`, which alone takes `alone_ms`.
 
-    `bytes` is the payload that each worker sends to its ring neighbour in the phase, at the papers' scale. Where the
-    numbers come from is said by `source` (paper, figure or table), or by `guess`: its reasoning, and its effect.
+    `bytes` is payload at the papers' scale. Who sends it to whom is the `pattern`'s to say (docs/patterns.md), in each
+    of the `groups` by itself: in a ring, each worker to the next. Where the numbers come from is said by `source`
+    (paper, figure or table), or by `guess`: its reasoning, and its effect.
     A file may give a model's `parameters` instead of bytes; the profile's `workers` then say how many bytes those are.
     """
 
@@ -32,20 +37,43 @@ class Phase(Strict):
         default=None, description="32-bit numbers all-reduced in a ring, in place of bytes"
     )
     alone_ms: Positive | None = None
+    pattern: Pattern = Field(default="ring", description="who sends the bytes to whom")
+    groups: Annotated[Tuple[Group], Field(min_length=1)] | None = Field(
+        default=None, description="ranks of the workers that communicate with each other; all in one by default"
+    )
     source: Text | None = None
     guess: Text | None = None
+
+    @model_validator(mode="after")
+    def _groups_fit(self) -> Self:
+        ranks = [rank for group in self.groups or () for rank in group]
+        if len(set(ranks)) < len(ranks):
+            raise ValueError("each worker in one group at most")
+        if self.pattern == "pairs" and any(len(group) % 2 for group in self.groups or ()):
+            raise ValueError("an even number of workers in each group of pairs")
+        return self
 
     @model_validator(mode="after")
     def _one_kind_one_origin(self) -> Self:
         if (self.compute_ms is None) == (self.bytes is None) or (self.bytes is None) != (self.alone_ms is None):
             raise ValueError("either compute_ms, or bytes and alone_ms together")
+        if self.bytes is None and (self.pattern != "ring" or self.groups):
+            raise ValueError("pattern and groups beside bytes")
+        if self.parameters and (self.pattern != "ring" or self.groups):
+            raise ValueError("bytes with this pattern: parameters are counted for one ring of all workers")
         if (self.source is None) == (self.guess is None):
             raise ValueError("exactly one of source (paper, figure or table) and guess (reasoning and effect)")
         return self
 
+    def transfers(self, workers: int, size: int | None = None) -> tuple[Transfer, ...]:
+        """Who sends how much to whom among so many workers; none while computing. `size` replaces `bytes`."""
+        if self.bytes is None:
+            return ()
+        return transfers(self.pattern, self.bytes if size is None else size, self.groups or (tuple(range(workers)),))
+
     @property
     def demand_gbps(self) -> float:
-        """The payload rate at which the phase sends when nothing hinders it, Gbit/s; 0 while computing."""
+        """The payload rate at which `bytes` are sent when nothing hinders them, Gbit/s; 0 while computing."""
         return 0.0 if self.bytes is None or self.alone_ms is None else self.bytes * 8 / self.alone_ms / 1e6
 
     @property
@@ -62,7 +90,7 @@ class Profile(Strict):
     model: Text
     batch: Annotated[int, Field(gt=0)] | None = None
     workers: Annotated[int, Field(ge=2, le=10_000)] | None = Field(
-        default=None, description="how many workers the ring must have; with `parameters` only"
+        default=None, description="how many workers the job must have; with `parameters` or `groups` only"
     )
     source: Text | None = None
     phases: Annotated[Tuple[Phase], Field(min_length=1)]
@@ -77,9 +105,18 @@ class Profile(Strict):
         return {**data, "phases": [_with_bytes(phase, workers) for phase in phases]}
 
     @model_validator(mode="after")
-    def _parameters_need_workers(self) -> Self:
-        if any(phase.parameters for phase in self.phases) != (self.workers is not None):
-            raise ValueError("workers where a phase has parameters, and only there")
+    def _groups_need_workers(self) -> Self:
+        if any(phase.parameters or phase.groups for phase in self.phases) != (self.workers is not None):
+            raise ValueError("workers where a phase has parameters or groups, and only there")
+        ranks = {rank for phase in self.phases for group in phase.groups or () for rank in group}
+        if ranks and self.workers is not None and max(ranks) >= self.workers:
+            raise ValueError(f"ranks below the number of workers, {self.workers}")
+        if not any(phase.bytes and not phase.groups for phase in self.phases) and len(ranks) < (self.workers or 0):
+            raise ValueError("every worker in a group of one phase at least")
+        return self
+
+    @model_validator(mode="after")
+    def _parameters_are_bytes(self) -> Self:
         for phase in self.phases:
             if phase.parameters and phase.bytes != ring_allreduce_bytes(phase.parameters, self.workers or 0):
                 raise ValueError("either bytes or parameters, not both")
@@ -106,7 +143,7 @@ class Profile(Strict):
 
     @property
     def comm_bytes(self) -> int:
-        """Payload that each worker sends in an iteration, at the papers' scale."""
+        """The `bytes` of an iteration's phases: in rings, the payload that each worker sends. At the papers' scale."""
         return sum(phase.bytes or 0 for phase in self.phases)
 
     @property

@@ -68,6 +68,9 @@ class Topology(Strict):
     queue: Literal["lossless", "lossy"]
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
     switches: Annotated[Tuple[NodeName], Field(min_length=1)]
+    gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=1, description="of which each is one worker's; what workers of one host send each other crosses no link"
+    )
     links: Annotated[Tuple[Link], Field(min_length=1)]
 
     @model_validator(mode="before")
@@ -143,7 +146,7 @@ class Topology(Strict):
         return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
 
     def path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
-        """The links from one host to another, in order."""
+        """The links from one host to another, in order; none from a host to itself."""
         way: dict[str, tuple[Hop, ...]] = {sender: ()}
         frontier = [sender]
         while receiver not in way:

@@ -43,7 +43,7 @@ COMMON = (
 
 WORKER = (
     Column("job", TEXT, "", "the job"),
-    Column("rank", INTEGER, "", "the worker's place in its job's ring, from 0"),
+    Column("rank", INTEGER, "", "the worker's place in its job, from 0"),
 )
 PORT = (
     Column("link", TEXT, "", "the topology's name of the link that the port feeds"),
@@ -121,8 +121,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a connection, at the end of the trial.
     "flows": (
         *WORKER,
-        Column("flow", INTEGER, "", "number of the connection among the worker's, from 0"),
+        Column("flow", INTEGER, "", "number of the connection among those to the peer, from 0"),
         Column("peer", TEXT, "", "host at the connection's other end"),
+        Column("peer_rank", INTEGER, "", "the worker there; null in runs that knew rings only"),
         Column("congestion_control", TEXT, "", "the connection's, as the kernel names it"),
         Column("local_port", INTEGER, "", "TCP port on this host"),
         Column("remote_port", INTEGER, "", "TCP port on the peer"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.spec.patterns import transfers
 from tests.running import Event, Running
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "bin"
@@ -90,7 +91,10 @@ def free_port() -> int:
 
 
 class Job:
-    """The workers of one replayed job, s0, s1, ..., on loopback addresses or in namespaces."""
+    """The workers of one replayed job, s0, s1, ..., on loopback addresses or in namespaces.
+
+    Phases are a profile's: `pattern` and `groups` say who sends to whom. `options` change what workers are told.
+    """
 
     def __init__(
         self, start: Callable[..., Running], phases: Sequence[Event], workers: int = 2, **options: Any
@@ -99,31 +103,30 @@ class Job:
         self.hosts: Sequence[Namespace] | None = options.pop("hosts", None)
         subnet = "10.99.0" if self.hosts else "127.0.0"
         self.workers: dict[int, Running] = {}
-        self.options = {
-            "job": "j1",
-            "addresses": ",".join(f"{subnet}.{rank + 1}" for rank in range(workers)),
-            "names": ",".join(f"s{rank}" for rank in range(workers)),
-            "port": free_port(),
-            "profile": json.dumps({"phases": list(phases)}),
+        port = options.pop("port", None) or free_port()
+        self.told = {
+            "name": "j1",
+            "workers": [
+                {"name": f"s{rank}", "address": f"{subnet}.{rank + 1}", "port": port} for rank in range(workers)
+            ],
+            "connections": 1,
             "iterations": 3,
             "seed": 7,
             "jitter": 0,
+            "begins_ms": 0,
+            "departs_ms": None,
+            "phases": [told_phase(phase, workers) for phase in phases],
             **options,
         }
 
     def connect(self, rank: int, **options: Any) -> Running:
-        words = [
-            str(word)
-            for key, value in (self.options | options | {"rank": rank}).items()
-            for word in (f"--{key}", value)
-        ]
+        words = ["--rank", str(rank), "--job", json.dumps(self.told | options)]
         worker = self.start_program("replay", *words, within=self.hosts[rank] if self.hosts else None)
         self.workers[rank] = worker
         return worker
 
     def connect_all(self) -> list[Running]:
-        ranks = range(len(self.options["names"].split(",")))
-        workers = [self.connect(rank) for rank in ranks]
+        workers = [self.connect(rank) for rank in range(len(self.told["workers"]))]
         for worker in workers:
             assert worker.event() == {"event": "ready"}
         return workers
@@ -134,6 +137,16 @@ class Job:
         for worker in self.workers.values():
             worker.say(f"start {start_ns}")
         return start_ns
+
+
+def told_phase(phase: Event, workers: int) -> Event:
+    """A phase as trainers are told it."""
+    if "bytes" not in phase:
+        return phase
+    groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
+    found = transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
+    told = [[part for part in transfer if part is not None] for transfer in found]
+    return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}
 
 
 @pytest.fixture

@@ -6,34 +6,35 @@
 namespace replay {
 namespace {
 
-const Hello kExpected{"j1", 0, 0, 42};
+const Expected kExpected{"j1", {0, 3}, 2, 42};
 
-std::string judge(const std::string &text, unsigned flows = 2) {
-  unsigned flow = 0;
-  return judge_hello(text, kExpected, flows, flow);
+std::string judge(const std::string &text) {
+  Hello hello;
+  return judge_hello(text, kExpected, hello);
 }
 
-TEST(Hello, OfTheExpectedNeighbourIsWelcomeWithItsFlow) {
-  unsigned flow = 0;
-  EXPECT_EQ(judge_hello(Hello{"j1", 0, 1, 42}.text(), kExpected, 2, flow), "");
-  EXPECT_EQ(flow, 1u);
+TEST(Hello, OfAnExpectedWorkerIsWelcomeWithItsConnection) {
+  Hello hello;
+  EXPECT_EQ(judge_hello(Hello{"j1", 3, 1, 42}.text(), kExpected, hello), "");
+  EXPECT_EQ(hello.rank, 3u);
+  EXPECT_EQ(hello.connection, 1u);
 }
 
 TEST(Hello, OfAnotherJobOrRankIsNamed) {
-  EXPECT_EQ(judge(Hello{"j2", 0, 0, 42}.text()), "expected job j1 rank 0, found job j2 rank 0");
-  EXPECT_EQ(judge(Hello{"j1", 3, 0, 42}.text()), "expected job j1 rank 0, found job j1 rank 3");
+  EXPECT_EQ(judge(Hello{"j2", 0, 0, 42}.text()), "expected job j1 rank 0 or 3, found job j2 rank 0");
+  EXPECT_EQ(judge(Hello{"j1", 1, 0, 42}.text()), "expected job j1 rank 0 or 3, found job j1 rank 1");
 }
 
-TEST(Hello, OfAWorkerThatWasGivenOtherOptionsIsRefused) {
-  EXPECT_NE(judge(Hello{"j1", 0, 0, 43}.text()).find("was given other options"), std::string::npos);
+TEST(Hello, OfAWorkerThatWasToldAnotherJobIsRefused) {
+  EXPECT_NE(judge(Hello{"j1", 0, 0, 43}.text()).find("was told another job"), std::string::npos);
 }
 
-TEST(Hello, OfAFlowThatDoesNotExistIsRefused) {
-  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42}.text()), "expected a flow below 2, found 2");
+TEST(Hello, OfAConnectionThatDoesNotExistIsRefused) {
+  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42}.text()), "expected a connection below 2, found 2");
 }
 
 TEST(Hello, ThatIsSomethingElseIsRefused) {
-  for (const std::string text : {"", "GET / HTTP/1.1", "roundabout-replay-1 j1", "roundabout-replay-1 j1 x 0 42"})
+  for (const std::string text : {"", "GET / HTTP/1.1", "roundabout-replay-2 j1", "roundabout-replay-2 j1 x 0 42"})
     EXPECT_EQ(judge(text), "expected a replay worker's hello, found something else") << text;
 }
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.native.conftest import free_port
+
 COMPUTE = {"name": "forward", "compute_ms": 40}
 ALLREDUCE = {"name": "allreduce", "bytes": 1_000_001, "alone_ms": 20}
 LONG = [{"name": "forward", "compute_ms": 10}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 200}]
@@ -18,6 +20,13 @@ LONG = [{"name": "forward", "compute_ms": 10}, {"name": "allreduce", "bytes": 2_
 
 def iterations(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] == "iteration"]
+
+
+def elsewhere(job: Any, rank: int, address: str = "127.0.0.9") -> list[dict[str, Any]]:
+    """The job's workers, one of them at another address."""
+    return [
+        worker | ({"address": address} if index == rank else {}) for index, worker in enumerate(job.told["workers"])
+    ]
 
 
 def milliseconds(event: dict[str, Any], start: str = "start_ns", end: str = "comm_end_ns") -> float:
@@ -31,7 +40,7 @@ def excused_ms(events: list[dict[str, Any]]) -> float:
 
 @pytest.mark.parametrize(("workers", "flows"), [(2, 1), (4, 3)])
 def test_every_byte_arrives_once(job: Callable[..., Any], workers: int, flows: int) -> None:
-    ring = job([COMPUTE, ALLREDUCE, ALLREDUCE], workers, flows=flows, iterations=4)
+    ring = job([COMPUTE, ALLREDUCE, ALLREDUCE], workers, connections=flows, iterations=4)
     ring.connect_all()
     start_ns = ring.begin()
     for rank, worker in ring.workers.items():
@@ -45,9 +54,137 @@ def test_every_byte_arrives_once(job: Callable[..., Any], workers: int, flows: i
         sent = [event for event in events if event["event"] == "flow"]
         assert [event["flow"] for event in sent] == list(range(flows))
         assert {event["peer"] for event in sent} == {f"s{(rank + 1) % workers}"}
-        assert {event["remote_port"] for event in sent} == {ring.options["port"]}
+        assert {event["remote_port"] for event in sent} == {ring.told["workers"][0]["port"]}
         assert sum(event["bytes_acked"] for event in sent) == 4 * 2_000_002
         assert records[0]["start_ns"] == start_ns
+
+
+def share(pattern: str, size: int, **options: Any) -> dict[str, Any]:
+    return {"name": pattern, "bytes": size, "alone_ms": 10, "pattern": pattern, **options}
+
+
+PATTERNED = [
+    ([COMPUTE, share("pairs", 300_001)], 4),
+    ([share("all-to-all", 300_001)], 4),
+    ([share("all-to-one", 300_001), COMPUTE, share("one-to-all", 100_003)], 3),
+    ([COMPUTE, share("pipeline", 300_001), share("pipeline", 5, groups=[[3, 2, 1, 0]])], 4),
+    # Tensors within a server, activations between them, gradients between those that hold the same part.
+    (
+        [
+            share("ring", 200_001, groups=[[0, 1], [2, 3]]),
+            share("pipeline", 100_000, groups=[[0, 2], [1, 3]]),
+            share("ring", 300_000, groups=[[0, 2], [1, 3]]),
+        ],
+        4,
+    ),
+    # The last one takes part in one phase only.
+    ([share("all-to-all", 100_000, groups=[[0, 1, 2]]), share("ring", 50_000)], 4),
+]
+
+
+@pytest.mark.parametrize(("phases", "workers"), PATTERNED)
+@pytest.mark.parametrize("connections", [1, 3])
+def test_every_pattern_sends_what_its_transfers_say(
+    job: Callable[..., Any], phases: list[dict[str, Any]], workers: int, connections: int
+) -> None:
+    ring = job(phases, workers, connections=connections, iterations=5)
+    ring.connect_all()
+    ring.begin()
+    transfers = [each for phase in ring.told["phases"] for each in phase.get("transfers", ())]
+    for rank, worker in ring.workers.items():
+        events = worker.events()
+        assert worker.status() == 0, worker.errors()
+        assert events[-1] == {"event": "done", "iterations": 5}
+        sent = sum(size for sender, _, size, *_ in transfers if sender == rank)
+        received = sum(size for _, receiver, size, *_ in transfers if receiver == rank)
+        assert [(each["sent_bytes"], each["received_bytes"]) for each in iterations(events)] == [(sent, received)] * 5
+        flows = [event for event in events if event["event"] == "flow"]
+        for peer in {receiver for sender, receiver, *_ in transfers if sender == rank}:
+            own = [size for sender, receiver, size, *_ in transfers if (sender, receiver) == (rank, peer)]
+            acked = [flow["bytes_acked"] for flow in flows if flow["peer_rank"] == peer]
+            assert (len(acked), sum(acked)) == (connections, 5 * sum(own))
+        assert len(flows) == connections * len({receiver for sender, receiver, *_ in transfers if sender == rank})
+
+
+def test_a_pipeline_passes_on_what_it_receives(job: Callable[..., Any]) -> None:
+    """The middle begins 60 ms late: the last one cannot end before, though nothing but data holds it back."""
+    line = job([share("pipeline", 100_000)], 3, iterations=1)
+    first, middle, last = line.connect_all()
+    start_ns = time.monotonic_ns() + 100_000_000
+    for worker, late_ms in ((first, 0), (middle, 60), (last, 0)):
+        worker.say(f"start {start_ns + late_ms * 1_000_000}")
+    (record,) = iterations(last.events())
+    assert milliseconds(record) >= 60
+
+
+def test_a_sender_waits_for_a_receiver_that_has_not_come_to_the_phase(job: Callable[..., Any]) -> None:
+    """Nobody is ahead of those that it sends to by more than a phase, though sockets would take the bytes."""
+    star = job([share("one-to-all", 1000)], 3, iterations=1)
+    server, quick, late = star.connect_all()
+    start_ns = time.monotonic_ns() + 100_000_000
+    for worker, late_ms in ((server, 0), (quick, 0), (late, 60)):
+        worker.say(f"start {start_ns + late_ms * 1_000_000}")
+    (record,) = iterations(server.events())
+    assert milliseconds(record) >= 60
+    (record,) = iterations(quick.events())
+    assert milliseconds(record) < 60
+
+
+def test_in_every_pattern_a_peer_that_died_is_named(job: Callable[..., Any]) -> None:
+    mesh = job([share("all-to-all", 100_000), COMPUTE], 3, iterations=1000)
+    first, second, third = mesh.connect_all()
+    mesh.begin()
+    assert first.event()["iteration"] == 0
+    third.process.kill()
+    for worker in (first, second):
+        error = worker.events()[-1]
+        assert re.fullmatch(r"peer s\d \(.*\) closed the connection in iteration \d", error["message"])
+        assert worker.status() == 1
+    receiver, sender = job([share("all-to-one", 100_000), COMPUTE], 2, iterations=1000).connect_all()
+    receiver.process.kill()
+    assert sender.events() == [
+        {"event": "error", "message": "peer s0 (127.0.0.1) closed the connection before the start"}
+    ]
+
+
+def test_workers_of_one_host_differ_in_their_ports(job: Callable[..., Any]) -> None:
+    ports = [free_port(), free_port(), free_port()]
+    hosts = [("s0", "127.0.0.1"), ("s0", "127.0.0.1"), ("s1", "127.0.0.2")]
+    workers = [{"name": name, "address": at, "port": port} for (name, at), port in zip(hosts, ports, strict=True)]
+    ring = job([ALLREDUCE], 3, iterations=2)
+    ring.told["workers"] = workers
+    ring.connect_all()
+    ring.begin()
+    for rank, worker in ring.workers.items():
+        (flow,) = [event for event in worker.events() if event["event"] == "flow"]
+        assert (flow["peer"], flow["peer_rank"]) == (hosts[(rank + 1) % 3][0], (rank + 1) % 3)
+        assert flow["remote_port"] == ports[(rank + 1) % 3]
+        assert worker.status() == 0
+
+
+def test_a_job_departs_wherever_it_is(job: Callable[..., Any]) -> None:
+    """It is in its fourth iteration of 100 ms, whose phase would last; whole iterations count."""
+    phases = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 50}]
+    ring = job(phases, 3, iterations=1000, departs_ms=380)
+    ring.connect_all()
+    start_ns = ring.begin()
+    for worker in ring.workers.values():
+        events = worker.events()
+        ended_ns = time.monotonic_ns()
+        assert worker.status() == 0, worker.errors()
+        assert events[-1] == {"event": "done", "iterations": 3}
+        assert len(iterations(events)) == 3
+        (flow,) = [event for event in events if event["event"] == "flow"]
+        assert 3 * 2_000_000 <= flow["bytes_acked"] < 4 * 2_000_000
+        assert start_ns + 380_000_000 <= ended_ns < start_ns + 2_000_000_000
+
+
+def test_a_job_that_is_done_before_it_departs_does_not_wait(job: Callable[..., Any]) -> None:
+    ring = job([ALLREDUCE], iterations=2, departs_ms=60_000)
+    ring.connect_all()
+    ring.begin()
+    for worker in ring.workers.values():
+        assert worker.events()[-1] == {"event": "done", "iterations": 2}
 
 
 def test_iterations_follow_each_other_on_both_clocks(job: Callable[..., Any]) -> None:
@@ -116,8 +253,8 @@ def test_jitter_is_of_the_seed_and_the_same_for_all_workers(job: Callable[..., A
             assert milliseconds(record, end="compute_end_ns") == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_job_begins_its_offset_after_the_agreed_start(job: Callable[..., Any]) -> None:
-    ring = job([ALLREDUCE], iterations=1, **{"start-offset-ms": 50})
+def test_a_job_begins_as_long_after_the_agreed_start_as_it_is_told(job: Callable[..., Any]) -> None:
+    ring = job([ALLREDUCE], iterations=1, begins_ms=50)
     ring.connect_all()
     start_ns = ring.begin()
     for worker in ring.workers.values():
@@ -198,7 +335,7 @@ def test_a_peer_that_died_before_the_start_is_named(job: Callable[..., Any]) -> 
 def test_a_worker_of_another_job_is_refused_and_told_why(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE])
     ours = ring.connect(0)
-    stranger = ring.connect(1, job="j2", addresses="127.0.0.1,127.0.0.9")
+    stranger = ring.connect(1, name="j2", workers=elsewhere(ring, 1))
     (error,) = stranger.events()
     assert error["message"] == "peer s0 (127.0.0.1) refused us: expected job j1 rank 1, found job j2 rank 1"
     assert stranger.status() == 1
@@ -209,8 +346,8 @@ def test_a_worker_of_another_job_is_refused_and_told_why(job: Callable[..., Any]
 def test_a_worker_that_was_told_something_else_is_refused(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE])
     ring.connect(0)
-    (error,) = ring.connect(1, addresses="127.0.0.1,127.0.0.9").events()
-    assert "rank 1 was given other options" in error["message"]
+    (error,) = ring.connect(1, workers=elsewhere(ring, 1)).events()
+    assert "rank 1 was told another job" in error["message"]
 
 
 def test_a_connection_that_is_no_worker_does_no_harm(job: Callable[..., Any]) -> None:
@@ -218,7 +355,7 @@ def test_a_connection_that_is_no_worker_does_no_harm(job: Callable[..., Any]) ->
     ours = ring.connect(0)
     for _ in range(100):
         try:
-            stray = socket.create_connection(("127.0.0.1", ring.options["port"]))
+            stray = socket.create_connection(("127.0.0.1", ring.told["workers"][0]["port"]))
             break
         except ConnectionRefusedError:
             time.sleep(0.01)
@@ -251,7 +388,7 @@ def test_a_start_in_the_past_is_refused(job: Callable[..., Any]) -> None:
 
 
 def test_an_address_of_another_host_is_named(job: Callable[..., Any]) -> None:
-    (error,) = job([ALLREDUCE], addresses="192.0.2.1,192.0.2.2").connect(0).events()
+    (error,) = (ring := job([ALLREDUCE])).connect(0, workers=elsewhere(ring, 0, "192.0.2.1")).events()
     assert error["message"].startswith("cannot bind to own address 192.0.2.1 port")
 
 
@@ -266,5 +403,6 @@ def test_help_shows_how_it_is_used(start: Callable[..., Any]) -> None:
     program = start("replay", "--help")
     text = "\n".join(program.lines())
     assert program.status() == 0
-    assert "--start-offset-ms" in text
+    assert "--rank" in text
+    assert "--job" in text
     assert "Exit status" in text

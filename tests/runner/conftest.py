@@ -60,7 +60,8 @@ start, pace = int(line.split()[1]), fault("iteration_ms") or 4
 missing, lost, late_ms = fault("missing iterations") or 0, fault("lost"), fault("late_ms") or 0.1
 while time.monotonic_ns() < start:
     time.sleep(0.0005)
-iterations = int(option("iterations"))
+job = json.loads(option("job"))
+iterations = job["iterations"]
 for number in range(iterations - missing):
     begin = time.monotonic_ns()
     time.sleep(pace / 1e3)
@@ -72,7 +73,7 @@ for number in range(iterations - missing):
     end = time.monotonic_ns()
     say(event="iteration", iteration=number, start_ns=begin, compute_end_ns=(begin + end) // 2, comm_end_ns=end,
         sent_bytes=1000, received_bytes=1000, late_ns=int(late_ms * 1e6))
-say(event="flow", job=option("job"), rank=int(option("rank")), flow=0, peer="x", local_port=1, remote_port=2,
+say(event="flow", job=job["name"], rank=int(option("rank")), flow=0, peer="x", peer_rank=1, local_port=1, remote_port=2,
     congestion_control="rb_dcqcn", bytes_acked=1000 * iterations, retransmitted=fault("retransmitted") or 0,
     delivered=10, delivered_ce=1)
 say(event="done", iterations=iterations)

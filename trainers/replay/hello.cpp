@@ -7,9 +7,14 @@
 namespace replay {
 namespace {
 
-constexpr const char *kMagic = "roundabout-replay-1";
+constexpr const char *kMagic = "roundabout-replay-2";
 
-std::string who(const Hello &hello) { return "job " + hello.job + " rank " + std::to_string(hello.rank); }
+std::string who(const std::string &job, const std::set<unsigned> &ranks) {
+  std::string text = "job " + job + " rank ";
+  for (const unsigned rank : ranks)
+    text += (rank == *ranks.begin() ? "" : " or ") + std::to_string(rank);
+  return text;
+}
 
 } // namespace
 
@@ -32,23 +37,24 @@ std::string to_text(const Message &message) {
 
 std::string Hello::text() const {
   std::ostringstream out;
-  out << kMagic << ' ' << job << ' ' << rank << ' ' << flow << ' ' << fingerprint;
+  out << kMagic << ' ' << job << ' ' << rank << ' ' << connection << ' ' << fingerprint;
   return out.str();
 }
 
-std::string judge_hello(const std::string &text, const Hello &expected, unsigned flows, unsigned &flow) {
+std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello) {
   std::istringstream in(text);
   std::string magic;
-  Hello hello;
-  if (!(in >> magic >> hello.job >> hello.rank >> hello.flow >> hello.fingerprint) || magic != kMagic)
+  Hello said;
+  if (!(in >> magic >> said.job >> said.rank >> said.connection >> said.fingerprint) || magic != kMagic)
     return "expected a replay worker's hello, found something else";
-  if (hello.job != expected.job || hello.rank != expected.rank)
-    return "expected " + who(expected) + ", found " + who(hello);
-  if (hello.fingerprint != expected.fingerprint)
-    return who(hello) + " was given other options (addresses, flows, profile, iterations, seed, jitter or offset)";
-  if (hello.flow >= flows)
-    return "expected a flow below " + std::to_string(flows) + ", found " + std::to_string(hello.flow);
-  flow = hello.flow;
+  if (said.job != expected.job || !expected.ranks.contains(said.rank))
+    return "expected " + who(expected.job, expected.ranks) + ", found " + who(said.job, {said.rank});
+  if (said.fingerprint != expected.fingerprint)
+    return who(said.job, {said.rank}) + " was told another job (workers, connections, phases, iterations, seed, ...)";
+  if (said.connection >= expected.connections)
+    return "expected a connection below " + std::to_string(expected.connections) + ", found " +
+           std::to_string(said.connection);
+  hello = said;
   return "";
 }
 

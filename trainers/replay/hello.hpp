@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ring neighbours say to each other before the first byte of the job: who one is, and what the other thinks of it.
+// What peers say to each other before the first byte of the job: who one is, and what the other thinks of it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
 namespace replay {
-
-constexpr std::size_t kLongestJobName = 63;
 
 // 64-bit FNV-1a hash.
 std::uint64_t fnv1a(std::string_view text);
@@ -23,15 +22,22 @@ std::string to_text(const Message &message);
 struct Hello {
   std::string job;
   unsigned rank = 0;
-  unsigned flow = 0;
-  std::uint64_t fingerprint = 0; // of the job's options
+  unsigned connection = 0;
+  std::uint64_t fingerprint = 0; // of the job as it was told
 
   std::string text() const;
 };
 
-// What is wrong with a hello, or "" if it is from the expected job and rank, given alike, and a flow below `flows`.
-// On success `flow` is set.
-std::string judge_hello(const std::string &text, const Hello &expected, unsigned flows, unsigned &flow);
+// Whose hello is welcome.
+struct Expected {
+  std::string job;
+  std::set<unsigned> ranks;
+  unsigned connections = 1;
+  std::uint64_t fingerprint = 0;
+};
+
+// What is wrong with a hello, or "" if it is from one of the expected, given alike. On success `hello` is set.
+std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello);
 
 // The answer to a hello that is welcome.
 constexpr std::string_view kWelcome = "welcome";

@@ -2,9 +2,9 @@
 // replay: plays one worker of a training job by its profile.
 #include "native/control.hpp"
 #include "native/errors.hpp"
+#include "trainers/replay/mesh.hpp"
 #include "trainers/replay/options.hpp"
 #include "trainers/replay/record.hpp"
-#include "trainers/replay/ring.hpp"
 #include "trainers/replay/worker.hpp"
 
 #include <cstring>
@@ -26,7 +26,7 @@ void go_first() {
 
 void play(const replay::Options &options, replay::Record &record) {
   native::Control control;
-  replay::Worker worker(options, replay::connect_ring(options, control), control, record);
+  replay::Worker worker(options, replay::connect_mesh(options, control), control, record);
   go_first();
   record.ready();
   worker.play();

@@ -41,7 +41,8 @@ void Record::iteration(const Iteration &iteration) {
        {"late_ns", iteration.late_ns}});
 }
 
-void Record::flow(const Options &options, unsigned flow, int fd, std::uint64_t overhead_bytes) {
+void Record::flow(const Options &options, const Connection &connection, std::uint64_t overhead_bytes) {
+  const int fd = connection.fd.get();
   tcp_info info{};
   socklen_t length = sizeof info;
   char congestion[16] = {}; // TCP_CA_NAME_MAX
@@ -51,10 +52,11 @@ void Record::flow(const Options &options, unsigned flow, int fd, std::uint64_t o
     throw native::system_failure("cannot read a socket's TCP_INFO");
   const std::uint64_t acked = info.tcpi_bytes_acked;
   add({{"event", "flow"},
-       {"job", options.job},
+       {"job", options.job.name},
        {"rank", options.rank},
-       {"flow", flow},
-       {"peer", options.right().name},
+       {"flow", connection.number},
+       {"peer", options.job.workers[connection.peer].name},
+       {"peer_rank", connection.peer},
        {"local_port", port_of(fd, getsockname)},
        {"remote_port", port_of(fd, getpeername)},
        {"congestion_control", congestion},

@@ -23,6 +23,9 @@ constexpr std::uint64_t kLeastUnsentBytes = 16'384;
 
 constexpr Nanos kEndLookNs = 1'000'000;
 
+// Hosts' clocks differ: a peer that ends this long before our own departure has departed, and did not die.
+constexpr Nanos kDepartureNs = 100'000'000;
+
 // Nobody looks at the payload.
 constexpr std::size_t kSendBytes = 256 * 1024;
 const char kZeros[kSendBytes] = {};
@@ -33,34 +36,56 @@ void set_option(const native::Fd &fd, int level, int option, std::uint64_t bytes
     throw native::system_failure("cannot set a socket option");
 }
 
-int take_error(const native::Fd &fd) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  return error;
-}
-
 } // namespace
 
-Worker::Worker(const Options &options, Ring ring, native::Control &control, Record &record)
-    : options_(options), ring_(std::move(ring)), control_(control), record_(record),
-      jitter_(options.seed, options.job, options.jitter), flows_(options.flows) {
-  for (const Phase &phase : options.profile.phases)
-    for (unsigned flow = 0; flow < options.flows; flow++)
-      flows_[flow].expected += options.iterations * ring_phase(phase).share(flow);
+Worker::Worker(const Options &options, Mesh mesh, native::Control &control, Record &record)
+    : options_(options), control_(control), record_(record),
+      jitter_(options.job.seed, options.job.name, options.job.jitter) {
+  for (Connection &connection : mesh.out)
+    out_.push_back({std::move(connection)});
+  for (Connection &connection : mesh.in)
+    in_.push_back({std::move(connection)});
+  for (const Phase &phase : options.job.phases) {
+    plans_.push_back(plan(phase));
+    for (const Part &part : plans_.back().receives)
+      in_[part.place].expected += options.job.iterations * part.pace.share();
+  }
 }
 
-RingPhase Worker::ring_phase(const Phase &phase) const {
-  return {phase, static_cast<unsigned>(options_.workers.size()), options_.flows};
+Worker::Plan Worker::plan(const Phase &phase) const {
+  Plan plan;
+  plan.received.resize(options_.job.connections);
+  for (const Transfer &transfer : phase.transfers) {
+    const auto add = [&](unsigned peer, const auto &connections, std::vector<Part> &parts) {
+      for (std::size_t place = 0; place < connections.size(); place++) {
+        const Connection &each = connections[place].connection;
+        if (each.peer == peer)
+          parts.push_back(
+              {place, Pace(transfer, phase.alone_ns, options_.job.connections, each.number), transfer.answered()});
+      }
+    };
+    if (transfer.from == options_.rank)
+      add(transfer.to, out_, plan.sends);
+    if (transfer.to == options_.rank)
+      add(transfer.from, in_, plan.receives);
+  }
+  return plan;
 }
 
 void Worker::play() {
-  phase_start_ns_ = wait_for_start() + options_.start_offset_ns;
-  wait_until(phase_start_ns_);
-  started_ = true;
-  iteration_.start = Moment::at(phase_start_ns_);
-  while (iteration_.number < options_.iterations)
-    play_iteration(jitter_.next_factor());
+  const Nanos start_ns = wait_for_start();
+  phase_start_ns_ = start_ns + options_.job.begins_ns;
+  if (options_.job.departs_ns)
+    departs_ns_ = start_ns + *options_.job.departs_ns;
+  try {
+    wait_until(phase_start_ns_);
+    started_ = true;
+    iteration_.start = Moment::at(phase_start_ns_);
+    while (iteration_.number < options_.job.iterations)
+      play_iteration(jitter_.next_factor());
+  } catch (const Departed &) {
+    departed_ = true;
+  }
 }
 
 Nanos Worker::wait_for_start() {
@@ -71,8 +96,8 @@ Nanos Worker::wait_for_start() {
 }
 
 void Worker::play_iteration(double compute_factor) {
-  for (const Phase &phase : options_.profile.phases)
-    play_phase(phase, compute_factor);
+  for (std::size_t i = 0; i < plans_.size(); i++)
+    play_phase(options_.job.phases[i], plans_[i], compute_factor);
   iteration_.comm_end = Moment::at(phase_start_ns_);
   if (iteration_.compute_end.monotonic_ns == 0)
     iteration_.compute_end = iteration_.comm_end;
@@ -84,49 +109,60 @@ void Worker::play_iteration(double compute_factor) {
   iteration_ = next;
 }
 
-void Worker::play_phase(const Phase &phase, double compute_factor) {
+void Worker::play_phase(const Phase &phase, Plan &plan, double compute_factor) {
   if (!phase.communicates()) {
     phase_start_ns_ += std::llround(static_cast<double>(phase.compute_ns) * compute_factor);
     wait_until(phase_start_ns_);
     return;
   }
+  if (plan.sends.empty() && plan.receives.empty())
+    return;
   if (iteration_.compute_end.monotonic_ns == 0)
     iteration_.compute_end = Moment::at(phase_start_ns_);
-  communicate(ring_phase(phase));
-  iteration_.sent_bytes += phase.bytes;
-  iteration_.received_bytes += phase.bytes;
+  communicate(plan);
+  for (const Part &part : plan.sends)
+    iteration_.sent_bytes += part.pace.share();
+  for (const Part &part : plan.receives)
+    iteration_.received_bytes += part.pace.share();
   phase_start_ns_ = native::monotonic_ns();
 }
 
-// Ends when all was received, which is when an all-reduce has its result, and all was handed to the network: an
-// all-reduce does not return while its buffers are still to be sent.
-void Worker::communicate(const RingPhase &phase) {
-  set_unsent_limits(std::max(kLeastUnsentBytes, phase.flow_demand(kUnsentNs)));
+// Ends when all was received, which is when its result is there, and all was handed to the network: the call does not
+// return while its buffers are still to be sent, nor before its receivers have come to the phase and have everything.
+void Worker::communicate(Plan &plan) {
+  set_unsent_limits(plan);
   while (true) {
     // One look at the clock for both: what is not sent now must be looked at again.
     const Nanos now_ns = native::monotonic_ns();
-    set_receive_quanta(phase);
-    send_all(phase, now_ns - phase_start_ns_);
-    if (all_sent(phase) && all_received(phase) && all_left(SIOCOUTQNSD))
+    set_receive_quanta(plan);
+    answer(plan);
+    send_all(plan, now_ns - phase_start_ns_);
+    if (all_sent(plan) && all_received(plan) && all_answered(plan) && all_left(SIOCOUTQNSD))
       break;
-    wait(next_look(phase, now_ns));
+    wait(next_look(plan, now_ns));
   }
-  for (unsigned flow = 0; flow < options_.flows; flow++) {
-    flows_[flow].sent = 0;
-    flows_[flow].received -= phase.share(flow);
+  for (const Part &part : plan.sends) {
+    out_[part.place].sent = 0;
+    out_[part.place].answers -= part.answered && part.pace.share() > 0;
+  }
+  for (const Part &part : plan.receives) {
+    in_[part.place].received -= part.pace.share();
+    in_[part.place].answered = false;
   }
 }
 
-std::optional<Nanos> Worker::next_look(const RingPhase &phase, Nanos now_ns) const {
-  if (all_sent(phase)) {
-    // What is still unsent leaves without telling us; a missing byte wakes us.
-    return all_received(phase) ? std::optional(now_ns + RingPhase::kTickNs) : std::nullopt;
+std::optional<Nanos> Worker::next_look(const Plan &plan, Nanos now_ns) const {
+  if (all_sent(plan)) {
+    // What is still unsent leaves without telling us; a missing byte or answer wakes us.
+    return all_received(plan) && all_answered(plan) ? std::optional(now_ns + Pace::kTickNs) : std::nullopt;
   }
-  // Blocked flows are woken by the network; demand has a clock.
-  if (std::all_of(flows_.begin(), flows_.end(), [](const Flow &flow) { return flow.blocked; }))
-    return std::nullopt;
-  const std::optional<Nanos> tick = phase.next_tick(now_ns - phase_start_ns_);
-  return tick ? std::optional(phase_start_ns_ + *tick) : std::nullopt;
+  // Blocked connections are woken by the network; demand has a clock.
+  std::optional<Nanos> next;
+  for (const Part &part : plan.sends)
+    if (!out_[part.place].blocked)
+      if (const std::optional<Nanos> tick = part.pace.next_tick(now_ns - phase_start_ns_))
+        next = phase_start_ns_ + *tick;
+  return next;
 }
 
 void Worker::wait_until(Nanos deadline_ns) {
@@ -134,119 +170,156 @@ void Worker::wait_until(Nanos deadline_ns) {
     wait(deadline_ns);
 }
 
-// Waits for the deadline, or less: for bytes, or for room in a blocked flow.
+// Waits for the deadline, or less: for bytes, answers, or room in a blocked connection. Throws Departed when it is
+// time.
 void Worker::wait(std::optional<Nanos> deadline_ns) {
+  const bool departing = departs_ns_ && !departed_ && !ended_;
+  if (departing)
+    deadline_ns = std::min(deadline_ns.value_or(*departs_ns_), *departs_ns_);
   polled_.clear();
-  for (unsigned flow = 0; flow < options_.flows; flow++)
+  for (const Out &out : out_)
     polled_.push_back(
-        {ended_ ? -1 : ring_.out[flow].get(), static_cast<short>(POLLIN | (flows_[flow].blocked ? POLLOUT : 0)), 0});
-  for (unsigned flow = 0; flow < options_.flows; flow++)
-    polled_.push_back({flows_[flow].left_ended ? -1 : ring_.in[flow].get(), POLLIN, 0});
+        {ended_ ? -1 : out.connection.fd.get(), static_cast<short>(POLLIN | (out.blocked ? POLLOUT : 0)), 0});
+  for (const In &in : in_)
+    polled_.push_back({in.ended ? -1 : in.connection.fd.get(), POLLIN, 0});
   const bool sleeps = deadline_ns && native::monotonic_ns() < *deadline_ns;
   control_.wait(polled_, deadline_ns);
   if (sleeps)
     iteration_.late_ns = std::max(iteration_.late_ns, native::monotonic_ns() - *deadline_ns);
 
-  for (unsigned flow = 0; flow < options_.flows; flow++) {
-    const short out = polled_[flow].revents;
-    if ((out & (POLLIN | POLLERR | POLLHUP)) != 0)
-      fail_peer(options_.right(), take_error(ring_.out[flow])); // it never sends: it closed
-    if ((out & POLLOUT) != 0)
-      flows_[flow].blocked = false;
-    if (polled_[options_.flows + flow].revents != 0)
-      receive(flow);
+  for (std::size_t i = 0; i < out_.size(); i++) {
+    if ((polled_[i].revents & (POLLIN | POLLERR | POLLHUP)) != 0)
+      take_answer(out_[i]);
+    if ((polled_[i].revents & POLLOUT) != 0)
+      out_[i].blocked = false;
   }
+  for (std::size_t i = 0; i < in_.size(); i++)
+    if (polled_[out_.size() + i].revents != 0)
+      receive(in_[i]);
+  if (departing && native::monotonic_ns() >= *departs_ns_)
+    throw Departed();
 }
 
 // Counts and discards what came: MSG_TRUNC spares the copy.
-void Worker::receive(unsigned flow) {
-  Flow &state = flows_[flow];
-  const ssize_t n = recv(ring_.in[flow].get(), nullptr, INT_MAX, MSG_TRUNC | MSG_DONTWAIT);
+void Worker::receive(In &in) {
+  const ssize_t n = recv(in.connection.fd.get(), nullptr, INT_MAX, MSG_TRUNC | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n > 0) {
-    state.received += static_cast<std::uint64_t>(n);
-    state.expected -= static_cast<std::uint64_t>(n);
+    in.received += static_cast<std::uint64_t>(n);
+    in.expected -= static_cast<std::uint64_t>(n);
     return;
   }
-  if (state.expected > 0)
-    fail_peer(options_.left(), n == 0 ? 0 : errno);
-  state.left_ended = true;
+  const bool may_end = departs_ns_ && native::monotonic_ns() >= *departs_ns_ - kDepartureNs;
+  if (in.expected > 0 && !may_end)
+    fail_peer(in.connection, n == 0 ? 0 : errno);
+  in.ended = true;
 }
 
-void Worker::send_all(const RingPhase &phase, Nanos elapsed_ns) {
-  for (unsigned flow = 0; flow < options_.flows; flow++)
-    if (!flows_[flow].blocked)
-      send(phase, flow, elapsed_ns);
+// A receiver sends nothing but answers: what is none is its end.
+void Worker::take_answer(Out &out) {
+  char answers[64];
+  const ssize_t n = recv(out.connection.fd.get(), answers, sizeof answers, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (n <= 0)
+    fail_peer(out.connection, n == 0 ? 0 : errno);
+  out.answers += static_cast<std::uint64_t>(n);
 }
 
-void Worker::send(const RingPhase &phase, unsigned flow, Nanos elapsed_ns) {
-  Flow &state = flows_[flow];
-  while (const std::uint64_t bytes = phase.sendable(flow, elapsed_ns, state.sent, state.received)) {
+// One byte to each sender that waits for us and of whose transfer we have everything.
+void Worker::answer(const Plan &plan) {
+  for (const Part &part : plan.receives) {
+    In &in = in_[part.place];
+    if (!part.answered || in.answered || part.pace.share() == 0 || in.received < part.pace.share())
+      continue;
+    if (::send(in.connection.fd.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+      fail_peer(in.connection, errno);
+    in.answered = true;
+  }
+}
+
+void Worker::send_all(Plan &plan, Nanos elapsed_ns) {
+  std::fill(plan.received.begin(), plan.received.end(), 0);
+  for (const Part &part : plan.receives)
+    plan.received[in_[part.place].connection.number] += in_[part.place].received;
+  for (const Part &part : plan.sends)
+    if (!out_[part.place].blocked)
+      send(part, elapsed_ns, plan.received[out_[part.place].connection.number]);
+}
+
+void Worker::send(const Part &part, Nanos elapsed_ns, std::uint64_t received) {
+  Out &out = out_[part.place];
+  while (const std::uint64_t bytes = part.pace.sendable(elapsed_ns, out.sent, received)) {
     const std::size_t length = std::min<std::uint64_t>(bytes, kSendBytes);
-    const ssize_t n = ::send(ring_.out[flow].get(), kZeros, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = ::send(out.connection.fd.get(), kZeros, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-      fail_peer(options_.right(), errno);
-    state.sent += static_cast<std::uint64_t>(std::max<ssize_t>(n, 0));
-    state.blocked = n < static_cast<ssize_t>(length);
-    if (state.blocked)
+      fail_peer(out.connection, errno);
+    out.sent += static_cast<std::uint64_t>(std::max<ssize_t>(n, 0));
+    out.blocked = n < static_cast<ssize_t>(length);
+    if (out.blocked)
       return;
   }
 }
 
-bool Worker::all_sent(const RingPhase &phase) const {
-  for (unsigned flow = 0; flow < options_.flows; flow++)
-    if (flows_[flow].sent < phase.share(flow))
-      return false;
-  return true;
+bool Worker::all_sent(const Plan &plan) const {
+  return std::all_of(plan.sends.begin(), plan.sends.end(),
+                     [&](const Part &part) { return out_[part.place].sent >= part.pace.share(); });
 }
 
-bool Worker::all_received(const RingPhase &phase) const {
-  for (unsigned flow = 0; flow < options_.flows; flow++)
-    if (flows_[flow].received < phase.share(flow))
-      return false;
-  return true;
+bool Worker::all_received(const Plan &plan) const {
+  return std::all_of(plan.receives.begin(), plan.receives.end(),
+                     [&](const Part &part) { return in_[part.place].received >= part.pace.share(); });
+}
+
+bool Worker::all_answered(const Plan &plan) const {
+  return std::all_of(plan.sends.begin(), plan.sends.end(), [&](const Part &part) {
+    return !part.answered || part.pace.share() == 0 || out_[part.place].answers > 0;
+  });
 }
 
 // Whether the kernel holds nothing any more: unsent (SIOCOUTQNSD) or unacknowledged (SIOCOUTQ).
 bool Worker::all_left(int request) const {
-  return std::all_of(ring_.out.begin(), ring_.out.end(), [request](const native::Fd &fd) {
+  return std::all_of(out_.begin(), out_.end(), [request](const Out &out) {
     int bytes = 0;
-    return ioctl(fd.get(), static_cast<unsigned long>(request), &bytes) == 0 && bytes == 0;
+    return ioctl(out.connection.fd.get(), static_cast<unsigned long>(request), &bytes) == 0 && bytes == 0;
   });
 }
 
 // We are woken by this many bytes, not by each packet. TCP acknowledges each packet all the same, and sooner: what is
 // below this mark does not wait for our reading.
-void Worker::set_receive_quanta(const RingPhase &phase) {
-  for (unsigned flow = 0; flow < options_.flows; flow++) {
-    Flow &state = flows_[flow];
-    const std::uint64_t quantum = phase.receive_quantum(flow, state.received);
-    if (quantum != std::exchange(state.receive_quantum, quantum))
-      set_option(ring_.in[flow], SOL_SOCKET, SO_RCVLOWAT, quantum);
+void Worker::set_receive_quanta(const Plan &plan) {
+  for (const Part &part : plan.receives) {
+    In &in = in_[part.place];
+    const std::uint64_t quantum = part.pace.receive_quantum(in.received);
+    if (quantum != std::exchange(in.receive_quantum, quantum))
+      set_option(in.connection.fd, SOL_SOCKET, SO_RCVLOWAT, quantum);
   }
 }
 
-void Worker::set_unsent_limits(std::uint64_t bytes) {
-  if (bytes == std::exchange(unsent_limit_, bytes))
-    return;
-  for (const native::Fd &fd : ring_.out)
-    set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+void Worker::set_unsent_limits(const Plan &plan) {
+  for (const Part &part : plan.sends) {
+    const std::uint64_t bytes = std::max(kLeastUnsentBytes, part.pace.demand(kUnsentNs));
+    Out &out = out_[part.place];
+    if (bytes != std::exchange(out.unsent_limit, bytes))
+      set_option(out.connection.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+  }
 }
 
 void Worker::end() {
   while (!all_left(SIOCOUTQ))
     wait(native::monotonic_ns() + kEndLookNs);
-  for (unsigned flow = 0; flow < options_.flows; flow++)
-    record_.flow(options_, flow, ring_.out[flow].get(), Ring::kOverheadBytes);
-  for (const native::Fd &fd : ring_.out)
-    shutdown(fd.get(), SHUT_WR);
+  for (const Out &out : out_)
+    record_.flow(options_, out.connection, Mesh::kOverheadBytes);
+  for (const Out &out : out_)
+    shutdown(out.connection.fd.get(), SHUT_WR);
   ended_ = true;
-  while (!std::all_of(flows_.begin(), flows_.end(), [](const Flow &flow) { return flow.left_ended; }))
+  while (!std::all_of(in_.begin(), in_.end(), [](const In &in) { return in.ended; }))
     wait(std::nullopt);
 }
 
-void Worker::fail_peer(const Peer &peer, int error) const {
+void Worker::fail_peer(const Connection &connection, int error) const {
+  const Peer &peer = options_.job.workers[connection.peer];
   const bool closed = error == 0 || error == ECONNRESET || error == EPIPE;
   throw native::Failure("peer " + peer.text() +
                         (closed ? " closed the connection" : std::string(" was lost (") + std::strerror(error) + ")") +

@@ -72,8 +72,9 @@ def tables(measured: Measurement, site: Site, who: Identity) -> dict[str, pa.Tab
 
 
 def _iterations(measured: Measurement) -> Columns:
-    parts = []
-    for worker, events in _by_worker(measured.of_kind("iteration")):
+    parts, whole = [], _whole(measured)
+    for worker, every in _by_worker(measured.of_kind("iteration")):
+        events = [event for event in every if event["iteration"] < whole.get(worker.job, len(every))]
         start, compute_end, comm_end = (
             integers(events, field_name) for field_name in ("start_ns", "compute_end_ns", "comm_end_ns")
         )
@@ -95,6 +96,14 @@ def _iterations(measured: Measurement) -> Columns:
     return _joined("iterations", parts)
 
 
+def _whole(measured: Measurement) -> dict[str, int]:
+    """How many iterations all workers of a job did: where it departs, some may end another one in that instant."""
+    found: dict[str, int] = {}
+    for worker, event in measured.of_kind("done"):
+        found[worker.job] = min(event["iterations"], found.get(worker.job, event["iterations"]))
+    return found
+
+
 def _flows(measured: Measurement) -> Columns:
     parts = []
     for worker, events in _by_worker(measured.of_kind("flow")):
@@ -106,7 +115,7 @@ def _flows(measured: Measurement) -> Columns:
                 **{name: np.array([event[name] for event in events]) for name in ("peer", "congestion_control")},
                 **{
                     name: integers(events, name)
-                    for name in ("flow", "local_port", "remote_port", "bytes_acked", "retransmitted")
+                    for name in ("flow", "peer_rank", "local_port", "remote_port", "bytes_acked", "retransmitted")
                 },
                 "delivered_segments": integers(events, "delivered"),
                 "delivered_ce_segments": integers(events, "delivered_ce"),

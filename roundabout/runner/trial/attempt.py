@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from roundabout.plan import PlannedTrial, expected_iterations_s
+from roundabout.plan import PlannedTrial, iteration_s
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program
@@ -23,6 +23,7 @@ from roundabout.runner.trial.jobs import Worker, workers
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.meter import LinkMeter
 from roundabout.runner.trial.sampling import achieved, controller_sampler, host_sampler
+from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
 READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
@@ -238,7 +239,7 @@ def _watch(
 ) -> None:
     """Follow the trainers until all are done. Raises TrialFailedError where one fails or nothing happens any more."""
     running = set(programs)
-    patience_s = STALL_S + STALL_ITERATIONS * expected_iterations_s(now.trial.spec) / now.trial.spec.iterations
+    patience_s = _patience_s(now.trial.spec)
     heard = refreshed = time.monotonic()
     while running:
         try:
@@ -258,6 +259,12 @@ def _watch(
             cross_traffic.check(generators)
             if meter and (reading := meter.read()):
                 now.observer.link(meter.link, *reading)
+
+
+def _patience_s(spec: TrialSpec) -> float:
+    """How long there may be no news: nothing happens before a job begins."""
+    slowest_s = max(iteration_s(spec, name) for name in spec.jobs)
+    return STALL_S + STALL_ITERATIONS * slowest_s + max(job.begins_ms for job in spec.jobs.values()) / 1e3
 
 
 def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes a trial invalid: a spoilt measurement must never look like a result."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -35,12 +36,10 @@ def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int |
     }
 
 
-def faults(
-    trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None], workers: int
-) -> list[str]:
-    """Why the trial may not be used; empty for a good one. `workers` is how many should have reported."""
+def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
+    """Why the trial may not be used; empty for a good one."""
     found = [
-        *_missing_iterations(trial, tables["iterations"], workers),
+        *_missing_iterations(trial, tables["iterations"]),
         *_missing_loads(trial, tables["cross_traffic"]),
         *_over(measured["busy_max"], BUSY_MAX, "the CPU was {:.0%} busy over 1 s (limit {:.0%})"),
         *_over(
@@ -65,11 +64,17 @@ def _median_ms(iterations: pa.Table) -> float | None:
     return median
 
 
-def _missing_iterations(trial: PlannedTrial, iterations: pa.Table, workers: int) -> list[str]:
-    expected = workers * trial.spec.iterations
-    if iterations.num_rows == expected:
-        return []
-    return [f"{iterations.num_rows} iterations were recorded, expected {expected} ({workers} workers)"]
+def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
+    """Jobs whose workers did not all record what they should: all iterations, or the same ones until they departed."""
+    counts = Counter(zip(iterations["job"].to_pylist(), iterations["rank"].to_pylist(), strict=True))
+    found = []
+    for name, job in trial.spec.jobs.items():
+        each = [counts[name, rank] for rank in range(len(job.workers))]
+        expected = trial.spec.iterations_of(name)
+        if set(each) != {expected} and not (job.departs_ms is not None and len(set(each)) == 1):
+            total = expected * len(each)
+            found.append(f"{sum(each)} iterations of {name} were recorded, expected {total} ({len(each)} workers)")
+    return found
 
 
 def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which trainer runs where in a trial, with which command line."""
+"""Which worker of which job runs where in a trial, and what its trainer is told (trainers/PROTOCOL.md)."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Site
+from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.profile import Phase
+from roundabout.spec.trainer import Task
 
-FIRST_PORT = 29500  # where torch.distributed meets by default; each job has a port of its own
+FIRST_PORT = 29500  # where torch.distributed meets by default; each worker of a host has a port of its own
 
 
 @dataclass(frozen=True)
@@ -28,30 +29,44 @@ class Worker:
 def workers(trial: PlannedTrial, testbed: Site) -> list[Worker]:
     """The workers of the jobs that run in `trial`: all of them, or one job's."""
     found = []
-    for index, (name, job) in enumerate(trial.spec.jobs.items()):
+    for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
             continue
-        hosts = [testbed.hosts[worker] for worker in job.workers]
-        phases = [_phase(phase, testbed) for phase in job.profile.phases]
-        options = {
-            "job": name,
-            "addresses": ",".join(host.address for host in hosts),
-            "names": ",".join(job.workers),
-            "port": FIRST_PORT + index,
-            "flows": job.flows,
-            "profile": json.dumps({"phases": phases}),
-            "iterations": trial.spec.iterations,
-            "seed": trial.seed,
-            "jitter": job.jitter,
-            "start-offset-ms": job.start_offset_ms,
-        }
-        for rank, host in enumerate(hosts):
-            words = [word for key, value in {**options, "rank": rank}.items() for word in (f"--{key}", str(value))]
-            found.append(Worker(name, rank, host.name, (str(host.prefix / "bin" / "replay"), *words)))
+        told = description(trial, name, testbed)
+        for rank, host in enumerate(job.workers):
+            task = Task(told, rank, testbed.hosts[host].prefix)
+            found.append(Worker(name, rank, host, job.trainer.argv(task)))
     return found
 
 
-def _phase(phase: Phase, testbed: Site) -> dict[str, Any]:
+def description(trial: PlannedTrial, name: str, testbed: Site) -> dict[str, Any]:
+    """A job as each of its workers is told it; bytes are those that hosts really send."""
+    job = trial.spec.jobs[name]
+    return {
+        "name": name,
+        "workers": [
+            {"name": host, "address": testbed.hosts[host].address, "port": port}
+            for host, port in zip(job.workers, ports(trial.spec, name), strict=True)
+        ],
+        "connections": job.flows,
+        "iterations": trial.spec.iterations_of(name),
+        "seed": trial.seed,
+        "jitter": job.jitter,
+        "begins_ms": job.begins_ms,
+        "departs_ms": job.departs_ms,
+        "phases": [_phase(job, phase, testbed) for phase in job.profile.phases],
+    }
+
+
+def ports(spec: TrialSpec, name: str) -> list[int]:
+    """The TCP port on which each worker of a job listens: the same on all hosts, but for a job's second on a host."""
+    workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
+    return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
+
+
+def _phase(job: ResolvedJob, phase: Phase, testbed: Site) -> dict[str, Any]:
     if phase.bytes is None:
         return {"name": phase.name, "compute_ms": phase.compute_ms}
-    return {"name": phase.name, "bytes": testbed.bytes_on_host(phase.bytes), "alone_ms": phase.alone_ms}
+    transfers = phase.transfers(len(job.workers), testbed.bytes_on_host(phase.bytes))
+    told = [[part for part in transfer if part is not None] for transfer in transfers]
+    return {"name": phase.name, "alone_ms": phase.alone_ms, "transfers": told}

@@ -18,7 +18,6 @@ from roundabout.runner.transports import build_outside
 from roundabout.runner.trial import captures, checks, facts
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.runner.trial.bench import Bench, prepared
-from roundabout.runner.trial.jobs import workers
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -110,7 +109,7 @@ class SshTestbed:
         found = tables(measured, self._site, who)
         captures.store(measured.captured, measured.ledger, self._site, attempt, who)
         strain = checks.measures(found, measured.start_ns, measured.end_ns)
-        faults = measured.faults or checks.faults(trial, found, strain, len(workers(trial, self._site)))
+        faults = measured.faults or checks.faults(trial, found, strain)
         return Outcome(found, faults, {**_record(measured), **strain}, lost=measured.lost_host)
 
     def _ready(self) -> Bench:

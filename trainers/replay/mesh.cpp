@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/ring.hpp"
+#include "trainers/replay/mesh.hpp"
 
 #include "native/errors.hpp"
 
@@ -84,14 +84,16 @@ void send_message(int fd, const std::string &text) {
     std::cerr << "replay: cannot answer: " << std::strerror(errno) << '\n';
 }
 
-// One connection to the right neighbour: idle, connecting, or waiting for the answer to its hello.
+// One connection to a worker that we send to: idle, connecting, or waiting for the answer to its hello.
 class Outgoing {
 public:
-  Outgoing(const Options &options, unsigned flow) : options_(options), flow_(flow) {}
+  Outgoing(const Options &options, unsigned rank, unsigned number)
+      : options_(options), rank_(rank), number_(number), peer_(options.job.workers[rank]) {}
 
   bool welcome() const { return state_ == State::kWelcome; }
+  const Peer &peer() const { return peer_; }
   const std::string &trouble() const { return trouble_; }
-  Fd take() { return std::move(fd_); }
+  Connection take() { return {rank_, number_, std::move(fd_)}; }
 
   pollfd interest() const {
     const short events = state_ == State::kConnecting ? POLLOUT : state_ == State::kAsking ? POLLIN : 0;
@@ -104,7 +106,7 @@ public:
     next_try_ns_ = now + kRetryNs;
     fd_ = open_socket(options_.self().ip, 0);
     prepare(fd_.get());
-    const sockaddr_in address = socket_address(options_.right().ip, options_.port);
+    const sockaddr_in address = socket_address(peer_.ip, peer_.port);
     if (connect(fd_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)
       return give_up(std::strerror(errno));
     state_ = State::kConnecting;
@@ -118,7 +120,7 @@ public:
     else if (state_ == State::kAsking)
       answered();
     else if (state_ == State::kWelcome && (revents & (POLLERR | POLLHUP)) != 0)
-      throw native::Failure("peer " + options_.right().text() + " closed the connection before the start");
+      throw native::Failure("peer " + peer_.text() + " closed the connection before the start");
   }
 
 private:
@@ -136,7 +138,7 @@ private:
     getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0)
       return give_up(std::strerror(error));
-    send_message(fd_.get(), Hello{options_.job, options_.rank, flow_, options_.fingerprint}.text());
+    send_message(fd_.get(), Hello{options_.job.name, options_.rank, number_, options_.job.fingerprint}.text());
     answer_ = {};
     state_ = State::kAsking;
   }
@@ -152,12 +154,14 @@ private:
     }
     const std::string text = to_text(answer_.message);
     if (text != kWelcome)
-      throw native::Failure("peer " + options_.right().text() + " refused us: " + text);
+      throw native::Failure("peer " + peer_.text() + " refused us: " + text);
     state_ = State::kWelcome;
   }
 
   const Options &options_;
-  unsigned flow_;
+  unsigned rank_;
+  unsigned number_;
+  const Peer &peer_;
   State state_ = State::kIdle;
   Fd fd_;
   Nanos next_try_ns_ = 0;
@@ -165,20 +169,32 @@ private:
   std::string trouble_ = "no answer";
 };
 
-// The listening side: connections that have not said their hello yet, and those of the left neighbour.
+// The listening side: connections that have not said their hello yet, and those of workers that we receive from.
 class Acceptor {
 public:
-  explicit Acceptor(const Options &options)
-      : options_(options), listener_(open_socket(options.self().ip, options.port)), flows_(options.flows) {
+  Acceptor(const Options &options, const std::vector<unsigned> &senders)
+      : options_(options), expected_{options.job.name,
+                                     {senders.begin(), senders.end()},
+                                     options.job.connections,
+                                     options.job.fingerprint},
+        listener_(open_socket(options.self().ip, options.self().port)) {
+    for (const unsigned sender : senders)
+      for (unsigned number = 0; number < options.job.connections; number++)
+        connections_.push_back({sender, number, {}});
     if (listen(listener_.get(), 128) != 0)
       throw native::system_failure("cannot listen");
   }
 
   bool complete() const {
-    return std::all_of(flows_.begin(), flows_.end(), [](const Fd &fd) { return static_cast<bool>(fd); });
+    return std::all_of(connections_.begin(), connections_.end(), [](const Connection &each) { return !!each.fd; });
+  }
+  const Peer &missing() const {
+    const auto first =
+        std::find_if(connections_.begin(), connections_.end(), [](const auto &each) { return !each.fd; });
+    return options_.job.workers[first->peer];
   }
   const std::string &trouble() const { return trouble_; }
-  std::vector<Fd> take() { return std::move(flows_); }
+  std::vector<Connection> take() { return std::move(connections_); }
 
   void add_interests(std::vector<pollfd> &fds) const {
     fds.push_back({listener_.get(), POLLIN, 0});
@@ -214,12 +230,12 @@ private:
     return false;
   }
 
-  void receive(Fd fd, const std::string &hello) {
-    const Hello expected{options_.job, options_.left_rank(), 0, options_.fingerprint};
-    unsigned flow = 0;
-    std::string trouble = judge_hello(hello, expected, options_.flows, flow);
-    if (trouble.empty() && flows_[flow])
-      trouble = "flow " + std::to_string(flow) + " is connected already";
+  void receive(Fd fd, const std::string &text) {
+    Hello hello;
+    std::string trouble = judge_hello(text, expected_, hello);
+    Connection *place = trouble.empty() ? &find(hello) : nullptr;
+    if (place && place->fd)
+      trouble = "connection " + std::to_string(hello.connection) + " is there already";
     if (!trouble.empty()) {
       trouble_ = "refused a connection: " + trouble;
       std::cerr << "replay: " << trouble_ << '\n';
@@ -228,32 +244,49 @@ private:
     }
     prepare(fd.get());
     send_message(fd.get(), std::string(kWelcome));
-    flows_[flow] = std::move(fd);
+    place->fd = std::move(fd);
+  }
+
+  Connection &find(const Hello &hello) {
+    return *std::find_if(connections_.begin(), connections_.end(), [&](const Connection &each) {
+      return each.peer == hello.rank && each.number == hello.connection;
+    });
   }
 
   const Options &options_;
+  Expected expected_;
   Fd listener_;
   std::vector<Guest> guests_;
-  std::vector<Fd> flows_;
+  std::vector<Connection> connections_;
   std::string trouble_ = "it did not connect";
 };
 
-[[noreturn]] void fail_missing(const Options &options, const std::vector<Outgoing> &outgoing,
-                               const Acceptor &acceptor) {
+[[noreturn]] void fail_missing(const std::vector<Outgoing> &outgoing, const Acceptor &acceptor) {
   for (const Outgoing &out : outgoing)
     if (!out.welcome())
-      throw native::Failure("cannot reach peer " + options.right().text() + " on port " + std::to_string(options.port) +
+      throw native::Failure("cannot reach peer " + out.peer().text() + " on port " + std::to_string(out.peer().port) +
                             " within 20 s: " + out.trouble());
-  throw native::Failure("peer " + options.left().text() + " is missing after 20 s: " + acceptor.trouble());
+  throw native::Failure("peer " + acceptor.missing().text() + " is missing after 20 s: " + acceptor.trouble());
+}
+
+// The workers at the other ends of a worker's transfers, each once, in the order of phases and transfers.
+std::vector<unsigned> peers(const Options &options, unsigned Transfer::*own, unsigned Transfer::*other) {
+  std::vector<unsigned> found;
+  for (const Phase &phase : options.job.phases)
+    for (const Transfer &transfer : phase.transfers)
+      if (transfer.*own == options.rank && std::find(found.begin(), found.end(), transfer.*other) == found.end())
+        found.push_back(transfer.*other);
+  return found;
 }
 
 } // namespace
 
-Ring connect_ring(const Options &options, native::Control &control) {
-  Acceptor acceptor(options);
+Mesh connect_mesh(const Options &options, native::Control &control) {
+  Acceptor acceptor(options, peers(options, &Transfer::to, &Transfer::from));
   std::vector<Outgoing> outgoing;
-  for (unsigned flow = 0; flow < options.flows; flow++)
-    outgoing.emplace_back(options, flow);
+  for (const unsigned receiver : peers(options, &Transfer::from, &Transfer::to))
+    for (unsigned number = 0; number < options.job.connections; number++)
+      outgoing.emplace_back(options, receiver, number);
   const auto all_welcome = [&] {
     return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.welcome(); });
   };
@@ -262,7 +295,7 @@ Ring connect_ring(const Options &options, native::Control &control) {
   while (!acceptor.complete() || !all_welcome()) {
     const Nanos now = native::monotonic_ns();
     if (now >= deadline)
-      fail_missing(options, outgoing, acceptor);
+      fail_missing(outgoing, acceptor);
     std::vector<pollfd> fds;
     for (Outgoing &out : outgoing) {
       out.retry(now);
@@ -275,11 +308,11 @@ Ring connect_ring(const Options &options, native::Control &control) {
     acceptor.handle();
   }
 
-  Ring ring;
+  Mesh mesh;
   for (Outgoing &out : outgoing)
-    ring.out.push_back(out.take());
-  ring.in = acceptor.take();
-  return ring;
+    mesh.out.push_back(out.take());
+  mesh.in = acceptor.take();
+  return mesh;
 }
 
 } // namespace replay

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs as the fluid model sees them: phases of streams between workers, each on the tree's only path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from roundabout.fluid.rates import Direction
+from roundabout.spec import TrialSpec
+from roundabout.spec.patterns import Transfer
+
+Path = tuple[Direction, ...]
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A phase without traffic."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What one worker sends another in a phase: `size` bytes, which appear evenly over the phase's `alone_ms`.
+
+    With `passes_on`, the place of an earlier stream of the phase, they appear as that one's arrive.
+    """
+
+    sender: int
+    receiver: int
+    path: Path
+    size: float
+    passes_on: int | None = None
+
+
+@dataclass(frozen=True)
+class Party:
+    """Workers who leave a phase together, and the streams (their places) that must have ended before."""
+
+    workers: tuple[int, ...]
+    awaits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Send:
+    """A phase of streams. Workers of no party take no part in it."""
+
+    streams: tuple[Stream, ...]
+    alone_ms: float
+    parties: tuple[Party, ...]
+
+
+@dataclass(frozen=True)
+class FluidJob:
+    """A job of some workers: the phases of an iteration, the weight of its streams, and when it begins.
+
+    It goes on for ever, unless it ends after `iterations` or departs at an instant.
+    """
+
+    phases: tuple[Compute | Send, ...]
+    workers: int
+    weight: float = 1.0
+    start_ms: float = 0.0
+    iterations: int | None = None
+    departs_ms: float | None = None
+
+    @cached_property
+    def edges(self) -> frozenset[Direction]:
+        """Every direction of a link that the job needs."""
+        sends = (phase for phase in self.phases if isinstance(phase, Send))
+        return frozenset(edge for phase in sends for stream in phase.streams for edge in stream.path)
+
+
+def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
+    """The jobs of a trial by name, each with its place in the trial's time."""
+    return {name: _job(spec, name) for name in spec.jobs}
+
+
+def send(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> Send:
+    """The phase of these transfers, each on its path.
+
+    In a ring nobody is done before everybody is, since each sends on what it receives. Otherwise a worker leaves when
+    it has received all and all that it sent has arrived.
+    """
+    into = {each.receiver: place for place, each in enumerate(transfers)}
+    streams = tuple(
+        Stream(each.sender, each.receiver, path, float(each.bytes), into[each.sender] if each.lead_bytes == 0 else None)
+        for each, path in zip(transfers, paths, strict=True)
+    )
+    return Send(streams, alone_ms, (*_rings(transfers), *_others(transfers)))
+
+
+def _rings(transfers: Sequence[Transfer]) -> list[Party]:
+    onwards = {each.sender: (place, each.receiver) for place, each in enumerate(transfers) if each.lead_bytes}
+    parties = []
+    while onwards:
+        ring, worker = [], next(iter(onwards))
+        while worker in onwards:
+            place, receiver = onwards.pop(worker)
+            ring.append((worker, place))
+            worker = receiver
+        workers, places = zip(*ring, strict=True)
+        parties.append(Party(workers, places))
+    return parties
+
+
+def _others(transfers: Sequence[Transfer]) -> list[Party]:
+    places: dict[int, list[int]] = {}
+    for place, each in enumerate(transfers):
+        if not each.lead_bytes:
+            places.setdefault(each.sender, []).append(place)
+            places.setdefault(each.receiver, []).append(place)
+    return [Party((worker,), tuple(awaits)) for worker, awaits in places.items()]
+
+
+def _job(spec: TrialSpec, name: str) -> FluidJob:
+    job = spec.jobs[name]
+    phases: list[Compute | Send] = []
+    for phase in job.profile.phases:
+        if phase.compute_ms is not None:
+            phases.append(Compute(phase.compute_ms))
+            continue
+        assert phase.alone_ms is not None
+        transfers = job.transfers(phase)
+        ends = [(job.workers[each.sender], job.workers[each.receiver]) for each in transfers]
+        paths = [tuple((hop.sender, hop.receiver) for hop in spec.topology.path(*pair)) for pair in ends]
+        phases.append(send(transfers, paths, phase.alone_ms))
+    return FluidJob(
+        phases=tuple(phases),
+        workers=len(job.workers),
+        weight=float(job.flows),
+        start_ms=job.begins_ms,
+        iterations=spec.iterations_of(name),
+        departs_ms=job.departs_ms,
+    )

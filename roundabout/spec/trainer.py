@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every trainer is: a name, parameters of its own, and the command line of one worker."""
+
+import json
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from roundabout.spec.base import Strict
+
+
+class Task(NamedTuple):
+    """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and which of its workers this one is.
+
+    `programs` is where the host has its programs; `bin` lies below it.
+    """
+
+    job: dict[str, Any]
+    rank: int
+    programs: PurePath
+
+    @property
+    def job_json(self) -> str:
+        """The job's description; the same text for all of its workers."""
+        return json.dumps(self.job, separators=(",", ":"), allow_nan=False)
+
+
+class Launcher(Strict):
+    """A program that plays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
+
+    name: str
+
+    def argv(self, task: Task) -> tuple[str, ...]:
+        """The command line of one worker on its host."""
+        raise NotImplementedError

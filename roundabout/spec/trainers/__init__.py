@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainers that a job can name: one module each, whose class `Trainer` says its parameters and its command line."""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Field
+
+from roundabout import rooms
+from roundabout.spec.trainer import Launcher
+
+__path__ = rooms.extended(__path__, __name__)
+
+MODELS: dict[str, type[Launcher]] = {
+    name: import_module(f"{__name__}.{name}").Trainer for name in rooms.names(sys.modules[__name__])
+}
+DEFAULT = MODELS["replay"].model_validate({"name": "replay"})
+
+# One model by its name. A union of one is none, and would refuse the discriminator.
+if TYPE_CHECKING:
+    Trainer = Launcher
+elif len(MODELS) > 1:
+    Trainer = Annotated[Union[tuple(MODELS.values())], Field(discriminator="name")]  # noqa: UP007 - made of a tuple
+else:
+    Trainer = MODELS["replay"]

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job as its workers are told it (trainers/PROTOCOL.md), checked.
+#pragma once
+
+#include "native/clock.hpp"
+
+#include <cstdint>
+#include <netinet/in.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace replay {
+
+constexpr std::size_t kLongestJobName = 63;
+
+struct Peer {
+  std::string name;
+  std::string address;
+  std::uint16_t port = 0;
+  in_addr ip{};
+  bool shares_host = false; // with other workers of the job
+
+  // "s2 (10.77.0.3)", with the port where the address is that of several workers.
+  std::string text() const;
+};
+
+// Payload from one worker to another in one phase.
+struct Transfer {
+  unsigned from = 0;
+  unsigned to = 0;
+  std::uint64_t bytes = 0;
+  std::optional<std::uint64_t> lead_bytes; // how far sending may be ahead of what `from` has received in the phase
+
+  // Whether the receiver says that it has everything. In a ring what comes back round says it.
+  bool answered() const { return lead_bytes.value_or(0) == 0; }
+};
+
+// One phase of an iteration: computing for compute_ns, or (alone_ns > 0) transfers, which take alone_ns when nothing
+// else is on the links.
+struct Phase {
+  std::string name;
+  native::Nanos compute_ns = 0;
+  native::Nanos alone_ns = 0;
+  std::vector<Transfer> transfers;
+
+  bool communicates() const { return alone_ns > 0; }
+};
+
+struct Job {
+  std::string name;
+  std::vector<Peer> workers; // by rank
+  unsigned connections = 1;  // of each transfer
+  unsigned iterations = 0;
+  std::uint64_t seed = 0;
+  double jitter = 0;
+  native::Nanos begins_ns = 0; // after the agreed start
+  std::optional<native::Nanos> departs_ns;
+  std::vector<Phase> phases;
+  std::uint64_t fingerprint = 0; // of all this
+};
+
+// Throws native::Failure, naming the field.
+Job parse_job(const std::string &json);
+
+} // namespace replay

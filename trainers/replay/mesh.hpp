@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "native/control.hpp"
+#include "native/fd.hpp"
+#include "trainers/replay/hello.hpp"
+#include "trainers/replay/options.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace replay {
+
+// One connection of a transfer: to or from the worker `peer`, one of `connections` alike.
+struct Connection {
+  unsigned peer = 0;
+  unsigned number = 0;
+  native::Fd fd;
+};
+
+// A worker's connections. Payload goes one way on each: out to those it sends to in any phase, in from those it
+// receives from; peer by peer in the order of phases and transfers.
+struct Mesh {
+  std::vector<Connection> out;
+  std::vector<Connection> in;
+
+  // What TCP counts as acknowledged on an outgoing connection before the job's first byte: the SYN and the hello.
+  static constexpr std::uint64_t kOverheadBytes = 1 + sizeof(Message);
+};
+
+// Connects to those it sends to, which may not listen yet, and accepts those it receives from, for at most 20 s. A
+// connection that is of no such worker is refused and said on standard error. Throws native::Failure, naming who is
+// missing.
+Mesh connect_mesh(const Options &options, native::Control &control);
+
+} // namespace replay
