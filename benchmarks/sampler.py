@@ -26,7 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from roundabout.runner.hosts.site import Host
-from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.tables.records import Samples
 from roundabout.runner.trial.sampling import host_sampler
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab, paths
@@ -127,7 +127,7 @@ def main() -> None:
         commands = [sampler(built, host, options.period_ms) for host in built.hosts.values()]
         ours, printed = spent(commands, options.seconds)
         peers, _ = spent([[str(sleeper), str(options.period_ms)]] * HOSTS, options.seconds)
-    samples = [parse_samples(lines, "a sampler") for lines in printed]
+    samples = [Samples(lines, "a sampler").columns for lines in printed]
     periods_ms = np.concatenate([np.diff(each["port"]["before_ns"]) for each in samples]) / 1e6
     result: dict[str, Any] = {
         "samplers_cores": sum(ours),

@@ -62,7 +62,7 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
             paths = [run.path / "trials" / key / f"{name}.parquet" for key in keys]
             # Under the schema of today: columns that an old run lacks are null.
             files = ds.dataset([str(path) for path in paths if path.exists()], schema=schema(name), format="parquet")
-            connection.register(name, run.table(name) if name == "trials" else files)
+            connection.register(name, run.table(name) if name == "trials" or run.is_outdated(name) else files)
         try:
             return connection.sql(sql, params=values).to_arrow_table()
         except (duckdb.InvalidInputException, duckdb.IOException) as error:

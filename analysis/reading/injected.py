@@ -58,7 +58,7 @@ def injected(run: Run) -> list[Injected]:
         """,
     )
     kinds = {row["trial"]: row for row in packets.group_by(["trial", "kind", "asked_gbps"]).aggregate([]).to_pylist()}
-    flows = injections(packets, run.manifest["testbed"]["scale"])
+    flows = injections(packets)
     found = []
     for trial, row in kinds.items():
         own = [flow for flow in flows if flow.trial == trial]

@@ -32,14 +32,14 @@ class Injections:
     payload_bytes: Integers
 
 
-def injections(packets: pa.Table, scale: float) -> list[Injections]:
-    """The flows of the table `packets`, by the thesis' filter, largest first. `scale` is the testbed's."""
+def injections(packets: pa.Table) -> list[Injections]:
+    """The flows of the table `packets`, by the thesis' filter, largest first."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
     place = ("trial", "host", "flow")
     kept = kept.filter(pc.is_valid(kept["flow"])).sort_by([(name, "ascending") for name in (*place, "controller_ns")])
     trials, hosts, flows = of = tuple(kept[name].to_numpy() for name in place)
     at_ns = kept["controller_ns"].to_numpy()
-    payload = np.rint(kept["payload_bytes"].to_numpy() * scale).astype(np.int64)
+    payload = kept["payload_bytes"].to_numpy().astype(np.int64)
     changes = np.logical_or.reduce([each[1:] != each[:-1] for each in of])
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(at_ns)] if len(at_ns) else []
     found = []

@@ -179,7 +179,18 @@ class Run:
             return pa.Table.from_pylist([row for row in rows if row["valid"] or not valid_only], schema=schema)
         keys = [record["trial"] for record in self.trials() if record["valid"] or not valid_only]
         paths = [self.path / "trials" / key / f"{name}.parquet" for key in keys]
-        return pa.concat_tables([schema.empty_table(), *(_read_parquet(path) for path in paths if path.exists())])
+        return pa.concat_tables([schema.empty_table(), *(self._read(path, schema) for path in paths if path.exists())])
+
+    def is_outdated(self, name: str) -> bool:
+        """Whether files of the table `name` are in other units than today's; `table` gives it in today's."""
+        path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
+        return path is not None and bool(convert.outdated(pq.read_schema(path), schemas.schema(name)))
+
+    def _read(self, path: Path, schema: pa.Schema) -> pa.Table:
+        table = _read_parquet(path)
+        if convert.outdated(table.schema, schema):
+            return convert.to_todays_units(table, schema, self.manifest["testbed"]["scale"])
+        return table
 
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""

@@ -139,11 +139,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("before", REAL, "", "value before the trial, in the host's units"),
         Column("after", REAL, "", "value after the trial, in the host's units"),
     ),
-    # One row a captured packet. Its bytes are those on the wire, whatever the testbed's scale.
+    # One row a captured packet. Older runs hold bytes as they were on the wire (convert.py).
     "packets": (
         Column("time_ns", INTEGER, "ns", "the capture's stamp: UTC of the host; null where the file has none"),
         Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not tell"),
-        Column("frame_bytes", U32, "wire bytes", "the whole frame, whatever of it was captured"),
+        Column("frame_bytes", U32, "bytes", "the whole frame, whatever of it was captured"),
         Column("vlan_id", U16, "", "the outermost VLAN tag's; null without one"),
         Column("inner_vlan_id", U16, "", "the second VLAN tag's (QinQ)"),
         Column("ip_version", U8, "", "4 or 6; null for what is not IP"),
@@ -153,9 +153,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("source_port", U16, "", "TCP or UDP; null in all but the first fragment"),
         Column("destination_port", U16, "", "TCP or UDP; 4791 is RoCEv2"),
         Column("fragment_offset", U16, "wire bytes", "where an IP fragment begins; null for a whole packet"),
-        Column(
-            "payload_bytes", U32, "wire bytes", "data of TCP or UDP; of RoCE without its headers, padding and checksum"
-        ),
+        Column("payload_bytes", U32, "bytes", "data of TCP or UDP; of RoCE without its headers, padding and checksum"),
         Column("dscp", U8, "", "differentiated services"),
         Column("ecn", U8, "", "3 is CE, a mark; 1 and 2 can be marked; 0 cannot"),
         Column("tcp_flags", U16, "", "as in the header, 12 bits"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyroute2 import IPRoute
 
-from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.tables.records import Samples
 from roundabout.testbeds.lab import Lab, marking
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.namespaces import inside
@@ -98,7 +98,7 @@ def test_marks_by_source_add_up_to_the_ports(marking_lab):
     time.sleep(0.1)
     marks: dict[int, dict[str, int]] = {port.ifindex: {} for port in lab.ports}
     for sampler in samplers:
-        samples = parse_samples(sampler.communicate()[0].splitlines(), "a sampler")
+        samples = Samples(sampler.communicate()[0].splitlines(), "a sampler").columns
         assert samples["port"]["marks"][0] == 0
         rows = samples.get("marks", {"ifindex": [], "source": [], "marks": []})
         for ifindex, source, count in zip(rows["ifindex"], rows["source"], rows["marks"], strict=True):

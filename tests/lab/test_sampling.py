@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.tables.records import Samples
 from roundabout.runner.trial.sampling import host_sampler
 from roundabout.testbeds.lab import Lab, paths
 from roundabout.testbeds.lab.namespaces import inside
@@ -53,7 +53,7 @@ def test_samples_hold_every_byte_that_the_kernel_counted(topology, lab_name):
     truth = gained(kernel_totals(lab), before)
     found = {}
     for node, lines in printed.items():
-        port = parse_samples(lines, node)["port"]
+        port = Samples(lines, node).columns["port"]
         assert all((port[name] >= 0).all() for name in COLUMNS)
         for interface in set(port["interface"]):
             here = port["interface"] == interface
@@ -68,7 +68,7 @@ def test_samples_come_at_their_period_and_none_is_lost(lab):
         sampler(lab, lab.hosts["s0"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         time.sleep(1.2)
-        samples = parse_samples(process.communicate()[0].splitlines(), "s0")
+        samples = Samples(process.communicate()[0].splitlines(), "s0").columns
     own = samples["sampler"]
     assert own["dropped_lines"][-1] == 0
     assert own["samples"][-1] == len(samples["port"]["before_ns"])

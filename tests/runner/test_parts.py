@@ -12,7 +12,7 @@ from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal, lease
-from roundabout.runner.tables.records import RecordError, parse_event, parse_samples
+from roundabout.runner.tables.records import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import facility
 from roundabout.testbeds.lab.facility import LabFacility
 
@@ -123,7 +123,7 @@ def test_samples_become_columns_by_their_header():
         "cpu,6,7",
         "port,8,eth1,3",
     ]
-    samples = parse_samples(lines, "a sampler")
+    samples = Samples(lines, "a sampler").columns
     assert samples["port"]["interface"].tolist() == ["eth0", "eth1"]
     assert samples["port"]["marks"].tolist() == [None, 3]
     assert samples["cpu"]["busy_ticks"].tolist() == [7]
@@ -132,7 +132,7 @@ def test_samples_become_columns_by_their_header():
 @pytest.mark.parametrize("lines", [["port,5"], ["#port,at", "port,many"], ["#port,at", "port,1,2"]])
 def test_what_is_no_sample_is_one_message(lines):
     with pytest.raises(RecordError, match="^a sampler printed"):
-        parse_samples(lines, "a sampler")
+        _ = Samples(lines, "a sampler").columns
 
 
 @given(st.text(max_size=40))

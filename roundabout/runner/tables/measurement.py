@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from roundabout.runner.hosts.clocks import CONTROLLER, Ledger
 from roundabout.runner.hosts.site import Port, Site
-from roundabout.runner.tables.records import Columns, integers, parse_samples
+from roundabout.runner.tables.records import Columns, Samples, integers
 from roundabout.runner.trial.captures import Captured
 from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.loads import Load
@@ -32,9 +32,9 @@ class Measurement:
     counters_before: dict[str, dict[str, Any]] = field(default_factory=dict)  # host -> transport -> counter -> value
     counters_after: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[tuple[Worker, dict[str, Any]]] = field(default_factory=list)
-    host_samples: dict[str, list[str]] = field(default_factory=dict)  # host -> its sampler's lines
-    switch_samples: list[list[str]] = field(default_factory=list)
-    controller_samples: list[str] = field(default_factory=list)
+    host_samples: dict[str, Samples] = field(default_factory=dict)
+    switch_samples: list[Samples] = field(default_factory=list)
+    controller_samples: Samples | None = None
     loads: dict[str, Load] = field(default_factory=dict)  # cross traffic -> its load
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
@@ -48,13 +48,13 @@ class Measurement:
 
     def sampling(self) -> dict[str, Achieved]:
         """How the hosts' samplers kept to their period; without those that took no samples."""
-        found = {host: achieved(lines, f"the sampler on {host}") for host, lines in self.host_samples.items()}
+        found = {host: achieved(samples) for host, samples in self.host_samples.items()}
         return {host: kept for host, kept in found.items() if kept}
 
 
 def tables(measured: Measurement, site: Site, who: Identity) -> dict[str, pa.Table]:
     """All of a trial's tables but `trials`."""
-    hosts = {host: parse_samples(lines, f"the sampler on {host}") for host, lines in measured.host_samples.items()}
+    hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
         "flows": _flows(measured),
@@ -186,8 +186,8 @@ def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tu
     """The records of one kind of all switches, port by port."""
     by_index = {port.ifindex: port for port in ports}
     found = []
-    for lines in measured.switch_samples:
-        samples = parse_samples(lines, "a switch's sampler").get(kind, {"ifindex": np.array([])})
+    for switch in measured.switch_samples:
+        samples = switch.columns.get(kind, {"ifindex": np.array([])})
         for ifindex in sorted(by_index.keys() & set(samples["ifindex"].tolist())):
             here = samples["ifindex"] == ifindex
             found.append((by_index[ifindex], {name: values[here] for name, values in samples.items()}))
@@ -212,7 +212,8 @@ def _clock(ledger: Ledger) -> Columns:
 
 
 def _cpu(measured: Measurement, hosts: Mapping[str, dict[str, Columns]]) -> Columns:
-    samples = {CONTROLLER: parse_samples(measured.controller_samples, "the controller's sampler"), **hosts}
+    controller = measured.controller_samples
+    samples = {**({CONTROLLER: controller.columns} if controller else {}), **hosts}
     return _joined(
         "cpu", [_cpu_windows(measured.ledger, host, kinds["cpu"]) for host, kinds in samples.items() if "cpu" in kinds]
     )

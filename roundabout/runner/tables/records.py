@@ -3,7 +3,8 @@
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,24 +33,44 @@ def parse_event(line: str, source: str) -> dict[str, Any]:
     return event
 
 
-def parse_samples(lines: Iterable[str], source: str) -> dict[str, Columns]:
-    """A sampler's lines as columns of numbers (text for TEXTS), by kind of record ("port", "cpu", ...).
+class Samples:
+    """What a sampler prints, sorted by kind of record ("port", "cpu", ...) as it comes: each line is looked at once."""
 
-    A column with an empty field, which was not known, holds Python's objects, None among them. Kinds without a single
-    sample are left out. Raises RecordError.
-    """
-    fields: dict[str, list[str]] = {}
-    rows: dict[str, list[str]] = {}
-    for line in lines:
-        kind, _, rest = line.partition(",")
-        if kind.startswith("#"):
-            fields[kind[1:]] = rest.split(",")
-        else:
-            rows.setdefault(kind, []).append(rest)
-    unknown = rows.keys() - fields.keys()
-    if unknown:
-        raise RecordError(f"{source} printed records {sorted(unknown)[0]!r} without a header line")
-    return {kind: _columns(fields[kind], rows[kind], source) for kind in rows}
+    def __init__(self, lines: Sequence[str], source: str) -> None:
+        """Follow `lines`, which may still grow."""
+        self._lines, self._source = lines, source
+        self._taken = 0
+        self._fields: dict[str, list[str]] = {}
+        self._rows: dict[str, list[str]] = {}
+
+    def rows(self, kind: str, begin: int) -> list[dict[str, str]]:
+        """The records of one kind from the one numbered `begin` on, as text by field."""
+        self._take()
+        fields = self._fields.get(kind, [])
+        return [dict(zip(fields, row.split(","), strict=False)) for row in self._rows.get(kind, [])[begin:]]
+
+    @cached_property
+    def columns(self) -> dict[str, Columns]:
+        """All of them as columns of numbers (text for TEXTS), by kind; to be asked for once the sampler has ended.
+
+        A column with an empty field, which was not known, holds Python's objects, None among them. Kinds without a
+        single sample are left out. Raises RecordError.
+        """
+        self._take()
+        unknown = self._rows.keys() - self._fields.keys()
+        if unknown:
+            raise RecordError(f"{self._source} printed records {sorted(unknown)[0]!r} without a header line")
+        return {kind: _columns(self._fields[kind], rows, self._source) for kind, rows in self._rows.items()}
+
+    def _take(self) -> None:
+        fresh = self._lines[self._taken :]
+        self._taken += len(fresh)
+        for line in fresh:
+            kind, _, rest = line.partition(",")
+            if kind.startswith("#"):
+                self._fields[kind[1:]] = rest.split(",")
+            else:
+                self._rows.setdefault(kind, []).append(rest)
 
 
 def _columns(fields: list[str], rows: list[str], source: str) -> Columns:

@@ -15,14 +15,14 @@ from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement
-from roundabout.runner.tables.records import RecordError, parse_event
+from roundabout.runner.tables.records import RecordError, Samples, parse_event
 from roundabout.runner.trial import captures, cross_traffic, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.jobs import Worker, workers
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.meter import LinkMeter
-from roundabout.runner.trial.sampling import achieved, controller_sampler, host_sampler
+from roundabout.runner.trial.sampling import Sampler, achieved, controller_sampler, host_sampler
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
@@ -82,14 +82,14 @@ def _go_through(now: Attempting) -> None:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
         asked, folder = now.trial.spec.capture, now.attempt.path / RAW
         stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
-        samplers = _start_samplers(now, stack)
+        switches = _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
         generators = _start_cross_traffic(now, stack)
         try:
             _await_ready(now, programs, arrived)
             _start_together(now, programs, generators)
-            _watch(now, programs, arrived, generators, _meter(now, samplers))
+            _watch(now, programs, arrived, generators, _meter(now, switches))
         finally:
             now.measured.end_ns = now.clock.now_ns()
     _read_clocks(now, "after")
@@ -133,40 +133,38 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, 
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
 
 
-def _start_samplers(now: Attempting, stack: ExitStack) -> list[Program]:
-    """Start all collectors; those of switches are returned. What they printed is in the measurement once they ended."""
+def _start_samplers(now: Attempting, stack: ExitStack) -> list[Samples]:
+    """Start all collectors; what those of switches say is returned, and what all say is in the measurement."""
     measured, bench = now.measured, now.bench
-    of_controller = bench.sampler
 
-    def on_host(host: Host) -> Program:
-        argv = host_sampler(host, bench.site.capabilities(), cpu=of_controller is None)
-        return Program("sampler", bench.connections[host.name], argv)
+    def on_host(host: Host) -> Sampler:
+        argv = host_sampler(host, bench.site.capabilities(), cpu=bench.sampler is None)
+        return Sampler(bench.connections[host.name], argv)
 
-    samplers: list[Program] = []  # stopped from the first one on: Ctrl-C may come between two of them
+    samplers: list[Sampler] = []  # stopped from the first one on: Ctrl-C may come between two of them
     stack.callback(_judge_samplers, now, samplers)
-    stack.callback(_stop, now, samplers)
-    if of_controller:
-        samplers.append(Program("sampler", bench.controller, controller_sampler(of_controller)))
-        measured.controller_samples = samplers[-1].lines
-    of_switches = []
+    stack.callback(lambda: _stop(now, [sampler.program for sampler in samplers]))
+    if bench.sampler:
+        samplers.append(Sampler(bench.controller, controller_sampler(bench.sampler)))
+        measured.controller_samples = samplers[-1].samples
     for argv in bench.site.switch_samplers():
-        of_switches.append(Program("sampler", bench.controller, argv))
-        samplers.append(of_switches[-1])
+        samplers.append(Sampler(bench.controller, argv))
+        measured.switch_samples.append(samplers[-1].samples)
     of_hosts = bench.each(on_host)
     samplers += of_hosts.values()
-    measured.switch_samples = [program.lines for program in of_switches]
-    measured.host_samples = {host: program.lines for host, program in of_hosts.items()}
-    return of_switches
+    measured.host_samples = {host: sampler.samples for host, sampler in of_hosts.items()}
+    return measured.switch_samples
 
 
-def _judge_samplers(now: Attempting, samplers: Sequence[Program]) -> None:
+def _judge_samplers(now: Attempting, samplers: Sequence[Sampler]) -> None:
     """What was not sampled must not look like what did not happen."""
     for sampler in samplers:
-        name = f"the sampler on {sampler.host}"
-        if sampler.status not in (0, None):
-            now.measured.faults.append(f"{name} ended: {sampler.why_ended()}")
-        elif (kept := achieved(sampler.lines, name)) and kept.lost_lines:
-            now.measured.faults.append(f"{name} lost {kept.lost_lines} lines of its record: its reader was too slow")
+        program = sampler.program
+        if program.status not in (0, None):
+            now.measured.faults.append(f"{sampler.name} ended: {program.why_ended()}")
+        elif (kept := achieved(sampler.samples)) and kept.lost_lines:
+            lost = f"lost {kept.lost_lines} lines of its record: its reader was too slow"
+            now.measured.faults.append(f"{sampler.name} {lost}")
 
 
 def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
@@ -295,5 +293,5 @@ def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 
 
-def _meter(now: Attempting, samplers: Sequence[Program]) -> LinkMeter | None:
-    return LinkMeter(now.trial.spec.topology.bottleneck.name, now.bench.site, samplers) if samplers else None
+def _meter(now: Attempting, switches: Sequence[Samples]) -> LinkMeter | None:
+    return LinkMeter(now.trial.spec.topology.bottleneck.name, now.bench.site, switches) if switches else None

@@ -25,6 +25,7 @@ from roundabout.runner.tables.records import RecordError
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, build_table, files, schemas
+from roundabout.store.convert import to_paper_units
 
 
 class CaptureError(RoundaboutError):
@@ -131,7 +132,8 @@ def store(captured: Mapping[str, Captured], ledger: Ledger, site: Site, attempt:
 
             def write(columns: list[pa.Array], host: str = host, clock: "_HostUtc" = clock) -> None:
                 common = _common(who, host, clock, columns[0])
-                writer.write_batch(pa.record_batch([*common, *columns], schema=schema))
+                table = pa.Table.from_arrays([*common, *columns], schema=schema)
+                writer.write_table(to_paper_units(table, site.scale))
 
             totals = decode(capture.files, [site.hosts[host].address], write)
             rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_counted(capture, totals, clock)})

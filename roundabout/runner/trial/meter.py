@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Site
+from roundabout.runner.tables.records import Samples
 
 WINDOW_NS = 1_000_000_000  # a few iterations: shorter windows show the jobs' phases, not the link's use
 
@@ -29,23 +29,23 @@ class Reading(NamedTuple):
 class LinkMeter:
     """Follows the ports of one link."""
 
-    def __init__(self, link: str, site: Site, samplers: Sequence[Program]) -> None:
+    def __init__(self, link: str, site: Site, switches: Sequence[Samples]) -> None:
+        """Of what the samplers of `switches` say."""
         self.link = link
         self._scale = site.scale
-        self._samplers = samplers
-        self._seen = [0] * len(samplers)
-        self._fields: dict[str, int] = {}
+        self._switches = switches
+        self._seen = [0] * len(switches)
         self._history: Mapping[str, deque[Sample]] = {
             str(port.ifindex): deque() for port in site.ports if port.link == link
         }
 
     def read(self) -> Reading | None:
         """The last second; None before there are two samples."""
-        for index, sampler in enumerate(self._samplers):
-            fresh = sampler.lines[self._seen[index] :]
+        for index, samples in enumerate(self._switches):
+            fresh = samples.rows("port", self._seen[index])
             self._seen[index] += len(fresh)
-            for line in fresh:
-                self._take(line.split(","))
+            for row in fresh:
+                self._take(row)
         spans = [(history[0], history[-1]) for history in self._history.values() if len(history) > 1]
         if not spans:
             return None
@@ -57,12 +57,11 @@ class LinkMeter:
         ]
         return Reading(max(rates) * self._scale, sum(marks) if marks else None)
 
-    def _take(self, words: list[str]) -> None:
-        if words[0] == "#port":
-            self._fields = {field: position for position, field in enumerate(words)}
-        elif words[0] == "port" and (history := self._history.get(words[self._fields["ifindex"]])) is not None:
-            at_ns, sent, marks = (words[self._fields[name]] for name in ("before_ns", "tx_bytes", "marks"))
-            if sent:  # empty while the port is gone
-                history.append(Sample(int(at_ns), int(sent), int(marks) if marks else None))
-            while history and int(at_ns) - history[0].at_ns > WINDOW_NS:
-                history.popleft()
+    def _take(self, row: Mapping[str, str]) -> None:
+        if (history := self._history.get(row["ifindex"])) is None:
+            return
+        at_ns, sent, marks = int(row["before_ns"]), row["tx_bytes"], row["marks"]
+        if sent:  # empty while the port is gone
+            history.append(Sample(at_ns, int(sent), int(marks) if marks else None))
+        while history and at_ns - history[0].at_ns > WINDOW_NS:
+            history.popleft()

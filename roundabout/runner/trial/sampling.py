@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Capability, Host
-from roundabout.runner.tables.records import parse_samples
+from roundabout.runner.tables.records import Samples
 
 COUNTERS_MS, CPU_MS = 10, 1000
 CPU = ["--cpu", "--cpu-period-ms", str(CPU_MS)]
@@ -32,6 +34,15 @@ def controller_sampler(sampler: Path) -> list[str]:
     return [str(sampler), "--period-ms", str(CPU_MS), *CPU]
 
 
+class Sampler:
+    """A sampler at work, and what it says."""
+
+    def __init__(self, connection: Connection, argv: Sequence[str]) -> None:
+        self.name = f"the sampler on {connection.host}"
+        self.program = Program("sampler", connection, argv)
+        self.samples = Samples(self.program.lines, self.name)
+
+
 @dataclass(frozen=True)
 class Achieved:
     """How a sampler kept to its period. A sample that was missed came with the next one; lost lines are lost."""
@@ -43,14 +54,14 @@ class Achieved:
     period_p99_ms: float
 
 
-def achieved(lines: Sequence[str], source: str) -> Achieved | None:
-    """From a sampler's lines; None before it has taken two samples. Raises RecordError."""
-    kinds = parse_samples((line for line in lines if line.startswith(("#port", "port", "#sampler", "sampler"))), source)
+def achieved(samples: Samples) -> Achieved | None:
+    """Of a sampler that has ended; None where it took no two samples. Raises RecordError."""
+    kinds = samples.columns
     if not {"port", "sampler"} <= kinds.keys():
         return None
     at_ns, own = np.unique(kinds["port"]["before_ns"]), kinds["sampler"]
     if len(at_ns) < 2:
         return None
-    samples, missed, lost = (int(own[name][-1]) for name in ("samples", "missed", "dropped_lines"))
+    taken, missed, lost = (int(own[name][-1]) for name in ("samples", "missed", "dropped_lines"))
     periods_ms = np.diff(at_ns) / 1e6
-    return Achieved(samples, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))
+    return Achieved(taken, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))
