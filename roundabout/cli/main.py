@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": "verify",
     "rollback": "rollback",
     "doctor": "doctor",
+    "cc": "cc",
     "profile": "profile",
     "calibrate": "calibrate",
     "clean": "clean",

@@ -152,6 +152,25 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
+def test_hosts_get_the_transport_of_their_connections_and_idle_ones_nothing(tmp_path):
+    calibration = load_calibration()
+    path = tmp_path / "cross.yaml"
+    path.write_text(
+        "name: cross\nabout: cross\ntopology: dumbbell-2x2\niterations: 2\ntransport: {name: dcqcn}\n"
+        "jobs: {j1: {profile: vgg19-fig1, workers: [s0, s2]}}\n"
+        "factors: {variant: {quiet: {}, cross: {"
+        "cross_traffic: {c: {kind: consistent, from: s0, to: [s3], load_gbps: 2}}}}}"
+    )
+    quiet, cross = (cell.spec for cell in load_experiment(path).cells)
+    names = {
+        host: host_settings.document(cross, host, calibration, 100)["sysctl"]["net.ipv4.tcp_congestion_control"]
+        for host in ("s0", "s2", "s3")
+    }
+    assert names == {"s0": "rb_dcqcn", "s2": "rb_dcqcn", "s3": "cubic"}  # s3 only receives: DCQCN needs both ends
+    assert host_settings.document(cross, "s1", calibration, 100) == {}
+    assert host_settings.document(quiet, "s3", calibration, 100) == {}
+
+
 def test_a_locked_folder_is_refused_or_waited_for(tmp_path):
     with locked_folder(tmp_path), pytest.raises(BlockingIOError), locked_folder(tmp_path):
         pass

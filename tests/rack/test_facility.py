@@ -2,17 +2,22 @@
 """What a rack owes: its lease, and every host as it was found. Hosts are stand-ins on this machine."""
 
 import json
+import subprocess
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from roundabout.cli import clean
 from roundabout.errors import RoundaboutError
+from roundabout.runner import transports
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal
 from roundabout.runner.machine.lease import BusyError
+from roundabout.spec import Transport
 from roundabout.testbeds.rack import facility as rack_facility, leases
 from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
@@ -162,3 +167,38 @@ def test_what_is_no_lease_is_not_said_to_be_somebodys(
 def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "HOLDER", f'print("Welcome")\n{leases.HOLDER}')
     Lease(LocalConnection(), "me", ["host s0"]).end()
+
+
+def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_there(
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "heard");')
+    built = tmp_path / "outside/mine"
+    built.mkdir(parents=True)
+    (built / "mine.bpf.o").write_bytes(bytes(range(256)))
+    monkeypatch.setattr(transports, "OUTSIDE", tmp_path / "outside")
+    loads = []
+
+    def call(_connection: object, argv: list[str], stdin: str) -> None:
+        if argv[0] == "sh":
+            subprocess.run(argv, input=stdin, text=True, check=True)
+        else:
+            loads.append(argv)
+
+    monkeypatch.setattr(rack_facility, "check_call", call)
+    places = {name: tmp_path / name for name in HOSTS}
+    site = {name: Host(name, name, "10.0.0.1", 24, "eth0", prefix) for name, prefix in places.items()}
+    monkeypatch.setattr(facility, "_rack", SimpleNamespace(hosts=site))
+
+    facility.load_transport(Transport(name="mine", file=str(tmp_path / "mine.bpf.c")), "run1")
+    facility.load_transport(Transport(name="dcqcn"), "run1")
+    facility.load_transport(Transport(name="cubic"), "run1")
+
+    load = "{0}/bin/transport load {1} --owner run1 --objects {0}/bpf{2}"
+    assert [" ".join(argv) for argv in loads] == [
+        load.format(places[host], name, folder)
+        for name, folder in (("mine", "/outside"), ("dcqcn", ""))
+        for host in HOSTS
+    ]
+    for place in places.values():
+        assert (place / "bpf/outside/mine.bpf.o").read_bytes() == bytes(range(256))

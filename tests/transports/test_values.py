@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters belong to a network namespace, in the papers' units, and can be read back."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from roundabout.spec.transports import known
 
 WANTED = {
     "T_us": 100,
@@ -58,3 +62,29 @@ def test_parameters_change_a_running_flow(pair: Any, dcqcn: str, tools: Any) -> 
     counters = sender.transport("get", "dcqcn")["counters"]
     assert counters["acks"] > 0 and counters["cnps"] == 0 and counters["segments_marked"] == 0
     assert counters["rate_mbps"] == pytest.approx(40, rel=0.01)
+
+
+def test_the_program_declares_what_its_source_does(tools: Any) -> None:
+    """Python reads a header's lines, the tool and the sampler the program's BTF: of every transport of the tree."""
+    for name in set(known.names()) - set(known.KERNELS_OWN):
+        declared = known.declaration(name)
+        assert declared
+        for variant in ("", ".before_6_10"):
+            path = tools.build / "bpf" / f"{name}{variant}.bpf.o"
+            found = json.loads(tools.transport("describe", str(path)).stdout)
+            assert found["parameters"] == [
+                {"name": each.name, "unit": each.unit, "value": each.value, "least": each.least, "most": each.most}
+                for each in declared.parameters
+            ]
+            told = {each["name"]: each.get("unit") or each["formula"] for each in found["counters"]}
+            assert told == {
+                **{each.name: each.unit for each in declared.counters},
+                **{each.name: each.formula for each in declared.derived},
+            }
+
+
+def test_a_file_that_is_no_program_is_refused(tools: Any, tmp_path: Path) -> None:
+    (tmp_path / "none.bpf.o").write_text("nothing")
+    refused = tools.transport("describe", str(tmp_path / "none.bpf.o"))
+    assert refused.returncode == 1
+    assert "cannot read" in refused.stderr

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cc`: the congestion controls that experiments can name, and what each declares."""
+
+import json
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.cli.options import Json
+from roundabout.spec.transports import Declaration, known
+
+FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
+CHOSEN_BY = {"experiment": "{:g}", "testbed": "the testbed's, or {:g}", "line_rate": "the line rate, or {:g}"}
+
+
+def command(
+    as_json: Json = False,
+) -> None:
+    """List congestion controls with their parameters and counters, as their sources declare them."""
+    declared = [found for name in known.names() if (found := known.declaration(name))]
+    if as_json:
+        print(json.dumps([_record(each) for each in declared], indent=2))
+        return
+    console = Console()
+    for each in declared:
+        console.print(_table(each))
+        names = [*(counter.name for counter in each.counters), *(derived.name for derived in each.derived)]
+        console.print(f"counters  {', '.join(names)}\n", highlight=False)
+    console.print(f"the kernel's own, without parameters: {', '.join(known.KERNELS_OWN)}", highlight=False)
+
+
+def _record(declared: Declaration) -> dict[str, object]:
+    return {**asdict(declared), "program": str(declared.program)}
+
+
+def _table(declared: Declaration) -> Table:
+    title = f"{declared.name} (stands for {declared.stands_for})"
+    table = Table(title=title, box=None, header_style="bold", pad_edge=False, title_justify="left")
+    for column in ("parameter", "unit", "unless given", "range", "meaning"):
+        table.add_column(column)
+    for each in declared.parameters:
+        unit = FOR_PEOPLE.get(each.unit, each.unit)
+        limits = f"{each.least:g} to {each.most:g}"
+        table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(each.value), limits, Text(each.meaning))
+    return table

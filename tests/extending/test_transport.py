@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/extending.md, "A transport": its program, from a folder outside the tree, in a real kernel and a real lab."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.reading.data import rows_of
+from roundabout.errors import RoundaboutError
+from roundabout.runner import transports
+from roundabout.spec import SpecError, load_experiment
+from roundabout.store import Run
+from roundabout.testbeds.lab.facility import LabFacility
+
+ROOT = Path(__file__).parents[2]
+
+SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A transport\n")[2]
+PROGRAM = SECTION.partition("```c\n")[2].partition("```")[0]
+EXPERIMENT = """
+name: steady
+about: A job at a fixed rate
+topology: dumbbell-2x2
+jobs: {{j1: {{profile: vgg19-fig1, workers: [s0, s2]}}}}
+iterations: 3
+transport: {transport}
+"""
+FROM_FILE = "{file: ./steady.bpf.c, rate_mbps: 20000}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "steady.bpf.c").write_text(PROGRAM)
+    return tmp_path
+
+
+def write(folder: Path, transport: str = FROM_FILE) -> Path:
+    path = folder / "steady.yaml"
+    path.write_text(EXPERIMENT.format(transport=transport))
+    return path
+
+
+def change(folder: Path, passage: str, replacement: str) -> None:
+    assert passage in PROGRAM
+    (folder / "steady.bpf.c").write_text(PROGRAM.replace(passage, replacement))
+
+
+def build(folder: Path) -> dict[str, str]:
+    return transports.build_outside(load_experiment(write(folder)).transports.values())
+
+
+def test_its_file_is_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
+    experiment = write(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["steady.bpf.c", "steady.yaml"]  # one file, and its use
+    command = [sys.executable, "-m", "roundabout.cli.main", "run", str(experiment), "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    run = Run.open("last", folder / "runs")
+    assert {"build/outside/steady/steady.bpf.o", "build/outside/steady/steady.before_6_10.bpf.o"} <= set(
+        run.manifest["artefacts"]
+    )
+    (trial,) = run.trials()
+    for host in ("s0", "s2"):
+        settings = trial["settings"][host]["after"]
+        assert settings["transport"] == {"steady": {"rate_mbps": 200}}  # the lab's rates are a hundredth
+        assert settings["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_steady"
+    reactions = rows_of(run.table("reactions", valid_only=False), host="s0").to_pylist()
+    gained = {each["counter"]: each["after"] - each["before"] for each in reactions}
+    assert {each["transport"] for each in reactions} == {"steady"}
+    assert set(gained) == {"acks", "segments", "segments_per_ack"}
+    sampled = rows_of(run.table("device_counters", valid_only=False), host="s0", device="steady").to_pylist()
+    assert {(each["counter"], each["unit"]) for each in sampled} == {("acks", "segments"), ("segments", "segments")}
+    assert max(each["value"] for each in sampled if each["counter"] == "segments") == gained["segments"] > 1000
+    # 574.68 MB at 20 Gbit/s, with headers, after 150 ms of computing.
+    times_ms = run.table("iterations", valid_only=False).to_pylist()
+    assert all((each["comm_end_ns"] - each["compute_end_ns"]) / 1e6 > 225 for each in times_ms)
+    assert "steady" not in subprocess.run([transports.TOOL, "list"], capture_output=True, text=True).stdout
+
+
+def test_a_folder_of_the_path_is_known_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder / "outside/transports/steady"
+    home.mkdir(parents=True)
+    shutil.move(folder / "steady.bpf.c", home / "steady.bpf.c")
+    path = write(folder, "{name: steady}")
+    with pytest.raises(SpecError, match="found 'steady', expected 'dcqcn' or"):
+        load_experiment(path)
+    monkeypatch.setenv("ROUNDABOUT_PATH", str(folder / "outside"))
+    assert (
+        "of every flow"
+        in subprocess.run(
+            [sys.executable, "-m", "roundabout.cli.main", "cc"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    (transport,) = load_experiment(path).transports.values()
+    assert transport.parameters == {"rate_mbps": 10000}
+    assert set(transports.build_outside([transport])) == {
+        "build/outside/steady/steady.bpf.o",
+        "build/outside/steady/steady.before_6_10.bpf.o",
+    }
+
+
+def test_what_it_declares_is_checked_in_experiments(folder: Path) -> None:
+    wrong = {
+        "{file: ./steady.bpf.c, rate_mbsp: 1}": (
+            "the unknown field 'rate_mbsp'",
+            "rate_mbps",
+            "did you mean rate_mbps?",
+        ),
+        "{file: ./steady.bpf.c, rate_mbps: 0}": ("0", "a number from 1 to 1e+06 (of every flow)", None),
+        "{file: ./missing.bpf.c}": ("no such file", "the source of a transport", None),
+        "{file: ./dcqcn.bpf.c}": ("'dcqcn'", "a name that no other transport has", None),
+        "{file: ./steady.c}": ("'./steady.c'", "a file called NAME.bpf.c", None),
+    }
+    for transport, (found, expected, hint) in wrong.items():
+        with pytest.raises(SpecError) as caught:
+            load_experiment(write(folder, transport))
+        assert found in caught.value.found
+        assert expected in caught.value.expected
+        assert caught.value.hint == hint
+        assert caught.value.field.startswith("transport.")
+
+
+def test_its_hash_is_that_of_its_program(folder: Path) -> None:
+    before = build(folder)
+    assert build(folder) == before
+    change(folder, "snd_cwnd = 1000", "snd_cwnd = 2000")
+    assert all(build(folder)[name] != digest for name, digest in before.items())
+
+
+def test_the_compilers_words_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(folder, "c->acks++", "c->akcs++")
+    with pytest.raises(
+        RoundaboutError, match=r"steady\.bpf\.c does not build:\n.*steady\.bpf\.c:\d+:\d+: error: no member"
+    ):
+        build(folder)
+    change(folder, "PER_HOST(counters, struct steady_counters);", "PER_HOST(counters, struct steady_params);")
+    with pytest.raises(RoundaboutError, match="found rate_mbps in its map `counters`, expected what is declared: acks"):
+        build(folder)
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(RoundaboutError, match="found no clang, expected it to build .*steady.bpf.c") as caught:
+        build(folder)
+    assert caught.value.hint == "run ./bootstrap"
+
+
+@pytest.fixture
+def loaded(folder: Path) -> Iterator[Any]:
+    """Loads the program as a run does, and takes it out again."""
+    facility = LabFacility()
+
+    def load() -> None:
+        (transport,) = load_experiment(write(folder)).transports.values()
+        transports.build_outside([transport])
+        facility.load_transport(transport, "test-steady")
+
+    yield load
+    facility.undo({"kind": "transport", "name": "steady", "owner": "test-steady"})
+
+
+def test_the_verifiers_words_are_shown(folder: Path, loaded: Any) -> None:
+    change(folder, "  if (!p || !c)\n    return;\n", "")
+    with pytest.raises(RoundaboutError) as caught:
+        loaded()
+    message = caught.value.message
+    assert "steady.bpf.o" in message
+    assert "invalid mem access 'map_value_or_null'" in message
+    assert "c->acks++" in message  # the line of the source
+    assert len(message.splitlines()) < 30
+
+
+def test_a_program_of_another_name_in_the_kernel_is_refused(folder: Path, loaded: Any) -> None:
+    change(folder, "KERNEL_NAME(steady)", "KERNEL_NAME(other)")
+    with pytest.raises(
+        RoundaboutError, match=r'calls itself something else in the kernel, expected .name = "rb_steady"'
+    ):
+        loaded()
+    listed = subprocess.run([transports.TOOL, "list"], capture_output=True, text=True, check=True).stdout
+    assert not [each for each in json.loads(listed) if each["transport"] == "steady"]
