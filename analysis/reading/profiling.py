@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a job that ran alone to its measured profile, and how near that is to the profile that it played."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -12,6 +12,7 @@ from analysis.reading.data import iterations, query
 from analysis.statistics.folding import Sent
 from analysis.statistics.phases import SAME_RATE, Estimate, Found
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
+from roundabout.spec.patterns import Pattern
 from roundabout.store import Run, StoreError
 
 HEADER_BYTES = 66
@@ -58,13 +59,19 @@ class Alone:
         return Sent(at_ns, np.maximum.accumulate(sent - headers))
 
 
-def alone(run: Run, job: str) -> Alone:
-    """The last valid trial of `run` in which `job` was the only one.
+def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> Alone:
+    """The last valid trial of `run` in which `job` was the only one; of those with the keys `among` and of `variant`.
 
     Raises:
         StoreError: there is none.
     """
-    trials = [trial for trial in run.trials() if trial["job"] == job or list(trial["spec"]["jobs"]) == [job]]
+    trials = [
+        trial
+        for trial in run.trials()
+        if (trial["job"] == job or list(trial["spec"]["jobs"]) == [job])
+        and (among is None or trial["trial"] in among)
+        and variant in (None, trial["variant"])
+    ]
     valid = [trial for trial in trials if trial["valid"]]
     if not valid:
         why = f"; {trials[-1]['reason']}" if trials else ""
@@ -74,17 +81,27 @@ def alone(run: Run, job: str) -> Alone:
 
 
 def profile_of(measured: Alone, found: Found, name: str) -> Profile:
-    """What was found, as a profile that says where its figures are from and how sure they are."""
+    """What was found, as a profile that says where its figures are from and how sure they are.
+
+    Raises StoreError for a job whose hosts do not all send alike: counters do not tell who sends what to whom.
+    """
+    pattern = measured.job.alike
+    if pattern is None:
+        what = f"job {measured.name}, whose hosts send differently"
+        expected = "one whose workers all send alike, each on a host of its own"
+        raise StoreError(f"{measured.run.path}: found {what}, expected {expected}")
     played, testbed = measured.job.profile, measured.run.manifest["testbed"]
     on = f"{testbed['kind']} at 1:{testbed['scale']:g}" if testbed["emulated"] else testbed["kind"]
     source = (
         f"measured, run {measured.run.id}: job {measured.name} alone, {found.iterations} iterations on a {on}, each of "
         f"{_said(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
     )
-    return Profile(name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found)))
+    return Profile(
+        name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found, pattern))
+    )
 
 
-def _phases(found: Found) -> Iterator[Phase]:
+def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
     several = {sends: [phase.sends for phase in found.phases].count(sends) > 1 for sends in (True, False)}
     numbers = {True: count(1), False: count(1)}
     for phase in found.phases:
@@ -93,7 +110,8 @@ def _phases(found: Found) -> Iterator[Phase]:
         lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {_said(phase.duration_ms, 1)} ms"
         if phase.sends:
             source += f", {_said(phase.bytes, 1, 1e6)} MB at {_said(phase.gbps, 2)} Gbit/s"
-            yield Phase(name=name, bytes=round(phase.bytes.value), alone_ms=lasts_ms, source=source)
+            size = round(phase.bytes.value)
+            yield Phase(name=name, bytes=size, alone_ms=lasts_ms, pattern=pattern, source=source)
         else:
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
 

@@ -28,6 +28,7 @@ def asked(testbed: str | None, inventory: Path | None) -> Facility:
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:
     """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
     # What only this needs takes a second to import.
+    from analysis.reading.given import given  # noqa: PLC0415
     from analysis.render.screen import table  # noqa: PLC0415
     from analysis.report import render  # noqa: PLC0415
     from analysis.summary import summarise  # noqa: PLC0415
@@ -36,7 +37,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     signal.signal(signal.SIGTERM, end)
     console = Console(stderr=as_json)
     with watching(console) as observer:
-        run = work(Runner(where, observer))
+        run = work(Runner(where, observer, give=given))
     summary = summarise(run)
     run.write_summary(summary)
     console.print(table(summary))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from roundabout.fluid.jobs import Compute, FluidJob, Send, fluid_jobs
-from roundabout.fluid.model import iteration_times
+from roundabout.fluid.model import ITERATIONS, iteration_times
 from roundabout.fluid.rates import Direction
 from roundabout.spec import Link, TrialSpec
 
@@ -68,27 +68,33 @@ def capacities(links: Iterable[Link]) -> dict[Direction, float]:
     return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
 
 
-def best_offsets(jobs: Sequence[FluidJob], capacity: Mapping[Direction, float]) -> tuple[FluidJob, ...]:
+def best_offsets(
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    staying: Sequence[FluidJob] = (),
+    iterations: int = ITERATIONS,
+) -> tuple[FluidJob, ...]:
     """`jobs` with start offsets under which the sum of their slowdowns against running alone is least, as far as found.
 
     Jobs are placed one after the other, each at the best of `GRID` offsets over its own iteration and of those where
     one of its communication phases begins as another job's ends. For two jobs that is the grid's optimum, for more a
-    greedy one: a limit that may lie above the true one, never below.
+    greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them as they are.
+    The second half of so many `iterations` counts.
     """
-    alone = [_steady(iteration_times([job], capacity)[0]) for job in jobs]
-    placed: list[FluidJob] = []
-    for job, own in zip(jobs, alone, strict=True):
+    alone = [_steady(iteration_times([job], capacity, iterations)[0]) for job in (*staying, *jobs)]
+    placed = list(staying)
+    for job, own in zip(jobs, alone[len(staying) :], strict=True):
         best, best_slowdown = job, math.inf
         for offset in _offsets(job, own, placed):
             moved = replace(job, start_ms=offset)
-            times = iteration_times([*placed, moved], capacity)
+            times = iteration_times([*placed, moved], capacity, iterations)
             slowdown = sum(_steady(each) / base for each, base in zip(times, alone, strict=False))
             if slowdown < best_slowdown - 1e-9:
                 best, best_slowdown = moved, slowdown
             if best_slowdown <= len(times) * (1 + 1e-9):
                 break  # nobody is slowed down: it cannot get better
         placed.append(best)
-    return tuple(placed)
+    return tuple(placed[len(staying) :])
 
 
 def _steady(times: Sequence[float]) -> float:

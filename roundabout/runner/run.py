@@ -3,13 +3,15 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from pydantic_core import to_jsonable_python
 
 from roundabout.errors import RoundaboutError
 from roundabout.plan import Plan, PlannedTrial, make_plan
@@ -21,7 +23,7 @@ from roundabout.runner.machine.journal import Journal
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
 from roundabout.runner.testbed import Facility, Testbed, Visit
-from roundabout.spec.experiment import Experiment
+from roundabout.spec.experiment import Experiment, TrialSpec, Value
 from roundabout.spec.topology import Topology
 from roundabout.store import Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
@@ -30,6 +32,7 @@ MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
 
+Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
 Settle = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
 
 
@@ -86,6 +89,7 @@ class Runner:
     facility: Facility
     observer: Observer
     state: Path = STATE
+    give: Give | None = None
 
     def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
         """Run a whole experiment, which `which` and `length` named, into a new folder under `runs`.
@@ -154,8 +158,31 @@ class Runner:
             "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
         }
 
+    def _given(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
+        """The trial with what it takes from those before it, and what its record says of that. Raises StoreError."""
+        if not trial.spec.takes:
+            return trial, {}
+        if self.give is None:
+            raise StoreError(f"{run.path}: found nobody who could give trial {trial.key} what it takes, expected one")
+        values = self.give(run, trial.spec, trial.needs)
+        told = {
+            name: {
+                field: {"value": to_jsonable_python(each.value, by_alias=True), "trials": each.trials}
+                for field, each in fields.items()
+            }
+            for name, fields in values.items()
+        }
+        return replace(trial, spec=trial.spec.given(values)), {"given": told}
+
     def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock) -> None:
         """Attempt a trial until it is valid or was repeated often enough. Every attempt is kept."""
+        try:
+            trial, given = self._given(trial, run)
+        except RoundaboutError as error:  # the trial that it needs is not valid, or does not tell
+            self.observer.trial_started(trial, 1)
+            _commit_unmeasured(trial, run, clock, error.message)
+            self.observer.trial_ended(trial, [error.message], False)
+            return
         again = True
         while again:
             testbed = testbeds.of(trial.spec.topology)
@@ -170,6 +197,7 @@ class Runner:
             again = bool(outcome.faults) and may_differ and run.rejected(trial.key) < REPEATS
             record = {
                 **_record(trial, who),
+                **given,
                 **_when(started_ns, clock),
                 "valid": not outcome.faults,
                 "reason": "; ".join(outcome.faults),
@@ -181,6 +209,12 @@ class Runner:
             self.observer.trial_ended(trial, list(outcome.faults), again)
             if outcome.lost:
                 testbeds.close()
+
+
+def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: str) -> None:
+    attempt = run.begin(trial.key)
+    record = _record(trial, identity(run.id, trial, attempt.number))
+    attempt.commit({**record, **_when(clock.now_ns(), clock), "valid": False, "reason": reason})
 
 
 def _refresh(run: Run) -> None:

@@ -2,7 +2,7 @@
 """What an experiment file may say."""
 
 from roundabout.spec.errors import SpecError
-from roundabout.spec.experiment import Cell, Experiment, ResolvedJob, StudyChoice, TrialSpec
+from roundabout.spec.experiment import Cell, Experiment, ResolvedJob, StudyChoice, TrialSpec, Value
 from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
 from roundabout.spec.profile import Phase, Profile
@@ -24,6 +24,7 @@ __all__ = [
     "Topology",
     "Transport",
     "TrialSpec",
+    "Value",
     "catalogue",
     "load_experiment",
     "load_profile",

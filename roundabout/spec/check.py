@@ -154,6 +154,9 @@ def check_takes(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
                 if name not in jobs or (len(jobs) > 1 and not other.spec.one_job_at_a_time):
                     expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
                     raise merged.error((field, name, *rest), f"{variant}{merged.setting}", expected)
+                if jobs[str(name)].alike is None:
+                    found = f"{name} in {variant}{merged.setting}, whose hosts send differently"
+                    raise merged.error((field, name, *rest), found, "a job of one symmetric pattern, a host a worker")
 
 
 def others_equal(one: Cell, other: Cell) -> bool:

@@ -2,13 +2,13 @@
 """An experiment: what is run, under which variants, how often, and what the papers found."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.expectation import AnyExpectation, with_basis
-from roundabout.spec.patterns import Transfer
+from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trainers import DEFAULT, Trainer
@@ -24,6 +24,13 @@ ONLY_VARIANT = "base"
 
 
 Taken = Literal["profile", "start_offset_ms"]
+
+
+class Value(NamedTuple):
+    """What a field takes, and the keys of the trials that it is from."""
+
+    value: Any
+    trials: tuple[str, ...]
 
 
 class Worked(Strict):
@@ -125,6 +132,15 @@ class ResolvedJob(Worked):
         return phase.transfers(len(self.workers))
 
     @property
+    def alike(self) -> Pattern | None:
+        """The one pattern by which all hosts of the job send as much as each other in every phase; None without one."""
+        sending = [phase for phase in self.profile.phases if phase.bytes]
+        patterns = {phase.pattern for phase in sending}
+        each_its_own = len(set(self.workers)) == len(self.workers)
+        plain = len(patterns) == 1 and not any(phase.groups for phase in sending) and each_its_own
+        return next((pattern for pattern in patterns if pattern in ALIKE), None) if plain else None
+
+    @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The hosts that send to each other, as (sender, receiver), each once, in the order of phases and ranks."""
         everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
@@ -185,9 +201,15 @@ class TrialSpec(Strict):
             update={"jobs": {job: own.model_copy(update={"arrives_ms": 0.0, "departs_ms": departs_ms})}}
         )
 
-    def given(self, values: Mapping[str, Mapping[str, Any]]) -> "TrialSpec":
+    @property
+    def takes(self) -> bool:
+        """Whether any job takes anything from trials before."""
+        return any(job.takes for job in self.jobs.values())
+
+    def given(self, values: Mapping[str, Mapping[str, Value]]) -> "TrialSpec":
         """The same trial with values (job -> field -> value) in place of what stood in for them."""
-        jobs = {name: job.model_copy(update=dict(values.get(name, {}))) for name, job in self.jobs.items()}
+        taken = {name: {field: each.value for field, each in fields.items()} for name, fields in values.items()}
+        jobs = {name: job.model_copy(update=taken.get(name, {})) for name, job in self.jobs.items()}
         return self.model_copy(update={"jobs": jobs})
 
 

@@ -67,6 +67,8 @@ def pipeline(size: int, group: Ranks) -> Iterator[Transfer]:
 
 
 Pattern = Literal["ring", "pairs", "all-to-all", "one-to-all", "all-to-one", "pipeline"]
+# Those in which every worker sends as much as any other.
+ALIKE: tuple[Pattern, ...] = ("ring", "pairs", "all-to-all")
 PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
     "ring": ring,
     "pairs": pairs,

@@ -239,3 +239,29 @@ def test_blocks_hold_under_any_seed(folder: Path, seed: int, repetitions: int) -
         for variant, job in (("alone", "j1"), ("alone", "j2"), ("fair", None), ("unfair", None))
         for repetition in range(1, repetitions + 1)
     }
+
+
+def test_who_takes_a_value_comes_after_the_trials_that_tell_it(folder: Path) -> None:
+    def take(document: dict[str, Any]) -> None:
+        document["factors"]["variant"]["unfair"]["jobs"]["j1"]["takes"] = {"profile": "alone"}
+
+    plan = plan_of(folder, take)
+    places = {trial.key: place for place, trial in enumerate(plan.trials)}
+    for trial in plan.trials:
+        told = {other.key for other in plan.trials if (other.variant, other.repetition) == ("alone", trial.repetition)}
+        assert set(trial.needs) == (told if trial.variant == "unfair" else set())
+        assert all(places[key] < places[trial.key] for key in trial.needs)
+
+
+def test_expected_times_know_who_is_there(folder: Path) -> None:
+    """j2 comes when j1 has long departed, and runs iterations of its own: they never share the link."""
+
+    def timeline(document: dict[str, Any]) -> None:
+        document["jobs"]["j1"]["departs_ms"] = 5_000
+        document["jobs"]["j2"] |= {"arrives_ms": 6_000, "iterations": 20}
+
+    plan = plan_of(folder, timeline)
+    fair = next(trial for trial in plan.trials if trial.variant == "fair")
+    assert fair.expected_s - OVERHEAD_S == pytest.approx(6 + 20 * 0.293)
+    alone = next(trial for trial in plan.trials if trial.job == "j2")
+    assert alone.expected_s - OVERHEAD_S == pytest.approx(20 * 0.293)

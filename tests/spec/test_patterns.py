@@ -202,3 +202,44 @@ def test_jobs_that_share_a_host_share_its_transport(write: Write, library: Path)
     path.write_text(path.read_text().replace("departs_ms: 900", "departs_ms: 900, transport: {name: cubic}"))
     with pytest.raises(SpecError, match=r"jobs\.j2\.transport: found another than j1's, which shares s1 with j2"):
         load_experiment(path, library)
+
+
+TAKING = """\
+name: taking
+about: Jobs that take values from others
+topology: two-gpus
+iterations: 5
+transport: {name: reno}
+jobs:
+  j1: {profile: bert-8, workers: [s0, s2]}
+  j2: {profile: hybrid, workers: [s0, s1, s2, s3]}
+factors:
+  variant:
+    alone: {one_job_at_a_time: true}
+    both: {needs: [], jobs: {j1: {takes: {profile: alone}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("passage", "replacement", "found", "expected"),
+    [
+        ("", "", "", ""),
+        ("one_job_at_a_time: true", "", "alone (with variant both)", "a variant in which j1 runs alone"),
+        ("j1: {takes: {profile: alone}}", "j2: {takes: {profile: alone}}", "send differently", "symmetric pattern"),
+        ("profile: alone", "profile: both", "both, which needs both itself", "without a circle"),
+        ("profile: alone", "profile: alon", "'alon'", "a variant run at these levels"),
+        ("profile: alone", "bytes: alone", "'bytes'", "'profile' or 'start_offset_ms'"),
+    ],
+)
+def test_who_takes_a_value_needs_a_trial_that_can_tell_it(  # noqa: PLR0917
+    write: Write, library: Path, passage: str, replacement: str, found: str, expected: str
+) -> None:
+    path = write().with_name("taking.yaml")
+    path.write_text(TAKING.replace(passage, replacement, 1) if passage else TAKING)
+    if not passage:
+        assert load_experiment(path, library).cells[1].needed == {("jobs", "j1", "takes", "profile"): "alone"}
+        return
+    with pytest.raises(SpecError) as caught:
+        load_experiment(path, library)
+    assert found in caught.value.found, caught.value.message
+    assert expected in caught.value.expected, caught.value.message

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials that take values from others: played as taken, hashed as declared, and never made up."""
+
+from roundabout.runner.run import Runner
+from roundabout.spec import TrialSpec, Value, load_profile
+from roundabout.spec.load import load_experiment
+from roundabout.store import StoreError
+
+VARIANTS = (
+    "alone: {one_job_at_a_time: true}, "
+    "shifted: {jobs: {j1: {takes: {profile: alone}}, j2: {takes: {start_offset_ms: alone}}}}"
+)
+
+
+def started(work, tiny, give):
+    path = work.write(tiny(variants=VARIANTS))
+    runner = Runner(work.facility, work.notes, work.state, give)
+    run = runner.start(load_experiment(path), str(path), work.runs)
+    return run, {trial["variant"]: trial for trial in run.trials()}
+
+
+def test_what_a_trial_takes_is_played_and_recorded(work, tiny):
+    asked = []
+
+    def give(run, spec, needs):
+        asked.append((sorted(run.committed()), sorted(needs)))
+        profile = load_profile("vgg19-fig1").model_copy(update={"name": "seen"})
+        return {"j1": {"profile": Value(profile, ("k1",))}, "j2": {"start_offset_ms": Value(1.5, ("k1", "k2"))}}
+
+    run, trials = started(work, tiny, give)
+    ((committed, needs),) = asked
+    alone = sorted(trial["trial"] for trial in run.trials() if trial["variant"] == "alone")
+    assert committed == needs == alone
+    shifted = trials["shifted"]
+    assert shifted["valid"]
+    assert shifted["given"]["j2"] == {"start_offset_ms": {"value": 1.5, "trials": ["k1", "k2"]}}
+    assert shifted["given"]["j1"]["profile"]["value"]["name"] == "seen"
+    played = TrialSpec.model_validate(shifted["spec"])
+    assert (played.jobs["j1"].profile.name, played.jobs["j2"].start_offset_ms) == ("seen", 1.5)
+    assert played.jobs["j1"].takes == {"profile": "alone"}
+    assert shifted["trial"] in {trial["key"] for trial in run.manifest["plan"]}, "hashed as declared"
+    assert "given" not in trials["alone"]
+
+
+def test_a_trial_that_cannot_be_given_what_it_takes_is_invalid_and_says_why(work, tiny):
+    def give(run, spec, needs):
+        raise StoreError("found no valid trial of j1 alone, expected one")
+
+    run, trials = started(work, tiny, give)
+    assert not trials["shifted"]["valid"]
+    assert trials["shifted"]["reason"] == "found no valid trial of j1 alone, expected one"
+    assert work.notes.ended[-1] == ("shifted", ["found no valid trial of j1 alone, expected one"], False)
+    assert len(run.trials()) == 3
