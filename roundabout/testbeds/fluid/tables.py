@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a trial that was computed: as a testbed would have measured them, sampled every 10 ms.
+
+Bytes are payload, since the model has no headers. What it does not know stays null, or without rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roundabout.fluid import Course, Direction
+from roundabout.spec import TrialSpec
+from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.topology import Hop
+from roundabout.store import Identity, build_table
+from roundabout.store.schemas import TABLES
+from roundabout.testbeds.fluid.trace import Floats, Trace
+
+SAMPLES_MS = 10
+Integers = npt.NDArray[np.int64]
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class When:
+    """The instant at which the trial would have begun, on the run's clock, and that clock's offset from this host's."""
+
+    start_ns: int
+    offset_ns: int
+
+    def ns(self, ms: Floats) -> Integers:
+        """The run's nanoseconds so many ms after the start."""
+        return self.start_ns + np.rint(ms * 1e6).astype(np.int64)
+
+    def columns(self, host: str, ms: Floats) -> Columns:
+        """The columns that say where and when."""
+        at = self.ns(ms)
+        length = len(ms)
+        return {
+            "host": [host] * length,
+            "host_ns": at - self.offset_ns,
+            "controller_ns": at,
+            "offset_bound_ns": np.zeros(length, np.int64),
+        }
+
+
+def of_trial(spec: TrialSpec, course: Course, trace: Trace, when: When, who: Identity) -> dict[str, pa.Table]:
+    """All tables that have rows."""
+    samples_ms = np.arange(0.0, trace.at_ms[-1] + SAMPLES_MS, SAMPLES_MS)
+    parts = {
+        "iterations": _iterations(spec, course, trace, when),
+        "counters": _counters(spec, trace, when, samples_ms),
+        "queue": _queue(spec, trace, when, samples_ms),
+        "cross_traffic": _cross_traffic(spec, trace, when),
+    }
+    built = {name: [build_table(name, who, part, 1.0) for part in each] for name, each in parts.items()}
+    return {name: pa.concat_tables(each) for name, each in built.items() if each}
+
+
+def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> Iterator[Columns]:
+    for place, ((name, job), workers) in enumerate(zip(spec.jobs.items(), course.iterations, strict=True)):
+        for rank, (host, iterations) in enumerate(zip(job.workers, workers, strict=True)):
+            if not iterations:
+                continue
+            start, compute_end, end = (np.array(column) for column in zip(*iterations, strict=True))
+            worker, length = (place, rank), len(iterations)
+            gained = [
+                trace.until(end, counted) - trace.until(start, counted)
+                for counted in (trace.sent.get(worker), trace.received.get(worker))
+            ]
+            sent, received = (np.rint(each).astype(np.int64) for each in gained)
+            yield {
+                **when.columns(host, start),
+                "job": [name] * length,
+                "rank": [rank] * length,
+                "iteration": np.arange(length),
+                "start_ns": when.ns(start),
+                "compute_end_ns": when.ns(compute_end),
+                "comm_end_ns": when.ns(end),
+                "iteration_ms": end - start,
+                "compute_ms": compute_end - start,
+                "communication_ms": end - compute_end,
+                "sent_bytes": sent,
+                "received_bytes": received,
+                "late_ms": np.zeros(length),
+            }
+
+
+def _counters(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> Iterator[Columns]:
+    for host in spec.topology.hosts:
+        yield {
+            **when.columns(host, samples_ms),
+            "interface": ["fluid"] * len(samples_ms),
+            "tx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.carried if edge[0] == host]),
+            "rx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.carried if edge[1] == host]),
+            **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_packets", "rx_packets")},
+            **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_dropped", "rx_dropped")},
+        }
+
+
+def _queue(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> Iterator[Columns]:
+    length = len(samples_ms)
+    for link in spec.topology.links:
+        for switch, towards in (link.ends, link.ends[::-1]):
+            if switch in spec.topology.switches:
+                yield {
+                    **when.columns(switch, samples_ms),
+                    "link": [link.name] * length,
+                    "interface": ["fluid"] * length,
+                    "towards": [towards] * length,
+                    "tx_bytes": _bytes(trace, samples_ms, [(switch, towards)]),
+                    "backlog_bytes": [None] * length,
+                    "drops": [None] * length,
+                    "marks": [None] * length,
+                }
+
+
+def _bytes(trace: Trace, samples_ms: Floats, edges: list[Direction]) -> Integers:
+    carried = sum((trace.until(samples_ms, trace.carried[edge]) for edge in edges), np.zeros(len(samples_ms)))
+    return np.rint(carried).astype(np.int64)
+
+
+def _cross_traffic(spec: TrialSpec, trace: Trace, when: When) -> Iterator[Columns]:
+    unknown = [column.name for column in TABLES["cross_traffic"]]
+    for name, traffic in spec.cross_traffic.items():
+        if traffic.load_gbps > 0:
+            yield {
+                **{column: [None] for column in unknown},
+                **when.columns(traffic.sender, trace.at_ms[-1:]),
+                "traffic": [name],
+                "kind": [traffic.kind],
+                **{f"{said}_gbps": [traffic.load_gbps] for said in ("asked", "planned", "offered")},
+                "achieved_gbps": [_achieved_gbps(spec, traffic)],
+                "schedule_held": [True],
+            }
+
+
+def _achieved_gbps(spec: TrialSpec, traffic: CrossTraffic) -> float:
+    """What arrives of a load, where several that ask for more than a link carries get parts of it as they asked."""
+    asked: defaultdict[Hop, float] = defaultdict(float)
+    for each in spec.cross_traffic.values():
+        for receiver in each.receivers:
+            for hop in spec.topology.path(each.sender, receiver):
+                asked[hop] += each.load_gbps / len(each.receivers)
+    paths = [spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers]
+    shares = [min(1.0, *(hop.link.payload_rate_gbps / asked[hop] for hop in path)) for path in paths]
+    return traffic.load_gbps * sum(shares) / len(shares)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/extending.md, "A testbed": its folder, outside the tree, runs an experiment from its file to its report."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roundabout.store import Run
+
+ROOT = Path(__file__).parents[2]
+SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A testbed\n")[2]
+FACILITY = SECTION.partition("```python\n")[2].partition("```")[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    testbed = tmp_path / "mine/roundabout/testbeds/ideal"
+    testbed.mkdir(parents=True)
+    (testbed / "__init__.py").touch()
+    (testbed / "facility.py").write_text(FACILITY)
+    return tmp_path
+
+
+def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"ROUNDABOUT_PATH": str(folder / "mine")}
+    command = [sys.executable, "-m", "roundabout.cli.main", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_its_folder_is_all_that_a_run_needs(folder: Path) -> None:
+    files = [path for path in (folder / "mine").rglob("*") if path.is_file()]
+    assert sorted(path.name for path in files) == ["__init__.py", "facility.py"]  # one folder
+    done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "ideal", "--runs", str(folder / "runs"), "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [cell["median_ms"] for cell in summary["cells"]] == pytest.approx([293] * 6)
+    assert summary["testbed"]["fidelity"]["stamp"] == "computed: an ideal network"
+    run = Run.open("last", folder / "runs")
+    assert run.manifest["where"] == {"testbed": "ideal"}
+    page = (run.path / "report.html").read_text()
+    assert "computed: an ideal network" in page and "Jobs never meet." in page
+
+
+def test_a_testbed_that_is_not_there_names_those_that_are(folder: Path) -> None:
+    done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "idle")
+    assert done.returncode == 2
+    assert "found testbed 'idle', expected one of: fluid, ideal, lab, rack" in done.stderr
