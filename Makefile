@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every target is one call, after the set-up, which takes no time once it is done. The lab needs root.
+# Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report doctor provision verify rollback lint test bench clean setup
+.PHONY: help experiment sweep report doctor provision verify rollback lint test proof bench bare clean setup setup-tests
 
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
@@ -41,7 +41,7 @@ rollback: setup ## INVENTORY=FILE: every setting as it was found
 	@$(ROUNDABOUT) rollback $(INVENTORY)
 
 lint: export PATH := $(CURDIR)/.venv/bin:$(PATH)
-lint: setup ## check style, types, import rules, playbooks and scripts
+lint: setup-tests ## check style, types, import rules, playbooks and scripts
 	ruff check
 	ruff format --check
 	mypy
@@ -51,16 +51,25 @@ lint: setup ## check style, types, import rules, playbooks and scripts
 	cd ansible && ansible-lint --offline --profile production
 	shellcheck bootstrap .ci/run
 
-test: setup ## run all tests, native ones first
+test: setup-tests ## run all tests but the long proofs, native ones first
 	$(SUDO) ctest --test-dir build --output-on-failure
 	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
 	$(SUDO) $(PYTHON) -m pytest $(COMPUTING:%=--ignore=%)
 
-bench: setup ## run the benchmarks
+proof: setup-tests ## run the long proofs: before a change to what they prove
+	$(SUDO) $(PYTHON) -m pytest -m proof
+
+bench: setup-tests ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done
+
+bare: ## run README's two commands on a bare Debian 12, or COMMAND='make experiment NAME=unfair-vgg19' only; say how long each takes
+	@$(SUDO) python3 -m tests.bare $(if $(COMMAND),'$(COMMAND)')
 
 clean: setup ## undo what a killed run left on this machine
 	@$(ROUNDABOUT) clean
 
 setup:
 	@./bootstrap
+
+setup-tests:
+	@./bootstrap tests

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make` and the set-up that it calls first, on a machine that is set up."""
 
+import ast
+import importlib.metadata
 import subprocess
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
+
+from roundabout.testbeds.lab import doctor
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -27,7 +33,9 @@ def test_help_names_every_target() -> None:
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
         "lint",
         "test",
+        "proof",
         "bench",
+        "bare",
         "clean",
     }
 
@@ -49,8 +57,81 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
     assert f"say which: {example}" in done.stderr
 
 
-def test_every_package_is_pinned_with_hashes_and_no_host() -> None:
-    lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
+def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
+    done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "found 'test', expected nothing, or the word tests" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "parts"),
+    [
+        *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
+        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "proof", "bench")),
+        ("bare", []),
+    ],
+)
+def test_a_target_sets_up_what_it_uses(target: str, parts: list[str]) -> None:
+    printed = make("--dry-run", target, "NAME=any", "INVENTORY=any").stdout.splitlines()
+    assert [line for line in printed if line.startswith("./bootstrap")] == parts
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tests.txt"])
+def test_every_package_is_pinned_with_hashes_and_no_host(name: str) -> None:
+    lines = (REPOSITORY / name).read_text().splitlines()
     text = [line for line in lines if line and not line.startswith("#")]
     assert all(line.startswith("    --hash=sha256:") or "==" in line for line in text)
     assert not any("://" in line for line in lines)
+
+
+def pins(name: str) -> dict[str, str]:
+    """Version by package."""
+    found = (line.split()[0].split("==") for line in (REPOSITORY / name).read_text().splitlines() if "==" in line)
+    return {package: version for package, version in found if package != "#"}
+
+
+def test_packages_of_both_parts_have_one_version() -> None:
+    running, testing = pins("requirements.txt"), pins("requirements-tests.txt")
+    assert {name: running[name] for name in running.keys() & testing} == {
+        name: testing[name] for name in running.keys() & testing
+    }
+    assert {"pytest", "hypothesis", "mypy", "ruff", "pyshark"} <= testing.keys() - running.keys()
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The packages that a file imports, wherever it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def test_experiments_import_nothing_that_comes_with_tests() -> None:
+    provided = importlib.metadata.packages_distributions()
+    running = pins("requirements.txt").keys()
+    for path in (
+        path for folder in ("roundabout", "analysis", "ansible/library") for path in (REPOSITORY / folder).rglob("*.py")
+    ):
+        for package in set(imports(path)) & provided.keys() - {"roundabout", "analysis"}:
+            owners = {name.lower().replace("_", "-").replace(".", "-") for name in provided[package]}
+            assert owners & running, f"{path} imports {package}, which {owners} provides"
+
+
+def programs(names: Iterable[str]) -> set[str]:
+    """What Debian packages put where programs are found."""
+    listed = subprocess.run(["dpkg-query", "--listfiles", *names], capture_output=True, text=True, check=True).stdout
+    return {Path(line).name for line in listed.splitlines() if Path(line).parent.name in ("bin", "sbin")}
+
+
+@pytest.mark.parametrize(("part", "tools"), [("experiments", doctor.TOOLS), ("tests", doctor.EXTRA_TOOLS)])
+def test_doctor_looks_for_what_the_parts_install(part: str, tools: Mapping[str, str]) -> None:
+    (play,) = yaml.safe_load((REPOSITORY / "ansible/controller.yml").read_text())
+    purposes = play["vars"]["controller_packages"][part]
+    wanted = [name for purpose in purposes if isinstance(purpose["names"], list) for name in purpose["names"]]
+    alternatives = {"c++"}  # of which Debian keeps links that no package lists
+    optional = {"chromium"}  # where Debian has it
+    assert tools.keys() - alternatives - optional <= programs(wanted)
+    for name in wanted:
+        offered = programs([name])
+        assert not offered or name == "g++" or offered & tools.keys(), f"doctor does not look for anything of {name}"

@@ -14,23 +14,33 @@ from roundabout.runner.testbed import Check
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 BOOTSTRAP = "./bootstrap, which `make` runs first"
+BOOTSTRAP_TESTS = "./bootstrap tests, which `make test`, `lint` and `bench` run first"
 # Where tools are that are not on every user's PATH.
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 TOOLS = {
     "clang": "builds eBPF programs",
+    "llvm-strip": "builds eBPF programs",
     "cmake": "builds native programs",
     "ninja": "builds native programs",
+    "c++": "builds native programs",
     "ip": "reads and sets links",
     "tc": "shows queues",
+    "ethtool": "reads and sets links",
+    "tcpdump": "captures packets",
+    "iperf3": "cross traffic of kind iperf",
     "ssh": "reaches hosts",
     "sshd": "answers in lab hosts; no daemon runs",
 }
 EXTRA_TOOLS = {
+    "sysctl": "make test",
+    "tshark": "make test",
+    "iperf": "make test",
     "chromium": "tests of the report",
     "clang-format": "make lint",
     "shellcheck": "make lint",
     "mn": "make bench",
+    "brctl": "make bench",
 }
 # Each in a network namespace of its own, which ends with the command.
 QDISCS = {
@@ -53,9 +63,9 @@ def examine() -> Iterator[Check]:
         yield _in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
     yield _in_namespaces("bridge", [], "ip link add port type bridge")
     for name, purpose in TOOLS.items():
-        yield _tool(name, purpose, needed=True)
+        yield _tool(name, purpose, BOOTSTRAP, needed=True)
     for name, purpose in EXTRA_TOOLS.items():
-        yield _tool(name, purpose, needed=False)
+        yield _tool(name, purpose, BOOTSTRAP_TESTS, needed=False)
     for path in (ROOT / name for name in programs(*PROGRAMS)):
         yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", BOOTSTRAP)
 
@@ -100,6 +110,6 @@ def _in_namespaces(name: str, options: list[str], script: str) -> Check:
     return Check(name, False, reason, "a kernel with it, on a machine or container that may use it")
 
 
-def _tool(name: str, purpose: str, *, needed: bool) -> Check:
+def _tool(name: str, purpose: str, mend: str, *, needed: bool) -> Check:
     path = shutil.which(name, path=PATH)
-    return Check(name, path is not None, f"{path} ({purpose})" if path else f"not found ({purpose})", BOOTSTRAP, needed)
+    return Check(name, path is not None, f"{path} ({purpose})" if path else f"not found ({purpose})", mend, needed)
