@@ -150,16 +150,24 @@ def fidelity_notes(summary: dict[str, Any]) -> Html:
 def headroom(run: Run) -> Html:
     """How much CPU was left in the worst valid trial, and how late the trainers woke."""
     trials = run.table("trials")
-    worst = {name: pc.max(trials[name]).as_py() for name in ("busy_max", "steal_max", "late_p90_ms")}
+    names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
+    worst = {name: pc.max(trials[name]).as_py() for name in names}
     facts = [
         ("CPU, busiest second", _share(worst["busy_max"])),
         ("CPU stolen, worst second", _share(worst["steal_max"])),
+        *_known("CPU stolen, whole trial", worst["steal_mean"]),
+        *_known("time in which a link stood still although packets waited", worst["stalled_share"]),
         (
             "trainers' wake-ups, nine of ten iterations",
             "unknown" if worst["late_p90_ms"] is None else f"at most {worst['late_p90_ms']:.2f} ms late",
         ),
     ]
     return Html(_facts(facts))
+
+
+def _known(name: str, share: float | None) -> list[tuple[str, str]]:
+    """A fact that runs of earlier versions do not have."""
+    return [] if share is None else [(name, _share(share))]
 
 
 def provenance(run: Run, cells: Sequence[Measured]) -> Html:

@@ -222,6 +222,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("busy_max", REAL, "share", "busiest CPU window"),
         Column("steal_max", REAL, "share", "window with most steal"),
         Column("late_p90_ms", REAL, "ms", "90th percentile over a job's iterations of its latest worker's late_ms"),
+        Column("steal_mean", REAL, "share", "of the CPU over the whole trial, on the host with most"),
+        Column("stalled_share", REAL, "share", "of the trial: the worst link carried nothing though packets waited"),
     ),
 }
 

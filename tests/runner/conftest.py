@@ -85,7 +85,7 @@ of_network = "--interfaces" in words or "--ifindex" in words
 if "--cpu" in words:
     print("#cpu,before_ns,after_ns,busy_ticks,idle_ticks,steal_ticks,softirq_ticks,"
           "softnet_processed,softnet_dropped,softnet_squeezed")
-    busy = fault("busy") or 0.3
+    busy, steal = fault("busy") or 0.3, fault("steal") or 0
     dropped = fault("softnet_dropped") or 0
 if of_network:
     print("#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,rx_dropped,"
@@ -96,18 +96,20 @@ if of_network:
     print("#counter,set,field,device,source,counter,unit,width_bits")
     print("counter,set0,0,mlx5_0/1,rdma port,port_xmit_data,bytes,64")
     print("#set0,before_ns,after_ns,0")
-    drops = fault("drops") or 0
+    drops, stalls = fault("drops") or 0, fault("stalls")
 step = 0
 while not select.select([sys.stdin], [], [], 0.005)[0]:
     now = time.monotonic_ns()
     if "--cpu" in words:
-        ticks = [int(step * 100 * share) for share in (busy, 1 - busy)]
-        print("cpu", now, now, *ticks, 0, 0, step, dropped if step else 0, 0, sep=",", flush=True)
+        ticks = [int(step * 100 * share) for share in (busy, 1 - busy - steal, steal)]
+        print("cpu", now, now, *ticks, 0, step, dropped if step else 0, 0, sep=",", flush=True)
     if of_network:
         ifindex = option("ifindex") if "--ifindex" in words else 2
         marks = 3 * step if "--ifindex" in words else ""
-        sent = [100 * step, step, 100 * step, step]
-        row = ["port", now, now, "eth0", ifindex, 1, *sent, 0, 0, 40, drops if step else 0, 0, marks, 0]
+        moved = 0 if stalls else step
+        sent = [100 * moved, moved, 100 * moved, moved]
+        waiting = 40 if stalls else 0
+        row = ["port", now, now, "eth0", ifindex, 1, *sent, 0, 0, waiting, drops if step else 0, 0, marks, 0]
         print(*row, sep=",", flush=True)
     if "--ifindex" in words:
         print("marks", now, now, ifindex, "10.0.0.1", 3 * step, sep=",", flush=True)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,23 @@ from analysis.reading.marks import per_iteration
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
 
+EVENTS = "runs/*/*/partial/*/events.jsonl"
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
 ROOT = Path(__file__).parents[2]
 STATE = Path("/run/roundabout")
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}, unfair: {jobs: {j1: {transport: {T_us: 100}}}}"
-NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests
+# A test machine may be loaded: what spoils figures must not fail tests.
+NOISE = ("woke up", "took", "stood still", "for want of CPU", "dropped", "sent again")
+# Takes one CPU from everything but the kernel's own, trainers included, for 30 of 40 ms, until its input closes.
+HOG = """
+import os, select, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    until = time.monotonic() + 0.03
+    while time.monotonic() < until:
+        pass
+"""
 
 
 def roundabout(*words, folder, check=True):
@@ -222,3 +235,32 @@ def test_two_runs_at_once_are_refused(tmp_path, file, untouched):
     assert second.returncode == 1
     assert "error: the machine is leased to tiny" in second.stderr
     assert f"pid {process.pid}" in second.stderr
+
+
+@pytest.fixture
+def starved():
+    """Starts programs that take the CPUs away, and ends them; called a second time, it ends them at once."""
+    with ExitStack() as hogs:
+
+        def starve():
+            for cpu in os.sched_getaffinity(0):
+                hog = subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdin=subprocess.PIPE)
+                hogs.callback(hog.wait)
+                hogs.callback(hog.stdin.close)
+
+        yield starve, hogs.close
+
+
+def test_a_trial_whose_trainers_were_starved_of_cpu_is_caught(tmp_path, tiny, untouched, starved):
+    starve, feed = starved
+    file = tmp_path / "tiny.yaml"
+    file.write_text(tiny(iterations=4))
+    with start(tmp_path, file) as process:
+        wait_for(lambda: '"start"' in "".join(each.read_text() for each in tmp_path.glob(EVENTS)))
+        starve()
+        wait_for(lambda: list(tmp_path.glob("runs/*/*/rejected/*/trial.json")))
+        feed()
+        _, stderr = process.communicate(timeout=180)
+    assert process.returncode == 0, stderr
+    first = min(tmp_path.glob("runs/*/*/rejected/*/trial.json"), key=lambda path: path.stat().st_mtime_ns)
+    assert "trainers woke up" in json.loads(first.read_text())["reason"]

@@ -85,7 +85,8 @@ def test_progress_is_told(work):
         ("s1", {"missing_O_iterations": 1}, "5 iterations of j2 were recorded, expected 6 (2 workers)"),
         ("s1", {"late_ms": 7.5}, "trainers woke up 7.50 ms late"),
         ("s1", {"retransmitted": 4}, "4 segments were sent again on a lossless fabric"),
-        ("s0", {"busy": 0.99}, "the CPU was 99% busy over 1 s (limit 95%)"),
+        ("s0", {"steal": 0.25}, "% of the CPU over the whole trial (limit 4%)"),
+        ("s0", {"stalls": True}, "% of the trial although packets waited for it (limit 1.5%)"),
         ("s0", {"softnet_dropped": 2}, "the network stack dropped 2 packets for want of CPU"),
         ("s1", {"sampler_O_dies": True}, "the sampler on s1 ended: sampler: the kernel refused to give counters"),
         ("s1", {"lost_O_lines": 7}, "the sampler on s1 lost 7 lines of its record"),
@@ -107,12 +108,20 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
     assert (rejected.parent / "events.jsonl").exists()
 
 
+def test_a_busy_cpu_alone_spoils_nothing(work):
+    work.facility.fault("s0", busy=0.99)
+    run = work.start()
+    ((_, reasons, _),) = work.notes.ended
+    assert reasons == []
+    assert run.table("trials")["busy_max"].to_pylist() == pytest.approx([0.99])
+
+
 def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
     work.facility.sampler = None
-    work.facility.fault("s1", busy=0.99)
+    work.facility.fault("s1", steal=0.2)
     run = work.start()
     ((_, reasons, _), *_) = work.notes.ended
-    assert any("the CPU was 99% busy" in each for each in reasons), reasons
+    assert any("of the CPU over the whole trial" in each for each in reasons), reasons
     assert set(run.table("cpu")["host"].to_pylist()) == {"s0", "s1", "s2", "s3"}
 
 
