@@ -6,14 +6,14 @@ order has no tolerance, so where there is an interval it decides: inside when al
 outside when none of it does, else undecided. Of several cases all must do as expected. Without a figure: not measured.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from analysis import papers
 from analysis.expected import Limits, Resolved, resolved
 from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
-from analysis.reading.loaded import is_sweep
+from analysis.reading.loaded import over_loads
 from analysis.statistics.bootstrap import Interval
 from roundabout.errors import RoundaboutError
 from roundabout.spec.expectation import Expectation, Order
@@ -75,16 +75,26 @@ class Verdict:
 
 
 def judge(reading: Reading) -> tuple[Verdict, ...]:
-    """What the run's experiment expects, and what papers claim of its kind of study, each held against the run."""
-    claimed = papers.claims("load-sweep") if is_sweep(reading.run) else ()
-    return (
-        *(verdict(reading, expectation) for expectation in _complete(reading.experiment)),
-        *(verdict(reading, claim.expectation, claim.rows) for claim in claimed),
-    )
+    """Everything that is expected of the run's experiment, held against the run."""
+    return tuple(verdict(reading, each.expectation, each.shows) for each in expectations(reading.experiment))
 
 
-def verdict(reading: Reading, expectation: Expectation, rows: tuple[str, ...] = ()) -> Verdict:
-    """One expectation held against a run; `rows` of the scoreboard are shown beside those that it names itself."""
+def expectations(experiment: Experiment) -> list[papers.Claim]:
+    """What an experiment expects, and what papers claim of every run of its kind of study."""
+    return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(_study(experiment))]
+
+
+def _study(experiment: Experiment) -> str:
+    return experiment.study.kind or ("load-sweep" if over_loads(experiment.factors) else "")
+
+
+def verdict(
+    reading: Reading, expectation: Expectation, shows: Callable[[Collection[str]], tuple[str, ...]] | None = None
+) -> Verdict:
+    """One expectation held against a run.
+
+    `shows` says which rows of the scoreboard it shows beside those that it names itself, by kinds of cross traffic.
+    """
     try:
         quantity, expected = named(expectation.what), resolved(expectation)
         cases = _measure(reading, expectation, quantity)
@@ -92,8 +102,10 @@ def verdict(reading: Reading, expectation: Expectation, rows: tuple[str, ...] = 
         parts = tuple(_PARTS[expectation.kind](expected, cases))
         found = _found(expectation, quantity, parts, cases)
     except RoundaboutError as error:
-        quantity, expected, parts, found = None, Resolved(), (), error.message
-    word = _together([each.verdict for each in parts])
+        quantity, expected, cases, parts, found = None, Resolved(), [], (), error.message
+    kinds = {each.properties.get("traffic", "") for each in cases}
+    rows = shows(kinds) if shows else ()
+    word = together([each.verdict for each in parts])
     worst = _worst(parts) if expectation.kind in ("value", "bound") else None
     return Verdict(
         kind="claim" if expectation.claim else expectation.kind,
@@ -235,7 +247,7 @@ def _above(case: Case, before: Sequence[Case]) -> Word:
     return "inside" if all((other.ci95 or (other.value, other.value))[1] < low for other in before) else "undecided"
 
 
-def _together(words: Sequence[Word]) -> Word:
+def together(words: Sequence[Word]) -> Word:
     """Of what was measured all must be inside."""
     if "outside" in words:
         return "outside"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How what papers printed is held: a row of the scoreboard a figure or table, with its entries and claims."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from roundabout.spec.expectation import Expectation
@@ -50,10 +50,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says in words, as something to expect of every run of its kind of study, and the rows it shows."""
+    """What a paper says in words, as something to expect of every run of its kind of study, and the rows it shows.
+
+    Of a row that is about one kind of cross traffic, `rows` names it.
+    """
 
     expectation: Expectation
-    rows: tuple[str, ...]
+    rows: Mapping[str, str | None]
+
+    def shows(self, kinds: Collection[str]) -> tuple[str, ...]:
+        """The rows that it shows where these kinds of cross traffic are."""
+        return tuple(row for row, kind in self.rows.items() if kind is None or kind in kinds)
 
 
 @dataclass(frozen=True)

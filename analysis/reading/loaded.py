@@ -3,6 +3,7 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -81,8 +82,12 @@ class LoadedJob:
 
 def is_sweep(run: Run) -> bool:
     """Whether the run's experiment is over loads, as numbers."""
-    levels = run.manifest["experiment"]["factors"].get(LOAD, ["none"])
-    return not any(isinstance(level, str) for level in levels)
+    return over_loads(run.manifest["experiment"]["factors"])
+
+
+def over_loads(factors: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether one of an experiment's factors is the load, in numbers."""
+    return not any(isinstance(level, str) for level in factors.get(LOAD, ["none"]))
 
 
 def loaded_jobs(run: Run) -> list[LoadedJob]:

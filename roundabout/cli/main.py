@@ -22,6 +22,7 @@ COMMANDS = {
     "status": "status",
     "report": "report",
     "compare": "compare",
+    "scoreboard": "scoreboard",
     "decode": "decode",
     "lab": "lab",
     "provision": "provision",

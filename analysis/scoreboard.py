@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard: every result of the papers, which experiment shows it, and what the newest valid run has of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analysis import papers
+from analysis.expected import resolved
+from analysis.quantities import known
+from analysis.reading.fidelity import fidelity
+from analysis.summary import stored_or_new
+from analysis.verdicts import Word, expectations, together
+from roundabout.errors import RoundaboutError
+from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
+from roundabout.store import Run
+
+MARKS: dict[str, tuple[str, str]] = {
+    "inside": ("✓", "green"),
+    "outside": ("✗", "red"),
+    "undecided": ("?", "yellow"),
+    "not measured": ("-", "dim"),
+}
+MOST = 3
+"""So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
+
+Record = dict[str, Any]
+"""An entry of `expectations` in summary.json."""
+
+
+@dataclass(frozen=True)
+class Showing:
+    """An experiment that shows a row, and what its newest valid run has of it; `run` is None where there is none.
+
+    `nature` is real, emulated or computed, and `age_s` the time since the run began.
+    """
+
+    experiment: str
+    run: str | None = None
+    age_s: float | None = None
+    nature: str | None = None
+    expectations: tuple[Record, ...] = ()
+
+    @property
+    def measured(self) -> list[Record]:
+        """The expectations of which something was measured."""
+        return [each for each in self.expectations if each["verdict"] != "not measured"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the scoreboard."""
+
+    id: str
+    paper: str
+    what: str
+    headline: str
+    source: str
+    showings: tuple[Showing, ...]
+
+    @property
+    def measured(self) -> list[Record]:
+        """All that was measured of it."""
+        return [each for showing in self.showings for each in showing.measured]
+
+    @property
+    def verdict(self) -> Word:
+        """Inside where all of that is."""
+        return together([each["verdict"] for each in self.measured])
+
+    @property
+    def bases(self) -> list[str]:
+        """On which bases agreement was to be expected."""
+        return list(dict.fromkeys(each["basis"] for each in self.measured if each["basis"]))
+
+    @property
+    def missing(self) -> str:
+        """Why nothing was measured; empty where something was."""
+        if self.measured:
+            return ""
+        if not self.showings:
+            return "no experiment shows it yet"
+        ran = ", ".join(showing.experiment for showing in self.showings if showing.run)
+        waiting = ", ".join(showing.experiment for showing in self.showings if not showing.run)
+        return "; ".join(
+            [*([f"to be run: {waiting}"] if waiting else []), *([f"not measured by {ran}"] if ran else [])]
+        )
+
+    def record(self) -> Record:
+        """For programs."""
+        return {
+            **asdict(self),
+            "verdict": self.verdict,
+            "basis": self.bases,
+            "measured": len(self.measured),
+            "missing": self.missing or None,
+        }
+
+
+def scoreboard(runs: Path, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
+    """All rows, in the order of the papers, with the newest valid run of each experiment of the catalogue or of `runs`.
+
+    A run of which no trial is valid does not count; a computed one only where nothing was measured.
+    """
+    shown = _shown_by(root)
+    newest = {run.path.parent.name: (run, summary) for run, summary in _newest(runs)}
+    at = now or datetime.now(UTC)
+    lines = []
+    for paper, row in papers.rows():
+        experiments = [name for name, rows in shown.items() if row.id in rows]
+        others = [name for name, (_, summary) in newest.items() if name not in experiments and _of(row.id, summary)]
+        showings = tuple(_showing(name, row.id, newest, at) for name in (*experiments, *others))
+        lines.append(Line(row.id, paper.name, row.what, row.headline, f"{paper.name}, {row.source}", showings))
+    return lines
+
+
+def as_record(lines: Sequence[Line]) -> Record:
+    """The scoreboard for programs."""
+    measured = sum(bool(line.measured) for line in lines)
+    return {"rows": [line.record() for line in lines], "measured": measured, "of": len(lines)}
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length_s)
+        if count:
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "now"
+
+
+def table(lines: Sequence[Line]) -> RenderableType:
+    """For the screen: a row a result, and under it what was found."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    result.title = "What the papers show, and what is shown here"
+    result.add_column("result", style="bold", max_width=18)
+    result.add_column("what, and what was found here", ratio=1)
+    result.add_column("verdict", width=15)
+    for line in lines:
+        result.add_row(line.id, _found(line), _judged(line))
+    return Group(result, Text(in_short(lines)))
+
+
+def quantities() -> Table:
+    """What `expect:` can be about."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("quantity", "unit", "what it is"):
+        result.add_column(name)
+    for name, each in known().items():
+        result.add_row(name, each.unit, each.about)
+    return result
+
+
+def in_short(lines: Sequence[Line]) -> str:
+    """How many rows are measured, and how they agree."""
+    measured = [line for line in lines if line.measured]
+    words = [f"{word} {sum(line.verdict == word for line in measured)}" for word in ("inside", "outside", "undecided")]
+    open_ = sum(not line.showings for line in lines)
+    return (
+        f"{len(measured)} of {len(lines)} rows measured ({', '.join(words)}); {open_} that no experiment shows yet, "
+        f"{len(lines) - len(measured) - open_} that no run here has measured"
+    )
+
+
+def _found(line: Line) -> Text:
+    """What the row is about; each of the first findings on a line of its own, and where they come from."""
+    text = Text(line.what)
+    if line.missing:
+        text.append(f"\n{line.missing}", "dim")
+    for record in line.measured[:MOST]:
+        mark, colour = MARKS[record["verdict"]]
+        text.append(f"\n{mark} ", colour).append(brief(record))
+    if len(line.measured) > MOST:
+        text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
+    for showing in line.showings:
+        if showing.measured:
+            text.append(f"\n  {showing.experiment}, {age(showing.age_s or 0)} old, {showing.nature}", "dim")
+    return text
+
+
+def _judged(line: Line) -> Text:
+    if line.missing:
+        return Text("not measured" if line.showings else "nothing yet", "dim")
+    mark, colour = MARKS[line.verdict]
+    inside = sum(each["verdict"] == "inside" for each in line.measured)
+    word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
+    for basis in line.bases:
+        word.append(f"\n{basis}", "dim")
+    return word
+
+
+def brief(record: Record) -> str:
+    """What was found beside what the paper has."""
+    what = record["claim"] or f"{record['what']}{': ' + record['of'] if record['of'] else ''}"
+    return f"{what}: {record['found']}" + ("" if record["claim"] else f" (paper {record['expected']})")
+
+
+def _shown_by(root: Path) -> dict[str, set[str]]:
+    """By experiment of the catalogue: the rows that its expectations show."""
+    shown: dict[str, set[str]] = {}
+    for each in catalogue(root):
+        if not each.error:
+            experiment = load_experiment(each.name, root)
+            kinds = {traffic.kind for cell in experiment.cells for traffic in cell.spec.cross_traffic.values()}
+            wanted = expectations(experiment)
+            shown[each.name] = {row for one in wanted for row in (*one.shows(kinds), *resolved(one.expectation).rows)}
+    return shown
+
+
+def _newest(runs: Path) -> Iterator[tuple[Run, Record]]:
+    """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
+    by_experiment: dict[str, list[Run]] = {}
+    for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
+        by_experiment.setdefault(run.path.parent.name, []).append(run)
+    for own in by_experiment.values():
+        valid = (run for run in own if any(record["valid"] for record in run.trials()))
+        chosen = min(valid, key=lambda run: fidelity(run.manifest["testbed"]).nature == "computed", default=None)
+        if chosen:
+            try:
+                yield chosen, stored_or_new(chosen)
+            except RoundaboutError:
+                continue
+
+
+def _of(row: str, summary: Record) -> tuple[Record, ...]:
+    return tuple(each for each in summary["expectations"] if row in each["rows"])
+
+
+def _showing(name: str, row: str, newest: dict[str, tuple[Run, Record]], now: datetime) -> Showing:
+    if name not in newest:
+        return Showing(name)
+    run, summary = newest[name]
+    began = datetime.strptime(run.id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    return Showing(name, run.id, (now - began).total_seconds(), fidelity(summary["testbed"]).nature, _of(row, summary))

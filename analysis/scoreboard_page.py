@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard as a page: a row a result, with a small picture of the paper's figures against the measured ones."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import papers
+from analysis.render.page import as_table, whole_page
+from analysis.render.style import FAINT, INK, RC, SOFT
+from analysis.scoreboard import Line, Record, age, in_short
+from roundabout.store.files import write_text
+
+COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
+WIDTH_IN, LINE_IN = 2.9, 0.24
+MOST = 9
+"""Figures in a picture."""
+
+
+def write_page(lines: Sequence[Line], path: Path) -> Path:
+    """Write the page and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page(lines))
+    return path
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The page's HTML."""
+    head = "".join(f'<th class="name">{each}</th>' for each in ("result", "paper", "here", "", ""))
+    body = (
+        "<h1>What the papers show, and what is shown here</h1>"
+        f'<p class="lead">{escape(in_short(lines))}</p>'
+        "<p>In the pictures the bar is the paper's figure (its line, where it is a bound), the band what may differ, "
+        "the dot what the newest valid run has, with its 95 % interval; every line has a scale of its own. Of a curve, "
+        "grey is the paper's. Where nothing was measured, the paper's figures stand alone. A row is "
+        "<b>inside</b> when everything measured of it is; the basis says what that is worth.</p>"
+        f"{as_table(head, map(_row, lines))}"
+    )
+    return whole_page("Scoreboard", body.replace("<table>", '<table class="scoreboard">'))
+
+
+def _row(line: Line) -> str:
+    counts = ""
+    if line.measured:
+        inside = sum(each["verdict"] == "inside" for each in line.measured)
+        counts = f"<small>{inside} of {len(line.measured)}</small><small>{', '.join(line.bases)}</small>"
+    verdict = f'<span class="verdict {line.verdict.replace(" ", "-")}">{line.verdict}</span>{counts}'
+    return (
+        f'<tr id="{escape(line.id)}"><td class="name"><b>{escape(line.id)}</b><small>{escape(line.what)}</small></td>'
+        f'<td class="name">{escape(line.headline)}<small>{escape(line.source)}</small></td>'
+        f'<td class="name">{_here(line)}</td><td class="name">{_image(line)}</td><td class="name">{verdict}</td></tr>'
+    )
+
+
+def _here(line: Line) -> str:
+    if line.missing:
+        return f'<span class="verdict">{escape(line.missing)}</span>'
+    parts = []
+    for showing in line.showings:
+        if showing.measured:
+            found = "".join(map(_finding, showing.measured))
+            when = f"{age(showing.age_s or 0)} old, {showing.nature}"
+            parts.append(
+                f"<ul>{found}</ul><small>{escape(showing.experiment)}, <code>{showing.run}</code>, {when}</small>"
+            )
+    return "".join(parts)
+
+
+def _finding(record: Record) -> str:
+    place = f": {record['of']}" if record["of"] else ""
+    what = record["claim"] or f"{record['what']}{place} (paper {record['expected']})"
+    return f'<li class="{record["verdict"]}">{escape(what)}: <b>{escape(record["found"])}</b></li>'
+
+
+def _image(line: Line) -> str:
+    figure = picture(line)
+    if figure is None:
+        return ""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    alt = f"{line.id}: the paper's figures{' against the measured ones' if line.measured else ''}"
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}" width="{WIDTH_IN * 96:.0f}">'
+
+
+def picture(line: Line) -> Figure | None:
+    """Paper against measured; the paper alone where nothing was, None where it printed no figure."""
+    mpl.rcParams.update(RC)
+    curves = [each for each in line.measured if any(part["x"] is not None for part in each["parts"])]
+    parts = [
+        (each, part)
+        for each in line.measured
+        for part in each["parts"]
+        if part["x"] is None and part["measured"] is not None
+    ]
+    if parts:
+        figure, axes = _frame(min(len(parts), MOST))
+        for place, (record, part) in enumerate(parts[:MOST]):
+            _against(axes, place, record, part)
+        return figure
+    return _curve(curves[0]) if curves else _alone(line)
+
+
+def _frame(lines: int) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
+    axes = figure.add_axes((0.34, 0.02, 0.64, 0.96))
+    axes.set_xlim(0, 1.22)
+    axes.set_ylim(lines - 0.5, -0.5)
+    axes.set_axis_off()
+    return figure, axes
+
+
+def _against(axes: Axes, place: int, record: Record, part: dict[str, Any]) -> None:
+    """One figure on a scale of its own, from 0 (or what is below it) to what is highest."""
+    ends = [end for end in (part["paper"], part["at_least"], part["at_most"]) if end is not None]
+    values = [part["measured"], *ends, *(part["ci95"] or ())]
+    low, high = min(0.0, *values), max(0.0, *values)
+    scale = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return float((value - low) / scale)
+
+    colour = COLOURS.get(part["verdict"], SOFT)
+    axes.plot([0, 1], [place, place], color=FAINT, linewidth=1)
+    if part["paper"] is not None and record["tolerance"]:
+        off = record["tolerance"] / scale
+        axes.barh(place, 2 * off, left=at(part["paper"]) - off, height=0.62, color=FAINT, clip_on=True)
+    if part["at_least"] is not None or part["at_most"] is not None:
+        begin = at(part["at_least"]) if part["at_least"] is not None else 0.0
+        end = at(part["at_most"]) if part["at_most"] is not None else 1.0
+        axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
+    for end in ends:
+        axes.plot([at(end)] * 2, [place - 0.31, place + 0.31], color=INK, linewidth=1.6)
+    if part["ci95"]:
+        axes.plot([at(each) for each in part["ci95"]], [place, place], color=colour, linewidth=1.6)
+    axes.plot(at(part["measured"]), place, "o", color=colour, markersize=5)
+    _label(axes, place, part["name"], f"{part['measured']:.3g}")
+
+
+def _label(axes: Axes, place: int, name: str, value: str) -> None:
+    short = name if len(name) <= 19 else f"{name[:18]}…"
+    axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT)
+    axes.text(1.04, place, value, ha="left", va="center", fontsize=7, color=INK)
+
+
+def _curve(record: Record) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 1.3))
+    axes = figure.add_axes((0.14, 0.2, 0.82, 0.74))
+    known = [part for part in record["parts"] if part["measured"] is not None]
+    for name in dict.fromkeys(part["name"] for part in known):
+        own = [part for part in known if part["name"] == name]
+        axes.plot([part["x"] for part in own], [part["paper"] for part in own], color=SOFT, linestyle="--")
+        axes.plot([part["x"] for part in own], [part["measured"] for part in own], color=COLOURS[record["verdict"]])
+        for part in own:
+            axes.plot(part["x"], part["measured"], "o", color=COLOURS[part["verdict"]], markersize=4)
+    axes.tick_params(labelsize=7)
+    return figure
+
+
+def _alone(line: Line) -> Figure | None:
+    """The paper's figures, a bar each."""
+    entries = next(row for _, row in papers.rows() if row.id == line.id).entries
+    found: list[tuple[str, float]] = []
+    for entry in entries:
+        if isinstance(entry.figures, Mapping):
+            found += entry.figures.items()
+        elif isinstance(entry.figures, float | int):
+            found.append((entry.what, entry.figures))
+    found = found[:MOST]
+    if not found:
+        return None
+    figure, axes = _frame(len(found))
+    most = max(value for _, value in found)
+    for place, (name, value) in enumerate(found):
+        axes.barh(place, value / most, height=0.62, color=FAINT)
+        _label(axes, place, name, f"{value:.4g}")
+    return figure

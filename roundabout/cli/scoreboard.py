@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout scoreboard`: every result of the papers, and what is shown of it."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from analysis.scoreboard import as_record, quantities, scoreboard, table
+from analysis.scoreboard_page import write_page
+from roundabout.cli.options import Json, Runs
+
+
+def command(
+    runs: Runs = Path("runs"),
+    page: Annotated[Path | None, typer.Option(help="Where to write the page; runs/scoreboard.html by default.")] = None,
+    list_quantities: Annotated[
+        bool, typer.Option("--quantities", help="List what `expect:` can be about instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show every result of the papers, the newest valid run's figures beside it, and make a page of it."""
+    console = Console()
+    if list_quantities:
+        console.print(quantities())
+        return
+    lines = scoreboard(runs)
+    if as_json:
+        print(json.dumps(as_record(lines), indent=2))
+        return
+    console.print(table(lines))
+    console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)
