@@ -19,7 +19,7 @@ from analysis.scoreboard import Line, Record, age, in_short
 from roundabout.store.files import write_text
 
 COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
-WIDTH_IN, LINE_IN = 2.9, 0.24
+WIDTH_IN, LINE_IN = 3.3, 0.24
 MOST = 9
 """Figures in a picture."""
 
@@ -33,7 +33,7 @@ def write_page(lines: Sequence[Line], path: Path) -> Path:
 
 def page(lines: Sequence[Line]) -> str:
     """The page's HTML."""
-    head = "".join(f'<th class="name">{each}</th>' for each in ("result", "paper", "here", "", ""))
+    head = "".join(f'<th class="name {each}">{each}</th>' for each in ("result", "paper", "here", "picture", "verdict"))
     body = (
         "<h1>What the papers show, and what is shown here</h1>"
         f'<p class="lead">{escape(in_short(lines))}</p>'
@@ -61,7 +61,7 @@ def _row(line: Line) -> str:
 
 def _here(line: Line) -> str:
     if line.missing:
-        return f'<span class="verdict">{escape(line.missing)}</span>'
+        return f"<small>{escape(line.missing)}</small>"
     parts = []
     for showing in line.showings:
         if showing.measured:
@@ -110,8 +110,8 @@ def picture(line: Line) -> Figure | None:
 
 def _frame(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
-    axes = figure.add_axes((0.34, 0.02, 0.64, 0.96))
-    axes.set_xlim(0, 1.22)
+    axes = figure.add_axes((0.42, 0.02, 0.57, 0.96))
+    axes.set_xlim(0, 1.5)
     axes.set_ylim(lines - 0.5, -0.5)
     axes.set_axis_off()
     return figure, axes
@@ -141,11 +141,12 @@ def _against(axes: Axes, place: int, record: Record, part: dict[str, Any]) -> No
     if part["ci95"]:
         axes.plot([at(each) for each in part["ci95"]], [place, place], color=colour, linewidth=1.6)
     axes.plot(at(part["measured"]), place, "o", color=colour, markersize=5)
-    _label(axes, place, part["name"], f"{part['measured']:.3g}")
+    name = part["name"] if len(record["parts"]) > 1 else record["what"]
+    _label(axes, place, name, f"{part['measured']:.3g} {record['unit']}")
 
 
 def _label(axes: Axes, place: int, name: str, value: str) -> None:
-    short = name if len(name) <= 19 else f"{name[:18]}…"
+    short = name if len(name) <= 23 else f"{name[:22]}…"
     axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT)
     axes.text(1.04, place, value, ha="left", va="center", fontsize=7, color=INK)
 
@@ -165,20 +166,18 @@ def _curve(record: Record) -> Figure:
 
 
 def _alone(line: Line) -> Figure | None:
-    """The paper's figures, a bar each."""
+    """The paper's figures, a bar each; those of one table's row on one scale."""
     entries = next(row for _, row in papers.rows() if row.id == line.id).entries
-    found: list[tuple[str, float]] = []
+    found: list[tuple[str, float, str, float]] = []
     for entry in entries:
-        if isinstance(entry.figures, Mapping):
-            found += entry.figures.items()
-        elif isinstance(entry.figures, float | int):
-            found.append((entry.what, entry.figures))
+        figures = entry.figures if isinstance(entry.figures, Mapping) else {entry.what: entry.figures}
+        known = {name: value for name, value in figures.items() if isinstance(value, float | int)}
+        found += [(name, value, entry.unit, max(known.values())) for name, value in known.items()]
     found = found[:MOST]
     if not found:
         return None
     figure, axes = _frame(len(found))
-    most = max(value for _, value in found)
-    for place, (name, value) in enumerate(found):
+    for place, (name, value, unit, most) in enumerate(found):
         axes.barh(place, value / most, height=0.62, color=FAINT)
-        _label(axes, place, name, f"{value:.4g}")
+        _label(axes, place, name, f"{value:.4g} {unit}")
     return figure

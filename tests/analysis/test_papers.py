@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the papers printed: every result has its row, every figure a name that expectations can call it by."""
+
+import math
+import re
+
+import pytest
+
+from analysis import papers
+from analysis.quantities import known
+from roundabout.errors import UsageError
+from roundabout.spec.expectation import Printed
+
+PATTERN = Printed.__metadata__[0].pattern
+
+
+def test_there_are_37_results():
+    ids = [row.id for _, row in papers.rows()]
+    assert len(ids) == len(set(ids)) == 37
+    assert [sum(each.startswith(letter) for each in ids) for letter in "ABC"] == [5, 13, 19]
+    assert all(row.what and row.headline and row.source for _, row in papers.rows())
+
+
+@pytest.mark.parametrize("name", papers.names())
+def test_everything_printed_can_be_named_and_has_a_source(name):
+    assert re.fullmatch(PATTERN, name)
+    found = papers.printed(name)
+    assert found.source.startswith(found.paper.name)
+    assert found.entry.what
+    if found.entry.shape == "row":
+        assert all(math.isfinite(each) for each in found.entry.figures.values())
+
+
+def test_no_two_entries_share_a_name():
+    count = sum(len(row.entries) for _, row in papers.rows())
+    assert len(papers.names()) == count
+
+
+def test_claims_show_rows_that_there_are_and_ask_for_known_quantities():
+    ids = {row.id for _, row in papers.rows()}
+    for claim in papers.claims("load-sweep"):
+        assert claim.rows.keys() <= ids
+        assert claim.expectation.what in known()
+        assert claim.expectation.claim
+
+
+def test_the_tables_are_what_their_rows_say():
+    above = papers.printed("salamy/table-3.2").entry.figures
+    assert [round(each) for each in above.values()] == [10, 12, 56, 19]
+    unused = papers.printed("salamy/table-3.3").entry.figures
+    assert [round(each, 2) for each in unused.values()] == [1.48, 1.33, 1.38, 1.31]
+    curve = papers.printed("salamy/equation-3.3/BERT-large/curve").entry.figures
+    assert curve(0.0) == pytest.approx(0.618 * math.exp(9.95 / 25))
+
+
+def test_a_misspelt_name_is_told_what_was_meant():
+    with pytest.raises(UsageError, match="found nothing printed as 'hotnets/fig-1e'") as caught:
+        papers.printed("hotnets/fig-1e")
+    assert "hotnets/fig-1d" in caught.value.hint

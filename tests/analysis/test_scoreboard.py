@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard: no row is missing, measured or not, and a row has the newest valid run's figures."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from analysis.reading.cells import measured
+from analysis.scoreboard import age, as_record, in_short, scoreboard
+from analysis.scoreboard_page import page, picture
+from roundabout.cli.main import main
+
+NOW = datetime(2026, 11, 23, 9, 30, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def lines(run):
+    """Of a made-up run of unfair-vgg19, two days old."""
+    return scoreboard(run.path.parents[1], now=NOW)
+
+
+def line(lines, name):
+    (found,) = [each for each in lines if each.id == name]
+    return found
+
+
+def test_without_a_run_every_row_says_so(tmp_path):
+    lines = scoreboard(tmp_path)
+    assert len(lines) == 37
+    assert all(each.verdict == "not measured" and each.missing for each in lines)
+    assert line(lines, "B 1.2").missing == "no experiment shows it yet"
+    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all"
+    assert "0 of 37 rows measured" in in_short(lines)
+
+
+def test_a_row_has_the_newest_valid_runs_figures(lines, run):
+    first = line(lines, "A Fig 1b, 1c, 1d")
+    (showing,) = [each for each in first.showings if each.measured]
+    assert (showing.experiment, showing.run, showing.nature) == ("unfair-vgg19", run.id, "emulated")
+    assert age(showing.age_s) == "2 days"
+    faster = showing.measured[0]
+    assert (faster["paper"], faster["verdict"], faster["basis"]) == (1.23, "inside", "fitted")
+    assert first.bases == ["fitted", "by construction"]
+    assert len(measured(run)) == 3
+
+
+def test_a_run_without_a_valid_trial_does_not_count(make_run):
+    spoilt = {(variant, 1) for variant in ("alone", "fair", "unfair")}
+    run = make_run(repetitions=1, spoilt=spoilt)
+    assert line(scoreboard(run.path.parents[1]), "A Fig 1b, 1c, 1d").measured == []
+
+
+def test_it_can_be_read_by_programs(lines):
+    record = json.loads(json.dumps(as_record(lines), allow_nan=False))
+    assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
+    assert record["rows"][0]["verdict"] in ("inside", "outside")
+    assert record["rows"][5]["missing"] == "no experiment shows it yet"
+
+
+def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
+    text = page(lines)
+    assert all(f'id="{each.id}"' in text for each in lines)
+    without = [each.id for each in lines if picture(each) is None]
+    assert without == [
+        "B Fig 4.7, 4.8", "B Fig 4.16", "B Fig 4.17", "C Fig 3-5", "C Fig 3-8", "C Fig A-1", "C Fig B-1",
+    ]  # fmt: skip
+    assert text.count("data:image/svg") == 37 - len(without)
+
+
+def test_the_command_shows_all_rows_and_makes_the_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["scoreboard", "--runs", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines()[:-1])) <= 80
+    assert "MLTCP" in shown
+    assert (tmp_path / "scoreboard.html").exists()
+
+
+def test_quantities_are_listed(capsys):
+    assert main(["scoreboard", "--quantities"]) == 0
+    assert "speedup of median iteration time" in capsys.readouterr().out

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How expectations of each kind are judged, what is said of them, and what is wrong with one."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from analysis.expected import Limits, complain
+from analysis.quantities import Case, Curve, Reading, known, named
+from analysis.quantities._registry import Quantity
+from analysis.verdicts import _bounded, judge, together, verdict
+from roundabout.errors import UsageError
+from roundabout.spec import SpecError, load_experiment
+from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Row, Value
+from roundabout.store import Run
+from roundabout.store.files import read_json, write_json
+
+FINITE = st.floats(-1e6, 1e6)
+PLAIN = """
+name: plain
+about: one
+topology: dumbbell-2x2
+iterations: 2
+transport: {name: reno}
+jobs: {j1: {profile: bert-8, workers: [s0, s1]}}
+factors: {variant: {fair: {}, unfair: {}}}
+expect:
+  - {%s}
+"""
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Registers a quantity `toy` that answers with what it is given, and judges an expectation of it."""
+
+    def judged(expectation, answer, **about):
+        facts = {"unit": "ms", "digits": 1, "by": "job", "curve": isinstance(expectation, ExpectedCurve)} | about
+        own = Quantity(
+            "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
+        )
+        monkeypatch.setitem(known(), "toy", own)
+        return verdict(SimpleNamespace(), expectation)
+
+    return judged
+
+
+def expected(kind, **fields):
+    return kind(what="toy", basis="predicted", **fields)
+
+
+@pytest.mark.parametrize(
+    ("measured", "ci95", "word"),
+    [(1.15, None, "inside"), (1.31, None, "inside"), (1.14, (1.1, 1.3), "outside"), (1.2, (0.5, 2.0), "inside")],
+)
+def test_a_value_is_judged_by_the_figure_itself(toy, measured, ci95, word):
+    found = toy(expected(Value, paper=1.23, tolerance=0.08 + 1e-9), [Case("j1", measured, ci95)])
+    assert (found.verdict, found.measured, found.ci95, found.paper) == (word, measured, ci95, 1.23)
+
+
+def test_without_a_figure_nothing_is_judged(toy):
+    found = toy(expected(Value, paper=1, tolerance=1), [])
+    assert (found.verdict, found.measured, found.found) == ("not measured", None, "")
+
+
+def test_of_several_jobs_all_must_do_as_expected(toy):
+    found = toy(expected(Value, paper=10.0, within=0.1), [Case("j1", 10.5), Case("j2", 12.0)])
+    assert (found.verdict, found.measured) == ("outside", 12.0)
+    assert found.found == "10.5 to 12.0 ms in 2 cases; not so: j2 12.0 ms"
+    assert [part.verdict for part in found.parts] == ["inside", "outside"]
+
+
+@pytest.mark.parametrize(
+    ("ci95", "word"),
+    [((1.0, 2.0), "inside"), ((2.5, 3.0), "outside"), ((1.5, 2.5), "undecided"), ((0.0, 3.0), "undecided")],
+)
+def test_a_bound_is_judged_by_the_interval(toy, ci95, word):
+    assert toy(expected(Bound, at_least=0.5, at_most=2), [Case("j1", 1.0, ci95)]).verdict == word
+
+
+@given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
+def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
+    low, high = min(low, high), max(low, high)
+    exact = _bounded(Case("a", value), Limits(low, high)).verdict
+    assert exact == ("inside" if low <= value <= high else "outside")
+    wide = _bounded(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
+    assert wide in (exact, "undecided")
+
+
+def test_a_row_has_a_verdict_for_each_column(toy):
+    cases = [Case("x", 4.0, properties={"model": "BERT"}), Case("y", 9.0, properties={"model": "VGG"})]
+    found = toy(expected(Row, row={"BERT": 4.2, "VGG": 8.0, "ResNet": 1.0}, within=0.1, by="model"), cases)
+    assert [(part.name, part.verdict) for part in found.parts] == [
+        ("BERT", "inside"), ("VGG", "outside"), ("ResNet", "not measured"),
+    ]  # fmt: skip
+    assert found.verdict == "outside"
+    assert found.found == "BERT 4.0 ms, VGG 9.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("second", "word"), [((2.0, None), "inside"), ((0.5, None), "outside"), ((2.0, (1.0, 3.0)), "undecided")]
+)
+def test_an_order_rises(toy, second, word):
+    cases = [Case("fair", 1.0, (0.9, 1.1), {"variant": "fair"}), Case("unfair", *second, {"variant": "unfair"})]
+    assert toy(expected(Order, order=("fair", "unfair"), by="kind"), []).verdict == "not measured"
+    by_name = [Case(each.name, each.value, each.ci95) for each in cases]
+    assert toy(expected(Order, order=("fair", "unfair"), by="kind"), by_name).verdict == word
+
+
+def test_a_curve_is_compared_where_both_are(toy):
+    line = Curve("run", ((0.0, 1.0), (10.0, 3.0)))
+    found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (10.0, 4.0), (20.0, 9.0)), within=0.1), [line])
+    assert [(part.x, part.measured, part.verdict) for part in found.parts] == [
+        (5.0, 2.0, "inside"), (10.0, 3.0, "outside"), (20.0, None, "not measured"),
+    ]  # fmt: skip
+    assert found.found == "off by 5 to 25 % at 2 points"
+
+
+def test_a_printed_curve_is_compared_at_measured_points(toy):
+    line = Curve("run", ((0.0, 0.2 * math.exp(7.281 / 5)), (16.0, 3.0)))
+    found = toy(expected(ExpectedCurve, curve="salamy/table-3.9/BERT-large/rdma/curve", within=0.05), [line])
+    assert [part.verdict for part in found.parts] == ["inside", "outside"]
+    assert found.source == "Salamy, Table 3.9, Figure B-3"
+    assert found.rows == ("C Table 3.9, Fig B-3",)
+
+
+def test_only_some_cases_may_be_meant(toy):
+    cases = [Case("a", 1.0, properties={"model": "BERT"}), Case("b", 9.0, properties={"model": "VGG"})]
+    assert toy(expected(Bound, at_most=2, only={"model": "BERT"}), cases).verdict == "inside"
+    assert toy(expected(Bound, at_most=2, only={"model": ("BERT", "VGG")}), cases).verdict == "outside"
+
+
+def test_what_is_gone_is_not_measured_and_says_so():
+    found = verdict(SimpleNamespace(), Value(what="luck", paper=1, tolerance=1, basis="predicted"))
+    assert found.verdict == "not measured"
+    assert "found no quantity 'luck'" in found.found
+
+
+def test_verdicts_together():
+    assert together([]) == "not measured"
+    assert together(["inside", "not measured"]) == "inside"
+    assert together(["inside", "undecided"]) == "undecided"
+    assert together(["undecided", "outside", "inside"]) == "outside"
+
+
+def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
+    run = make_run(repetitions=1)
+    path = run.path / "manifest.json"
+    manifest = read_json(path)
+    old = {"of": "unfair", "over": None, "job": None, "at": None}
+    manifest["experiment"]["expect"] = [
+        {**old, "what": "speedup of median iteration time", "over": "fair", "paper": 1.23, "tolerance": 0.08},
+        {**old, "what": "first-iteration bandwidth share j1/j2", "paper": 1.7, "tolerance": 0.5},
+    ]
+    write_json(path, manifest)
+    faster, share = judge(Reading(Run(run.path)))
+    assert (faster.verdict, faster.basis, faster.source) == ("inside", "fitted", "HotNets'22, Figures 1b to 1d")
+    assert (share.basis, share.source, share.paper) == (None, None, 1.7)  # the catalogue has another figure
+
+
+WRONG = [
+    ("what: speed-up of median iteration time, of: unfair, over: fair, paper: 1, tolerance: 1", "what",
+     "'speed-up of median iteration time'", "a quantity (", "speedup of median iteration time"),
+    ("what: speedup of median iteration time, of: unfair, paper: 1, tolerance: 1", "over", "nothing",
+     "a variant to compare with", None),
+    ("what: mean iteration time, of: unfair, over: fair, paper: 1, tolerance: 1", "over", "'fair'", "none:", None),
+    ("what: first-iteration bandwidth share j1/j2, paper: 1, tolerance: 1", "of", "nothing", "a variant:", None),
+    ("what: first-iteration bandwidth share j1/j2, of: fair, paper: 1, tolerance: 1", "what",
+     "'first-iteration bandwidth share j1/j2'", "there is no j2", None),
+    ("what: mean iteration time, paper: hotnets/fig-1e, tolerance: 1", "paper", "'hotnets/fig-1e'",
+     "a name of analysis/papers", "hotnets/fig-1d"),
+    ("what: mean iteration time, paper: hotnets/fig-1b, tolerance: 1", "paper", "hotnets/fig-1b, a row", "a figure",
+     None),
+    ("what: mean iteration time, row: {j1: hotnets/fig-1b}, tolerance: 1", "row.j1", "hotnets/fig-1b, a row",
+     "a figure", None),
+    ("what: mean iteration time, row: hotnets/fig-1d, tolerance: 1", "row", "hotnets/fig-1d, a figure", "a row", None),
+    ("what: mean iteration time, curve: [[1, 2], [3, 4]], tolerance: 1", "what", "'mean iteration time'",
+     "a quantity that is a curve", None),
+    ("what: iteration time under load, at_most: 3", "what", "'iteration time under load'", "that is a figure", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "field", "found", "wanted", "hint"), WRONG)
+def test_a_wrong_expectation_is_told_where_it_is(  # noqa: PLR0917
+    tmp_path, written, field, found, wanted, hint
+):
+    path = tmp_path / "plain.yaml"
+    path.write_text(PLAIN % f"{written}, basis: predicted")
+    load_experiment(path)  # a specification alone knows neither quantities nor papers
+    with pytest.raises(SpecError) as caught:
+        load_experiment(path, complain=complain)
+    error = caught.value
+    assert error.line == 10
+    assert error.field.startswith("expect[0]")
+    assert error.field.endswith(field) or found == "nothing"
+    assert (error.found, hint or "") == (found, hint or "")
+    assert wanted in error.expected
+    assert (hint or "") in (error.hint or "")
+
+
+def test_a_misspelt_quantity_is_told_what_was_meant():
+    with pytest.raises(UsageError, match="found no quantity 'mean iteration tim'") as caught:
+        named("mean iteration tim")
+    assert "mean iteration time" in caught.value.hint
