@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report doctor provision verify rollback lint test proof bench bare clean setup setup-tests
+.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof bench bare clean setup setup-tests
 
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
@@ -27,6 +27,9 @@ sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LEN
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)
+
+scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
+	@$(ROUNDABOUT) scoreboard
 
 doctor: setup ## what this machine has and lacks, or INVENTORY=FILE: the machines of a rack; changes nothing
 	@$(ROUNDABOUT) doctor $(INVENTORY)

@@ -134,13 +134,15 @@ def _expectations(expectations: list[dict[str, Any]]) -> Table:
     return result
 
 
-def _claims(claims: list[dict[str, Any]]) -> Table:
+def _claims(claims: list[dict[str, Any]]) -> RenderableType:
     """In words; those of which nothing was measured are counted below."""
+    known = [each for each in claims if each["verdict"] != "not measured"]
+    if not known:
+        return Text(f"What papers claim ({len(claims)}) was not measured by this run.", style="dim")
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     result.title = "What papers claim"
     for name in ("claim", "here", "verdict"):
         result.add_column(name)
-    known = [each for each in claims if each["verdict"] != "not measured"]
     for each in known:
         result.add_row(each["claim"], each["found"], verdict(each))
     if len(known) < len(claims):
