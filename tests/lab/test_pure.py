@@ -152,6 +152,17 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
+def test_the_flagships_constants_are_what_they_were():
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    calibration = load_calibration()
+    assert host_settings.document(fair, "s0", calibration, calibration.scale)["transport"] == {
+        "dcqcn": {
+            "T_us": 2175, "F": 1, "byte_counter_bytes": 0, "R_AI_mbps": 4, "R_HAI_mbps": 9, "R_min_mbps": 5,
+            "R_max_mbps": 500, "g": 0.015625, "alpha_timer_us": 17300, "cnp_gap_us": 1935,
+        }
+    }  # fmt: skip
+
+
 def test_hosts_get_the_transport_of_their_connections_and_idle_ones_nothing(tmp_path):
     calibration = load_calibration()
     path = tmp_path / "cross.yaml"

@@ -295,9 +295,10 @@ static int put_in(const char *name, const char *path, const char *build) {
   struct bpf_object *object = bpf_object__open_file(path, NULL);
   if (!object || bpf_object__load(object)) {
     int error = errno;
+    const char *said = reasons(); // by the verifier above all
     bpf_object__close(object);
-    return fail("the kernel does not take %s: %s; expected root and Linux 6.0 or later\n%s", path, strerror(error),
-                reasons());
+    return fail("the kernel does not take %s: %s%s\n%s", path, strerror(error),
+                *said ? "" : "; expected root and Linux 6.0 or later", said);
   }
   path_of(directory, PINS, name, NULL);
   mkdir(directory, 0700);
