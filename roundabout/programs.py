@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from roundabout.errors import RoundaboutError
+from roundabout.spec.trainers import MODELS
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("programs.yaml")
@@ -20,14 +21,21 @@ def programs(*groups: str) -> tuple[str, ...]:
     return tuple(path for group in groups for path in listed[group])
 
 
+def outside() -> tuple[Path, ...]:
+    """Trainers' programs from folders outside the tree, which runs copy to hosts beside those of the tree."""
+    sources = (model.source() for model in MODELS.values())
+    return tuple(path for path in sources if not path.is_relative_to(ROOT))
+
+
 def artefacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
-    """SHA-256 of these groups' programs and of all eBPF objects, by path.
+    """SHA-256 of these groups' programs, of trainers from outside the tree, and of all eBPF objects, by path.
 
     Raises RoundaboutError where one is missing.
     """
-    paths = programs(*groups)
-    missing = [path for path in paths if not (root / path).is_file()]
+    files = {path: root / path for path in programs(*groups)} | {f"outside/{path.name}": path for path in outside()}
+    missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
         raise RoundaboutError(f"not built: {', '.join(missing)}", "build it: ./bootstrap")
-    objects = sorted(str(path.relative_to(root)) for path in (root / "build/bpf").glob("*.bpf.o"))
-    return {path: hashlib.sha256((root / path).read_bytes()).hexdigest() for path in (*paths, *objects)}
+    objects = sorted((root / "build/bpf").glob("*.bpf.o"))
+    files |= {str(path.relative_to(root)): path for path in objects}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}

@@ -26,6 +26,7 @@ _EXPECTED = {
     "model_type": "a mapping",
     "literal_error": "{expected}",
     "enum": "{expected}",
+    "union_tag_invalid": "one named {expected_tags}",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
     "less_than": "less than {lt:g}",
@@ -97,6 +98,8 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     for step in location:
         if step in TAGGED:
             kind = TAGGED[step]
+        elif step in MODELS and typing.get_origin(kind) is typing.Union:
+            kind = MODELS[step]
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
             kind = _core(fields.get(step))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every trainer is: a name, parameters of its own, and the command line of one worker."""
 
+import inspect
 import json
-from pathlib import PurePath
-from typing import Any, NamedTuple
+from pathlib import Path, PurePath
+from typing import Any, ClassVar, NamedTuple
 
 from roundabout.spec.base import Strict
 
@@ -27,7 +28,19 @@ class Task(NamedTuple):
 class Launcher(Strict):
     """A program that plays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
 
+    program: ClassVar[str]
+    """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
     name: str
+
+    @classmethod
+    def source(cls) -> Path:
+        """The program on this machine. In the tree, programs.yaml lists it; from outside, runs copy it to hosts."""
+        return Path(inspect.getfile(cls)).resolve().parents[3] / cls.program
+
+    @classmethod
+    def on_host(cls, task: Task) -> str:
+        """The program on a host."""
+        return str(task.programs / "bin" / PurePath(cls.program).name)
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """The command line of one worker on its host."""

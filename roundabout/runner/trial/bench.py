@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A site ready for trials: provisioned, its hosts connected, its transports loaded."""
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from roundabout.programs import ROOT
+from roundabout.programs import ROOT, outside
 from roundabout.runner.hosts.clocks import (
     CONTROLLER,
     Clock,
@@ -21,6 +22,7 @@ from roundabout.runner.hosts.clocks import (
     Sync,
 )
 from roundabout.runner.hosts.connections import Connection, LocalConnection
+from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.testbed import Visit
 
@@ -70,12 +72,22 @@ def prepared(facility: "SshFacility", site: Site, visit: Visit) -> Iterator[Benc
             facility.load_transport(transport, owner)
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
+        _deploy(site, connections)
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, **noted}, facility.undo))
         yield Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), pool)
+
+
+def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
+    """Copy programs from outside the tree to the hosts; `provision` knows the tree's."""
+    for path in outside():
+        text = base64.b64encode(path.read_bytes()).decode()
+        for host, connection in connections.items():
+            there = str(site.hosts[host].prefix / "bin" / path.name)
+            check_call(connection, ["sh", "-c", 'base64 -d > "$0" && chmod 755 "$0"', there], text)
 
 
 def _clock(site: Site, connection: Connection, run_clock: RunClock) -> Clock:

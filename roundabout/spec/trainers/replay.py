@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sleeps where a job would compute, and sends real bytes where it would communicate: trainers/replay."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from roundabout.spec.trainer import Launcher, Task
 
@@ -9,8 +9,9 @@ from roundabout.spec.trainer import Launcher, Task
 class Trainer(Launcher):
     """Plays a job by its profile."""
 
+    program: ClassVar[str] = "build/bin/replay"
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """See `replay --help`."""
-        return (str(task.programs / "bin" / "replay"), "--rank", str(task.rank), "--job", task.job_json)
+        return (self.on_host(task), "--rank", str(task.rank), "--job", task.job_json)
