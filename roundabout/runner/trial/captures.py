@@ -64,9 +64,13 @@ def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str,
 def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
     if host.name not in asked.hosts:
         return None
+    return _Running(host.name, bench.connections[host.name].start(command(host, asked)))
+
+
+def command(host: Host, asked: Capture) -> list[str]:
+    """What captures on `host`."""
     argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.interface]
-    argv += ["--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
-    return _Running(host.name, bench.connections[host.name].start(argv))
+    return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
 class _Running:

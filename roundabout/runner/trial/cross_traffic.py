@@ -41,8 +41,8 @@ class Generator:
     sender: Program
 
 
-class _Part(NamedTuple):
-    """What one cross traffic is made of."""
+class Part(NamedTuple):
+    """One cross traffic of a trial: its port, and the token by which its sinks know its sender."""
 
     name: str
     spec: CrossTraffic
@@ -55,26 +55,23 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
 
     Raises CrossTrafficError, LostHostError.
     """
-    parts = [
-        _Part(name, spec, FIRST_PORT + number, secrets.token_hex(16))
-        for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
-        if spec.load_gbps > 0
-    ]
+    crossing = parts(trial, lambda: secrets.token_hex(16))
     sinks = [
-        _Waiting(f"sink of {part.name}", bench.connections[receiver], _sink(bench.site.hosts[receiver], part))
-        for part in parts
+        _Waiting(f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site.hosts[receiver], part))
+        for part in crossing
         for receiver in part.spec.receivers
     ]
     stack.callback(stop, [sink.program for sink in sinks])
     for sink in sinks:
         sink.ready()
     senders = [
-        _Waiting(part.name, bench.connections[part.spec.sender], _sender(bench.site, trial, part)) for part in parts
+        _Waiting(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part))
+        for part in crossing
     ]
     stack.callback(stop, [sender.program for sender in senders])
     for sender in senders:
         sender.ready()
-    return [Generator(part.name, part.spec, sender.program) for part, sender in zip(parts, senders, strict=True)]
+    return [Generator(part.name, part.spec, sender.program) for part, sender in zip(crossing, senders, strict=True)]
 
 
 def check(generators: Sequence[Generator]) -> None:
@@ -85,15 +82,25 @@ def check(generators: Sequence[Generator]) -> None:
             raise CrossTrafficError(f"cross traffic {each.name} ended on {each.sender.host} before the jobs did: {why}")
 
 
-def _sink(host: Host, part: _Part) -> list[str]:
+def parts(trial: PlannedTrial, token: Callable[[], str]) -> list[Part]:
+    """The cross traffics that send something in `trial`, each with a token of its own."""
+    return [
+        Part(name, spec, FIRST_PORT + number, token())
+        for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
+        if spec.load_gbps > 0
+    ]
+
+
+def sink_command(host: Host, part: Part) -> list[str]:
+    """What takes a cross traffic on one of its receivers."""
     if part.spec.kind == "iperf":
         return [*_iperf(host), "server", "--bind", host.address, "--port", str(part.port)]
     crossgen = str(host.prefix / "bin" / "crossgen")
     return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", "--token", part.token]
 
 
-def _sender(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
-    """One shell: the load's file has no name any more when sending begins, so that nothing is left of it."""
+def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
+    """What sends it. One shell: the load's file has no name any more when sending begins, so nothing is left of it."""
     if part.spec.kind == "iperf":
         return _iperf_load(site, trial, part)
     crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
@@ -106,7 +113,7 @@ def _iperf(host: Host) -> list[str]:
     return ["python3", str(host.prefix / "bin" / "iperf.py")]
 
 
-def _iperf_load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
+def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
     spec = part.spec
     (receiver,) = spec.receivers
     words = {
@@ -130,7 +137,7 @@ def parallel(load_gbps: float, link_gbps: float) -> int:
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
 
 
-def _load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
+def _load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
     spec = part.spec
     words = {
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
@@ -144,7 +151,7 @@ def _load(site: Site, trial: PlannedTrial, part: _Part) -> list[str]:
     return [*given, *(BURST if spec.kind == "burst" else ())]
 
 
-def _way(site: Site, part: _Part) -> list[str]:
+def _way(site: Site, part: Part) -> list[str]:
     spec = part.spec
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
     congestion_control = spec.transport.kernel_name

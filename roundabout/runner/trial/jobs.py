@@ -26,26 +26,26 @@ class Worker:
         return f"job {self.job}, worker {self.rank} on {self.host}"
 
 
-def workers(trial: PlannedTrial, testbed: Site) -> list[Worker]:
+def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
     """The workers of the jobs that run in `trial`: all of them, or one job's."""
     found = []
     for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
             continue
-        told = description(trial, name, testbed)
+        told = description(trial, name, site)
         for rank, host in enumerate(job.workers):
-            task = Task(told, rank, testbed.hosts[host].prefix)
+            task = Task(told, rank, site.hosts[host].prefix)
             found.append(Worker(name, rank, host, job.trainer.argv(task)))
     return found
 
 
-def description(trial: PlannedTrial, name: str, testbed: Site) -> dict[str, Any]:
+def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
     """A job as each of its workers is told it; bytes are those that hosts really send."""
     job = trial.spec.jobs[name]
     return {
         "name": name,
         "workers": [
-            {"name": host, "address": testbed.hosts[host].address, "port": port}
+            {"name": host, "address": site.hosts[host].address, "port": port}
             for host, port in zip(job.workers, ports(trial.spec, name), strict=True)
         ],
         "connections": job.flows,
@@ -54,7 +54,7 @@ def description(trial: PlannedTrial, name: str, testbed: Site) -> dict[str, Any]
         "jitter": job.jitter,
         "begins_ms": job.begins_ms,
         "departs_ms": job.departs_ms,
-        "phases": [_phase(job, phase, testbed) for phase in job.profile.phases],
+        "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }
 
 
@@ -64,9 +64,9 @@ def ports(spec: TrialSpec, name: str) -> list[int]:
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
 
 
-def _phase(job: ResolvedJob, phase: Phase, testbed: Site) -> dict[str, Any]:
+def _phase(job: ResolvedJob, phase: Phase, site: Site) -> dict[str, Any]:
     if phase.bytes is None:
         return {"name": phase.name, "compute_ms": phase.compute_ms}
-    transfers = phase.transfers(len(job.workers), testbed.bytes_on_host(phase.bytes))
+    transfers = phase.transfers(len(job.workers), site.bytes_on_host(phase.bytes))
     told = [[part for part in transfer if part is not None] for transfer in transfers]
     return {"name": phase.name, "alone_ms": phase.alone_ms, "transfers": told}
