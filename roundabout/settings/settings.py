@@ -16,11 +16,14 @@ Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (
 and `failed`. An answer with differences exits 0: the caller decides. What could not be done is one message on stderr,
 and exit status 1.
 
-The journal takes what was found, synced to disk, before the first write; also what a write may drag along. Owners
-stack: who restores beneath another owner changes nothing on the host, and the other inherits what was found. A value
-that somebody changed without this program is restored all the same, and named in `overridden`. Settings die with their
-boot (but for NV config), or with the link or transport that carries them: then there is nothing to restore, and
-`skipped` says why. What was restored is read again; what did not come back is in `failed`, and the journal is kept.
+Before the first write, the journal takes what was found, also of settings that a write changes along with its own; it is
+on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
+`failed`, and stays in the journal.
+
+Several owners may set one value. If an older one restores first, the host keeps the newer one's value, and the newer
+one will bring back what the older had found. A value that somebody changed without this program is restored
+nevertheless, and is named in `overridden`. Settings end with the boot (but for NV config), or with the link or the
+transport that carries them: then there is nothing to restore, and `skipped` says why.
 
 Python 3.8, standard library only: it is copied to hosts as it is, with the files beside it.
 """

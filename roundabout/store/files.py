@@ -4,7 +4,6 @@
 import errno
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,8 +84,3 @@ def give_back_tree(root: Path) -> None:
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             give_back(Path(folder, name))
-
-
-def free_bytes(path: Path) -> int:
-    """What may still be written to the file system that holds `path`."""
-    return shutil.disk_usage(path).free

@@ -17,7 +17,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 KNOWN: tuple[Kind, ...] = ("ok", "wrap")
 
 MOST_PER_S = 1e11  # an 800 Gbit/s port counts so many bytes a second
-MOST_PACKETS_PER_S = 2e9  # and so many of the smallest frames, in both directions together
 WRAPS_BITS = 32  # the only width that wraps within a run: narrower counters stop at their most
 
 
@@ -86,8 +85,3 @@ def _readable(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind == "O":
         return np.array([value is not None for value in values], dtype=np.bool_)
     return np.ones(len(values), dtype=np.bool_)
-
-
-def per_second(at_ns: NDArray[np.int64], found: Increments) -> NDArray[np.float64]:
-    """The rate over each interval, in the values' unit a second; nan where the gain is not known."""
-    return found.gained / (np.diff(at_ns) / 1e9)

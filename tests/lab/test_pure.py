@@ -11,7 +11,7 @@ import yaml
 from pyroute2 import NetlinkError
 
 from roundabout.spec import Topology, load_experiment
-from roundabout.testbeds.lab import LabError, host_settings, measure, needs, network, paths
+from roundabout.testbeds.lab import LabError, host_settings, needs, network, paths, rates
 from roundabout.testbeds.lab.calibration import DEFAULT, load_calibration
 from roundabout.testbeds.lab.layout import lay_out
 from roundabout.testbeds.lab.locks import locked_folder
@@ -73,7 +73,7 @@ def test_queues_drain_at_the_payload_rate_with_headers(topology):
 def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
     layout = lay_out(star_of_stars(3, 4))
     trunk = next(port for port in layout.ports if (port.switch, port.towards) == ("leaf0", "spine"))
-    probe = measure._plan(layout, trunk)
+    probe = rates._plan(layout, trunk)
     assert probe is not None
     assert len(probe.flows) == 2
     assert len({host for flow in probe.flows for host in flow}) == 4
@@ -81,11 +81,11 @@ def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
 
 def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
     layout = lay_out(star_of_stars(3, 4))
-    probes = [probe for port in layout.ports if (probe := measure._plan(layout, port))]
-    groups = list(measure._side_by_side(probes, 50))
+    probes = [probe for port in layout.ports if (probe := rates._plan(layout, port))]
+    groups = list(rates._side_by_side(probes, 50))
     assert sorted(probe.port.ifindex for group in groups for probe in group) == [port.ifindex for port in layout.ports]
     for group in groups:
-        assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= measure.CPU_CARRIES_BPS
+        assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= rates.CPU_CARRIES_BPS
         assert all(one is other or one.is_apart_from(other) for one in group for other in group)
     assert len(groups) < len(probes) / 2
 

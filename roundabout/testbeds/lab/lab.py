@@ -17,7 +17,7 @@ from roundabout.runner.hosts.site import Capability, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.lab import bpffs, host_settings, marking, measure, needs, network, nodes, paths, record, ssh
+from roundabout.testbeds.lab import bpffs, host_settings, marking, needs, network, nodes, paths, rates, record, ssh
 from roundabout.testbeds.lab.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import Layout, lay_out
@@ -316,7 +316,7 @@ def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool)
     nic_queues = network.nic_queues(layout, plan.calibration, plan.scale)
     network.build(layout, queues, nic_queues, pids, plan.calibration.burst_bytes)
     marker = marking.attach(lab, queues, pids, plan.calibration.ecn, lock)
-    measured = measure.verify(layout, queues, pids, plan.scale) if verify else ()
+    measured = rates.verify(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
     return done

@@ -62,7 +62,7 @@ def verify(
     missed = probes
     for window_s in WINDOWS_S:
         for group in _side_by_side(missed, scale):
-            rates |= meter.measure(group, window_s)
+            rates |= meter.of(group, window_s)
         missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
     for probe in missed:
         _complain(probe.port, rates[probe.port.ifindex])
@@ -138,7 +138,7 @@ class _Meter:
     scale: float
     queues: Mapping[Port, Queue]
 
-    def measure(self, group: list[Probe], window_s: float) -> dict[int, float]:
+    def of(self, group: list[Probe], window_s: float) -> dict[int, float]:
         """Load the ports of `group` all at once; payload rates at the papers' scale, Gbit/s, by interface index."""
         with ExitStack() as stack:
             greedy = {
