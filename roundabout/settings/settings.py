@@ -16,8 +16,8 @@ Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (
 and `failed`. An answer with differences exits 0: the caller decides. What could not be done is one message on stderr,
 and exit status 1.
 
-Before the first write, the journal takes what was found, also of settings that a write changes along with its own; it is
-on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
+Before the first write, the journal takes what was found, also of settings that a write changes along with its own: that
+is on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
 `failed`, and stays in the journal.
 
 Several owners may set one value. If an older one restores first, the host keeps the newer one's value, and the newer
