@@ -8,8 +8,8 @@ PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
 # Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves.
-COMPUTING := $(addprefix tests/,analysis fluid plan settings spec store $(addprefix ansible/,test_doctor.py test_rack_settings.py test_switches.py))
-ON_RACK := $(if $(INVENTORY),--inventory $(INVENTORY))
+COMPUTING := $(addprefix tests/,analysis fluid golden plan settings spec store $(addprefix ansible/,test_doctor.py test_rack_settings.py test_switches.py))
+WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %)
 
 # A target that needs a word says so before anything is set up.
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $($(2)),,$(error say which: make $(firstword $(MAKECMDGOALS)) $(2)=$(3))))
@@ -19,11 +19,11 @@ $(call needs,provision verify rollback,INVENTORY,inventory)
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack)
-	@$(ROUNDABOUT) run $(NAME) $(ON_RACK)
+experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack; TESTBED=fluid: computed)
+	@$(ROUNDABOUT) run $(NAME) $(WHERE)
 
 sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)
-	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%) $(ON_RACK)
+	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%) $(WHERE)
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)

@@ -26,7 +26,7 @@ PORT = ("link", "host", "towards")
 LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
 
 
-def measures(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
+def strain(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
     """What strained the trial: CPU in its worst windows and over all, trainers' lateness, links that stood still."""
     cpu = tables["cpu"]
     if start_ns is not None and end_ns is not None and cpu.num_rows:

@@ -108,7 +108,7 @@ class SshTestbed:
         self._facility.check_held()
         found = tables(measured, self._site, who)
         captures.store(measured.captured, measured.ledger, self._site, attempt, who)
-        strain = checks.measures(found, measured.start_ns, measured.end_ns)
+        strain = checks.strain(found, measured.start_ns, measured.end_ns)
         faults = measured.faults or checks.faults(trial, found, strain)
         return Outcome(found, faults, {**_record(measured), **strain}, lost=measured.lost_host)
 
