@@ -17,7 +17,7 @@ ALLOWED_DIFFERENCE = 0.02
 ALLOWED_DRIFT = 0.03
 """Of the last quarter of fair iterations against the first."""
 LEAST_SHARE = 1.5
-"""Of j1 to j2 in the first unfair iteration (paper: 2.0)."""
+"""Of j1 to j2 in the first unfair iteration; the paper's is `hotnets/fig-1c/share` (analysis/papers)."""
 LEAST_GAIN = 0.8
 """Of what interleaving could gain, over the last half of the unfair iterations, for the job that gains less."""
 

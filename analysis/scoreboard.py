@@ -173,7 +173,9 @@ def _found(line: Line) -> Text:
     """What the row is about; each of the first findings on a line of its own, and where they come from."""
     text = Text(line.what)
     if line.missing:
-        text.append(f"\n{line.missing}", "dim")
+        text.append(f"\n{line.headline}", "dim")
+    if line.missing and line.showings:
+        text.append(f"\n  {line.missing}", "dim")
     for record in line.measured[:MOST]:
         mark, colour = MARKS[record["verdict"]]
         text.append(f"\n{mark} ", colour).append(brief(record))

@@ -40,7 +40,7 @@ class Quantity:
 
     def digit(self, value: float) -> str:
         """A figure as text."""
-        return f"{value:{'+' if self.signed else ''}.{self.digits}f}"
+        return f"{value:{'+' if self.signed else ''}z.{self.digits}f}"
 
     def shown(self, value: float) -> str:
         """A figure as text, with the unit."""
