@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from analysis.reading.cells import Measured, first_shares, measured
-from analysis.summary import BASELINE, gain_of_possible
+from analysis.results import FAIR, gain_of_possible
 from roundabout.fluid import fluid_limits
 from roundabout.store import Run, StoreError
 
@@ -54,10 +54,10 @@ def judge(run: Run) -> Judgement:
         StoreError: one of its trials is missing or invalid.
     """
     cells = {cell.variant: cell for cell in measured(run)}
-    missing = [name for name in (BASELINE, UNFAIR) if name not in cells]
+    missing = [name for name in (FAIR, UNFAIR) if name not in cells]
     if missing:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(missing)}, expected one of each variant")
-    fair, unfair = cells[BASELINE], cells[UNFAIR]
+    fair, unfair = cells[FAIR], cells[UNFAIR]
     shares = first_shares(run, unfair, "j1", "j2")
     if not shares:
         raise StoreError(f"{run.path}: found no counters of the first unfair iteration, expected them every 10 ms")

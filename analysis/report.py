@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's report: one self-contained page, made by executing a notebook that is kept as text."""
+"""What a run's study found, shown: on a terminal, and as one self-contained page, made by executing its notebook."""
 
 import os
 from collections.abc import Iterator
@@ -12,15 +12,19 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
+from rich.console import Group, RenderableType
+from rich.text import Text
 from traitlets.config import Config
 
-from analysis.reading.loaded import is_sweep
+from analysis.reading.cells import experiment_of
+from analysis.render import screen, verdicts
 from analysis.render.page import whole_page
+from analysis.results import Summary
+from analysis.studies import DEFAULT, named, study_of
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
-STUDIES = Path(__file__).parent / "studies"
 TIMEOUT_S = 120
 
 
@@ -28,10 +32,20 @@ class ReportError(RoundaboutError):
     """The report cannot be made."""
 
 
+def on_terminal(results: Summary) -> RenderableType:
+    """The study's tables, every verdict, what was invalid, and how real it is; made for 80 columns."""
+    return Group(
+        *named(results.study.kind or DEFAULT).screen(results),
+        *map(screen.shown, verdicts.screen(results.expectations)),
+        *(Text(f"invalid: {trial.key}: {trial.reason}", style="yellow") for trial in results.invalid_trials),
+        Text(results.testbed.fidelity.stamp, style="dim"),
+    )
+
+
 def render(run: Run) -> Path:
-    """Execute the run's notebook and write its report.html; returns the path. Raises ReportError."""
-    source = STUDIES / ("load_sweep" if is_sweep(run) else "interleaving") / "notebook.py"
-    notebook = _with_parameters(jupytext.read(source), run)
+    """Execute the notebook of the run's study and write its report.html; returns the path. Raises ReportError."""
+    study = study_of(experiment_of(run))
+    notebook = _with_parameters(jupytext.read(study.notebook), run)
     with _scratch():
         try:
             # IPC: a socket file that only we can open, where TCP would be a port that every local user can.
@@ -39,12 +53,12 @@ def render(run: Run) -> Path:
             NotebookClient(notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S).execute()
         except CellExecutionError as error:
             raise ReportError(
-                f"{source.parent.name}: {error.ename}: {error.evalue}",
+                f"{study.kind}: {error.ename}: {error.evalue}",
                 f"the run itself is intact in {run.path}; this is a bug in the notebook",
             ) from error
         except CellTimeoutError as error:
             raise ReportError(
-                f"{source.parent.name}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
+                f"{study.kind}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
                 f"the run itself is intact in {run.path}; try again when this machine has less to do",
             ) from error
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]

@@ -226,7 +226,7 @@ def _newest(runs: Path) -> Iterator[tuple[Run, Record]]:
         chosen = min(valid, key=lambda run: fidelity(run.manifest["testbed"]).nature == "computed", default=None)
         if chosen:
             try:
-                yield chosen, stored_or_new(chosen)
+                yield chosen, stored_or_new(chosen).record()
             except RoundaboutError:
                 continue
 

@@ -3,7 +3,6 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import papers
-from analysis.render.page import as_table, whole_page
+from analysis.render.page import Html, filled, whole_page
 from analysis.render.style import FAINT, INK, RC, SOFT
-from analysis.scoreboard import Line, Record, age, in_short
+from analysis.scoreboard import Line, Record, Showing, age, in_short
 from roundabout.store.files import write_text
 
 COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
@@ -33,61 +32,31 @@ def write_page(lines: Sequence[Line], path: Path) -> Path:
 
 def page(lines: Sequence[Line]) -> str:
     """The page's HTML."""
-    head = "".join(f'<th class="name {each}">{each}</th>' for each in ("result", "paper", "here", "picture", "verdict"))
-    body = (
-        "<h1>What the papers show, and what is shown here</h1>"
-        f'<p class="lead">{escape(in_short(lines))}</p>'
-        "<p>In the pictures the bar is the paper's figure (its line, where it is a bound), the band what may differ, "
-        "the dot what the newest valid run has, with its 95 % interval; every line has a scale of its own. Of a curve, "
-        "grey is the paper's. Where nothing was measured, the paper's figures stand alone. A row is "
-        "<b>inside</b> when everything measured of it is; the basis says what that is worth.</p>"
-        f"{as_table(head, map(_row, lines))}"
-    )
-    return whole_page("Scoreboard", body.replace("<table>", '<table class="scoreboard">'))
+    rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
+    return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows))
 
 
-def _row(line: Line) -> str:
-    counts = ""
-    if line.measured:
-        inside = sum(each["verdict"] == "inside" for each in line.measured)
-        counts = f"<small>{inside} of {len(line.measured)}</small><small>{', '.join(line.bases)}</small>"
-    verdict = f'<span class="verdict {line.verdict.replace(" ", "-")}">{line.verdict}</span>{counts}'
-    return (
-        f'<tr id="{escape(line.id)}"><td class="name"><b>{escape(line.id)}</b><small>{escape(line.what)}</small></td>'
-        f'<td class="name">{escape(line.headline)}<small>{escape(line.source)}</small></td>'
-        f'<td class="name">{_here(line)}</td><td class="name">{_image(line)}</td><td class="name">{verdict}</td></tr>'
-    )
+def _shown(showing: Showing) -> dict[str, Any]:
+    found = [
+        (each["verdict"], each["claim"] or f"{each['what']}{_of(each)} (paper {each['expected']})", each["found"])
+        for each in showing.measured
+    ]
+    return {"of": showing, "found": found, "age": age(showing.age_s or 0)}
 
 
-def _here(line: Line) -> str:
-    if line.missing:
-        return f"<small>{escape(line.missing)}</small>"
-    parts = []
-    for showing in line.showings:
-        if showing.measured:
-            found = "".join(map(_finding, showing.measured))
-            when = f"{age(showing.age_s or 0)} old, {showing.nature}"
-            parts.append(
-                f"<ul>{found}</ul><small>{escape(showing.experiment)}, <code>{showing.run}</code>, {when}</small>"
-            )
-    return "".join(parts)
+def _of(record: Record) -> str:
+    return f": {record['of']}" if record["of"] else ""
 
 
-def _finding(record: Record) -> str:
-    place = f": {record['of']}" if record["of"] else ""
-    what = record["claim"] or f"{record['what']}{place} (paper {record['expected']})"
-    return f'<li class="{record["verdict"]}">{escape(what)}: <b>{escape(record["found"])}</b></li>'
-
-
-def _image(line: Line) -> str:
+def _image(line: Line) -> Html:
     figure = picture(line)
     if figure is None:
-        return ""
+        return Html("")
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode()
     alt = f"{line.id}: the paper's figures{' against the measured ones' if line.measured else ''}"
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}" width="{WIDTH_IN * 96:.0f}">'
+    return filled("picture", data=data, alt=alt, width=f"{WIDTH_IN * 96:.0f}")
 
 
 def picture(line: Line) -> Figure | None:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from analysis import papers
 from analysis.expected import Limits, Resolved, resolved
 from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
-from analysis.reading.loaded import over_loads
 from analysis.statistics.bootstrap import Interval
+from analysis.studies import study_of
 from roundabout.errors import RoundaboutError
 from roundabout.spec.expectation import Expectation, Order
 from roundabout.spec.experiment import Experiment
@@ -81,11 +81,7 @@ def judge(reading: Reading) -> tuple[Verdict, ...]:
 
 def expectations(experiment: Experiment) -> list[papers.Claim]:
     """What an experiment expects, and what papers claim of every run of its kind of study."""
-    return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(_study(experiment))]
-
-
-def _study(experiment: Experiment) -> str:
-    return experiment.study.kind or ("load-sweep" if over_loads(experiment.factors) else "")
+    return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(study_of(experiment).kind)]
 
 
 def verdict(

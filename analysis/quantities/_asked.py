@@ -7,10 +7,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from analysis.reading.cells import Measured, experiment_of, matches, measured
-from analysis.reading.loaded import is_sweep
+from analysis.reading.cells import Measured, experiment_of, measured
 from analysis.statistics.bootstrap import Array, Interval, interval95, resample
-from analysis.studies.load_sweep.study import Study, studies
+from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
 from roundabout.spec import Experiment
 from roundabout.store import Run
 
@@ -42,7 +41,7 @@ class Reading:
         return self.once(_cells)
 
     @property
-    def sweeps(self) -> Sequence[Study]:
+    def sweeps(self) -> Sequence[JobSweep]:
         """Of a run over loads: each job under each kind of cross traffic; other runs have none."""
         return self.once(_sweeps)
 
@@ -55,8 +54,8 @@ def _cells(reading: Reading) -> Sequence[Measured]:
     return measured(reading.run)
 
 
-def _sweeps(reading: Reading) -> Sequence[Study]:
-    return studies(reading.run) if is_sweep(reading.run) else ()
+def _sweeps(reading: Reading) -> Sequence[JobSweep]:
+    return job_sweeps(reading.run)
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,7 @@ class Asked:
 
     def cells_of(self, variant: str | None) -> list[Measured]:
         """What was measured of a variant at the levels asked for."""
-        return [
-            cell for cell in self.reading.cells if variant in (None, cell.variant) and matches(cell.levels, self.at)
-        ]
+        return [cell for cell in self.reading.cells if variant in (None, cell.variant) and cell.id.matches(self.at)]
 
     @property
     def cells(self) -> list[Measured]:
@@ -107,14 +104,14 @@ class Asked:
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
     @property
-    def sweeps(self) -> list[Study]:
+    def sweeps(self) -> list[JobSweep]:
         """The sweeps asked for."""
         return [
             each
             for each in self.reading.sweeps
             if self.of in (None, each.loaded.variant)
             and self.job in (None, each.loaded.job_name)
-            and matches(each.loaded.setting, self.at)
+            and each.loaded.setting.matches(self.at)
         ]
 
     def each_job(self, statistic: Callable[[Array], Array]) -> list[Case]:

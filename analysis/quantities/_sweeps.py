@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.quantities._asked import Asked, Case
+from analysis.reading.loaded import NEAR_GBPS
 from analysis.statistics.bootstrap import Array, Interval
-from analysis.studies.load_sweep.study import NEAR_GBPS, Study
+from analysis.studies.load_sweep.sweeps import JobSweep
 
 LEAST_ITERATIONS = 50
 """Below so many a 99 % tail is a guess; Salamy measures as many at least (section 3.3.2)."""
@@ -32,7 +33,7 @@ class Level:
         return float(np.quantile(self.times_s, 0.99)) if len(self.times_s) >= LEAST_ITERATIONS else None
 
 
-def levels(study: Study) -> list[Level]:
+def levels(study: JobSweep) -> list[Level]:
     """Every level, by rising load."""
     found = (
         Level(float(np.mean([load for load, _ in each])), np.concatenate([times for _, times in each]))
@@ -41,25 +42,25 @@ def levels(study: Study) -> list[Level]:
     return sorted(found, key=lambda level: level.load_gbps)
 
 
-def near(study: Study, load_gbps: float) -> Level | None:
+def near(study: JobSweep, load_gbps: float) -> Level | None:
     """The level that stands for a load; None where none is near."""
     level = min(levels(study), key=lambda each: abs(each.load_gbps - load_gbps), default=None)
     return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
 
 
-def alone(study: Study) -> Level | None:
+def alone(study: JobSweep) -> Level | None:
     """The level without any load."""
     repetitions = study.loaded.levels.get(0.0)
     return Level(0.0, np.concatenate([times for _, times in repetitions])) if repetitions else None
 
 
-def slower(study: Study, load_gbps: float) -> float | None:
+def slower(study: JobSweep, load_gbps: float) -> float | None:
     """How many times as long as without load an iteration takes near a load."""
     level, without = near(study, load_gbps), alone(study)
     return level.mean_s / without.mean_s if level and without else None
 
 
-def properties(study: Study) -> dict[str, str]:
+def properties(study: JobSweep) -> dict[str, str]:
     """What tells sweeps apart."""
     loaded = study.loaded
     own = {
@@ -70,15 +71,15 @@ def properties(study: Study) -> dict[str, str]:
         "traffic": loaded.traffic,
         "transport": loaded.transport,
     }
-    return {name: str(level) for name, level in loaded.setting.items()} | own
+    return {name: str(level) for name, level in loaded.setting.levels.items()} | own
 
 
-def case(study: Study, value: float, ci95: Interval | None = None) -> Case:
+def case(study: JobSweep, value: float, ci95: Interval | None = None) -> Case:
     """A figure of a sweep."""
     return Case(study.name, value, ci95, properties(study))
 
 
-def each_sweep(asked: Asked, measure: Callable[[Study], float | None]) -> list[Case]:
+def each_sweep(asked: Asked, measure: Callable[[JobSweep], float | None]) -> list[Case]:
     """A case a sweep of which the figure is known."""
     found = ((study, measure(study)) for study in asked.sweeps)
     return [case(study, value) for study, value in found if value is not None]

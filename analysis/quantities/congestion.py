@@ -5,7 +5,7 @@ import numpy as np
 
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import case, each_sweep
-from analysis.studies.load_sweep.study import Study
+from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")
@@ -57,6 +57,6 @@ def unused_share(asked: Asked) -> list[Case]:
     return [Case(traffic, float(np.mean(each)), properties={"traffic": traffic}) for traffic, each in found.items()]
 
 
-def _above(study: Study) -> float | None:
+def _above(study: JobSweep) -> float | None:
     point = study.congestion
     return 100 * (point.demand_mb / study.loaded.data_mb - 1) if point else None

@@ -11,15 +11,16 @@ def bandwidth(asked: Asked) -> list[Case]:
     """Of flow 1, which meets no cross traffic, and flow 2, which shares its link with it; the mean over packets."""
     return [
         Case(
-            f"{each.study.name} at {each.percent} %, {flow}",
+            f"{sweep.name} at {each.percent} %, {flow}",
             rates.over_packets,
-            properties=properties(each.study) | {"load": f"{each.percent} %", "flow": flow},
+            properties=properties(sweep) | {"load": f"{each.percent} %", "flow": flow},
         )
+        for sweep in asked.sweeps
         for each in asked.reading.once(_inside)
-        if each.study in asked.sweeps
+        if each.loaded.id == sweep.loaded.id
         for flow, rates in (("flow 1", each.flow_1), ("flow 2", each.flow_2))
     ]
 
 
 def _inside(reading: Reading) -> list[Inside]:
-    return inside(reading.run, reading.sweeps)
+    return inside(reading.run)

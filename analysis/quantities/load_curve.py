@@ -5,7 +5,7 @@ from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, Curve, quantity
 from analysis.quantities._sweeps import alone, each_sweep, levels, near, properties
 from analysis.statistics.degradation.demand import required_gbps
-from analysis.studies.load_sweep.study import Study
+from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("iteration time under load", unit="s", digits=3, curve=True)
@@ -39,18 +39,18 @@ def heavy(asked: Asked) -> list[Case]:
 def needed(asked: Asked) -> list[Case]:
     """Data of an iteration over its time without cross traffic."""
 
-    def of(study: Study) -> float | None:
+    def of(study: JobSweep) -> float | None:
         time_s = _alone_s(study)
         return None if time_s is None else float(required_gbps(study.loaded.data_mb, time_s))
 
     return each_sweep(asked, of)
 
 
-def _alone_s(study: Study) -> float | None:
+def _alone_s(study: JobSweep) -> float | None:
     level = alone(study)
     return level.mean_s if level else None
 
 
-def _at(study: Study, load_gbps: float) -> float | None:
+def _at(study: JobSweep, load_gbps: float) -> float | None:
     level = near(study, load_gbps)
     return level.mean_s if level else None

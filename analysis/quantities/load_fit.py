@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import case, each_sweep, properties
 from analysis.statistics.degradation.model import EXPONENTS
-from analysis.studies.load_sweep.study import Study
+from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("R² of the fit", digits=3, by="model")
@@ -47,6 +47,6 @@ def exponent(asked: Asked) -> list[Case]:
     ]
 
 
-def _best_exponent(study: Study) -> float | None:
+def _best_exponent(study: JobSweep) -> float | None:
     tried = study.choice.misses if study.choice else {}
     return next((each.n for each in tried if each.n is not None and each.capacity_gbps is not None), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, per variant, levels, job and repetition: what summaries, tables and plots begin from."""
+"""What a run measured, cell by cell (one combination of levels): what studies, tables and figures begin from."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,38 +12,85 @@ import pyarrow as pa
 
 from analysis.reading.counted import NEVER, Counted, Integers
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
+from analysis.reading.once import read_once
 from analysis.statistics.bootstrap import Array, Interval, interval95, resample
 from roundabout.spec import Experiment, Transport, TrialSpec
+from roundabout.spec.base import Level
+from roundabout.spec.experiment import ONLY_VARIANT
 from roundabout.store import Run
 
 SEED = 1
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 
+@dataclass(frozen=True)
+class CellId:
+    """Which combination of levels, one a factor. Equal levels make it equal, in whatever order they come."""
+
+    levels: Mapping[str, Level]
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.levels.items()))
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "CellId":
+        """That of a trial's record, where levels are a JSON object."""
+        return cls(json.loads(record["levels"]))
+
+    @property
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return str(self.levels.get("variant", ONLY_VARIANT))
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it: the variant, and the levels of other factors where there are any."""
+        return " · ".join(
+            [self.variant, *(f"{name} {level}" for name, level in self.without("variant").levels.items())]
+        )
+
+    def without(self, factor: str) -> "CellId":
+        """The same without one factor: what else shares that may be compared."""
+        return CellId({name: level for name, level in self.levels.items() if name != factor})
+
+    def matches(self, at: Mapping[str, Any] | None) -> bool:
+        """Whether the factors named in `at` have these levels."""
+        return (at or {}).items() <= self.levels.items()
+
+
 @dataclass
 class Measured:
-    """The valid trials of one variant at one combination of levels.
+    """The valid trials of a cell.
 
     `trials` holds their keys in the order of repetitions, and `times` per job and repetition the iteration times in ms.
     A job's iteration lasts as long as its slowest worker's, from that worker's own start to its own end of
     communication: no two clocks are compared.
     """
 
-    variant: str
-    levels: dict[str, Any]
+    id: CellId
     spec: TrialSpec
     trials: list[str] = field(default_factory=list)
     times: dict[str, dict[int, Array]] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        """What tables and plots call it."""
-        return label(self.variant, self.levels)
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return self.id.variant
 
     @property
-    def surroundings(self) -> dict[str, Any]:
-        """The levels of all factors but the variant; what shares them may be compared."""
-        return {factor: level for factor, level in self.levels.items() if factor != "variant"}
+    def levels(self) -> Mapping[str, Level]:
+        """The level of each factor."""
+        return self.id.levels
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it."""
+        return self.id.name
+
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs that were measured, in the experiment's order."""
+        return [job for job in self.spec.jobs if job in self.times]
 
     @property
     def transports(self) -> str:
@@ -63,27 +110,35 @@ class Measured:
         return [np.column_stack([self.times[job][number] for job in jobs]) for number in sorted(common)]
 
 
-def label(variant: str, levels: Mapping[str, Any]) -> str:
-    """A variant, with the levels of other factors where there are any."""
-    return " · ".join([variant, *(f"{factor} {level}" for factor, level in levels.items() if factor != "variant")])
+def jobs_of(cells: Iterable[Measured]) -> list[str]:
+    """Every job that was measured in one of them, in the experiment's order."""
+    return list(dict.fromkeys(job for cell in cells for job in cell.jobs))
 
 
+@read_once
 def experiment_of(run: Run) -> Experiment:
     """The experiment as it was resolved when the run began."""
     return Experiment.model_validate(run.manifest["experiment"])
 
 
+@read_once
+def cell_of_trial(run: Run) -> dict[str, CellId]:
+    """The cell that each committed trial is of."""
+    return {record["trial"]: CellId.of(record) for record in run.trials()}
+
+
+@read_once
 def measured(run: Run) -> list[Measured]:
     """Everything that the run's valid trials measured, in the order of the experiment's levels."""
-    cells = [Measured(cell.variant, dict(cell.levels), cell.spec) for cell in experiment_of(run).cells]
-    at = {frozenset(cell.levels.items()): cell for cell in cells}
+    cells = [Measured(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
+    at, of_trial = {cell.id: cell for cell in cells}, cell_of_trial(run)
     for record in sorted(run.trials(), key=itemgetter("repetition")):
         if record["valid"]:
-            at[_levels(record["levels"])].trials.append(record["trial"])
-    keys = ["levels", "job", "repetition"]
-    series = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
-    for row in series.sort_by([("job", "ascending"), ("repetition", "ascending")]).to_pylist():
-        times = at[_levels(row["levels"])].times.setdefault(row["job"], {})
+            at[of_trial[record["trial"]]].trials.append(record["trial"])
+    series = iterations(run).group_by(["trial", "job", "repetition"], use_threads=False)
+    rows = series.aggregate([("iteration_ms", "list")])
+    for row in rows.sort_by([("job", "ascending"), ("repetition", "ascending")]).to_pylist():
+        times = at[of_trial[row["trial"]]].times.setdefault(row["job"], {})
         times[row["repetition"]] = np.array(row["iteration_ms_list"])
     return [cell for cell in cells if cell.times]
 
@@ -129,11 +184,6 @@ def speedup(slow: Measured, fast: Measured, job: str | None) -> tuple[float, Int
     return float(point), interval95(replicates, min(map(len, sides)))
 
 
-def matches(levels: Mapping[str, Any], at: Mapping[str, Any] | None) -> bool:
-    """Whether the factors named in `at` have these levels."""
-    return (at or {}).items() <= levels.items()
-
-
 def pooled(repetitions: list[Array]) -> Array:
     """All repetitions as one, shape (1, iterations, series): what a resample looks like."""
     return np.concatenate(repetitions)[None]
@@ -155,10 +205,6 @@ def _described(transport: Transport) -> str:
         name, _, unit = parameter.rpartition("_")
         words.append(f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}")
     return " ".join(words)
-
-
-def _levels(text: str) -> frozenset[tuple[str, Any]]:
-    return frozenset(json.loads(text).items())
 
 
 def _first_overlap(one: Integers, other: Integers) -> Integers | None:

@@ -18,13 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from analysis.reading.counted import Counted, Integers
+from analysis.reading.once import read_once
 from roundabout.store import Run, StoreError
 from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, schema
-
-LINK_USE = pa.schema(
-    {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "begin_ns": pa.int64(), "gbps": pa.float64()}
-)
 
 
 class HostPlace(NamedTuple):
@@ -70,6 +67,7 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
             raise StoreError(f"cannot read the tables of {run.path}: {error}", hint) from error
 
 
+@read_once
 def iterations(run: Run) -> pa.Table:
     """One row an iteration of a job, its workers taken together; in the order of trials, jobs and iterations.
 
@@ -88,23 +86,14 @@ def iterations(run: Run) -> pa.Table:
     )
 
 
-def flows(run: Run) -> pa.Table:
-    """One row a connection: the table `flows`, and `ce_share`, the share of its segments that were echoed as marked."""
-    return query(
-        run,
-        """
-        select *, delivered_ce_segments / nullif(delivered_segments, 0) as ce_share
-        from flows order by trial, job, rank, flow
-        """,
-    )
-
-
+@read_once
 def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
     """A cumulative column of the table `counters`, `tx_bytes` for example, of each host's one sampled interface."""
     found = _sampled(run, "counters", counter, HostPlace._fields)
     return {HostPlace(row["trial"], row["host"]): counted(row) for row in found}
 
 
+@read_once
 def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
     """A cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
     found = _sampled(run, "queue", counter, PortPlace._fields)
@@ -126,6 +115,7 @@ def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
     return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in with_arrays(rows)}
 
 
+@read_once
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
     """What waited in each switch port's queue: instants in ns, and bytes."""
     rows = query(
@@ -176,22 +166,6 @@ def _value(scalar: pa.Scalar) -> Any:
         return scalar.as_py()
     values = scalar.values
     return np.array(values.to_pylist(), object) if values.null_count else values.to_numpy()
-
-
-def link_use(run: Run, bin_ms: int = 100) -> pa.Table:
-    """The rate at which each switch port sent, headers included: one row a port and bin of `bin_ms`.
-
-    Columns: trial, link, towards, begin_ns, gbps; null where the samples do not tell.
-    """
-    rows: list[dict[str, Any]] = []
-    for place, sent in ports(run, "tx_bytes").items():
-        edges_ns = np.arange(sent.at_ns[0], sent.at_ns[-1] + 1, bin_ms * 1_000_000)
-        rates = pa.array(sent.rate(edges_ns) * 8 / 1e9, from_pandas=True).to_pylist()
-        rows.extend(
-            {**place._asdict(), "begin_ns": begin, "gbps": gbps}
-            for begin, gbps in zip(edges_ns.tolist(), rates, strict=False)
-        )
-    return pa.Table.from_pylist(rows, schema=LINK_USE)
 
 
 def rows_of(table: pa.Table, **values: Any) -> pa.Table:

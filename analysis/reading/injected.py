@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast cross traffic was put into the network, from captures of its senders (Figures 3-8 and B-5 of the thesis)."""
+"""How fast cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5)."""
 
 from dataclasses import dataclass
 from operator import attrgetter
@@ -14,7 +14,7 @@ from roundabout.store import Run
 WIDTH = 18
 """Packets in the moving average (Figure B-5)."""
 READINGS = 60_000
-"""As many as in Figure 3-8, evenly over the capture: a reading a packet would count fast times more than slow ones."""
+"""As many as in Figure 3-8, at even distances: one reading a packet would weigh fast moments more than slow ones."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ def skewness(values: Floats) -> float:
 
 
 def injected(run: Run) -> list[Injected]:
-    """For each kind of cross traffic whose sender was captured, the heaviest load, in its first such trial.
+    """How fast each kind of cross traffic was sent, in the first trial at the heaviest load whose sender was captured.
 
-    While the jobs ran, since captures begin before that. Senders that train as well are left out: their packets are of
-    both.
+    Only packets from while the jobs ran count: captures begin earlier. A sender that is a worker too is left out, since
+    a capture does not tell its job's packets from those of the cross traffic.
     """
     packets = query(
         run,
@@ -75,6 +75,6 @@ def injected(run: Run) -> list[Injected]:
 
 
 def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
-    """What the average of the next packet to leave says, at even distances."""
+    """The average at instants that lie evenly: at each, that of the packet which leaves next."""
     evenly_ns = at_ns[0] + np.linspace(0, at_ns[-1] - at_ns[0], READINGS).astype(np.int64)
     return evenly_ns, gbps[np.searchsorted(at_ns, evenly_ns)]

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast workers send while an iteration communicates (Table 3.11 of the thesis; flows 1 and 2 of its Figure 3-9)."""
+"""How fast workers send while an iteration communicates (Salamy, Table 3.11; flows 1 and 2 of Figure 3-9)."""
 
-import json
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from analysis.papers.salamy import HEAVY_GBPS, INSIDE, LIGHT_GBPS
+from analysis.reading.cells import CellId, cell_of_trial
 from analysis.reading.data import query, with_arrays
-from analysis.reading.loaded import HEADER_BYTES, LOAD
+from analysis.reading.loaded import HEADER_BYTES, NEAR_GBPS, LoadedJob, loaded_jobs
+from analysis.reading.once import read_once
 from analysis.statistics.bootstrap import Array
-from analysis.studies.load_sweep.study import NEAR_GBPS, Study
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.store import Run
 
@@ -32,12 +31,12 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class Inside:
-    """One study at the load asked for that is nearest to one of the thesis', which it gives in percent.
+    """One job at the load asked for that is nearest to one of Salamy's, which are in percent of the link.
 
     Flow 1 leaves a worker that meets no cross traffic, for another such; flow 2 leaves the worker that receives it.
     """
 
-    study: Study
+    loaded: LoadedJob
     percent: int
     asked_gbps: float
     flow_1: Rates
@@ -45,26 +44,27 @@ class Inside:
 
     @property
     def printed(self) -> tuple[float, float] | None:
-        """Both flows' means in the thesis, in Gbit/s."""
-        loaded = self.study.loaded
-        return INSIDE.get((loaded.model, self.percent)) if loaded.traffic == "consistent" else None
+        """Both flows' means as Salamy has them, in Gbit/s."""
+        return INSIDE.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
 
 
-def inside(run: Run, found: Sequence[Study]) -> list[Inside]:
-    """Of the studies whose cross traffic comes from no worker, by the counters of workers' interfaces (every 10 ms)."""
-    wanted = [(study, percent, _nearest(study, load)) for study in found for percent, load in LOADS.items()]
-    rates = _rates(run, {asked for _, _, asked in wanted})
+@read_once
+def inside(run: Run) -> list[Inside]:
+    """Of the jobs whose cross traffic comes from no worker, by the counters of workers' interfaces (every 10 ms)."""
+    jobs = loaded_jobs(run)
+    wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
+    rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
     result = []
-    for study, percent, asked in wanted:
-        levels = frozenset((study.loaded.setting | {LOAD: asked}).items())
-        known = [rates[levels, host] for host in _ends(study.loaded.spec, study.loaded.job) if (levels, host) in rates]
+    for loaded, percent, asked in wanted:
+        places = [(loaded.cells[asked], host) for host in _ends(loaded.spec, loaded.job)]
+        known = [rates[place] for place in places if place in rates]
         if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
-            result.append(Inside(study, percent, asked, *known))
+            result.append(Inside(loaded, percent, asked, *known))
     return result
 
 
-def _nearest(study: Study, load_gbps: float) -> float:
-    return min(study.loaded.levels, key=lambda asked: abs(asked - load_gbps))
+def _nearest(loaded: LoadedJob, load_gbps: float) -> float:
+    return min(loaded.levels, key=lambda asked: abs(asked - load_gbps))
 
 
 def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
@@ -76,9 +76,9 @@ def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
     return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
 
 
-def _rates(run: Run, asked_gbps: set[float]) -> dict[tuple[frozenset[Any], str], Rates]:
-    """By levels and worker, at these loads: of what was sent between samples that lie within one communication."""
-    levels = {record["trial"]: frozenset(json.loads(record["levels"]).items()) for record in run.trials()}
+def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
+    """By cell and worker: of what was sent between samples that lie within one communication."""
+    of_trial = cell_of_trial(run)
     rows = query(
         run,
         """
@@ -90,12 +90,12 @@ def _rates(run: Run, asked_gbps: set[float]) -> dict[tuple[frozenset[Any], str],
                             list(comm_end_ns order by iteration) as ends_ns from iterations group by all)
         select * from sent join ran using (trial, host)
         """,
-        trials=[trial for trial, at in levels.items() if dict(at)[LOAD] in asked_gbps],
+        trials=[trial for trial, cell in of_trial.items() if cell in cells],
     )
     header_bytes = HEADER_BYTES * run.manifest["testbed"]["scale"]
     parts = defaultdict(list)
     for row in with_arrays(rows):
-        parts[levels[row["trial"]], row["host"]].append(_sent(row, header_bytes))
+        parts[of_trial[row["trial"]], row["host"]].append(_sent(row, header_bytes))
     whole = {place: np.concatenate(each, axis=1) for place, each in parts.items()}
     return {
         place: Rates(8 * payload.sum() / lasted.sum(), 8 * (payload**2 / lasted).sum() / payload.sum())

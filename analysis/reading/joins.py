@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECN marks, drops and pauses per iteration (Cassini's thesis, Figures 4.13 and 4.14): counters joined to iterations.
+"""Which iteration of which job was a packet marked (or dropped, or paused) in? Counters are joined to iterations.
 
-A counter belongs to a port, its sources are the hosts whose packets it counted, and a source belongs to the job that
-has its worker there. Iteration i of a job lasts from the instant at which its first worker begins it to that at which
-its first worker begins the next one; the last iteration, to its last worker's end. Nothing is guessed: what no
-iteration can claim is unattributed, and all iterations with it are exactly what the port's counter gained.
+A port counts marks, by the host whose packet it marked; the job whose worker runs there is the one that was marked.
+Iteration i of a job lasts from when its first worker begins it to when its first worker begins the next one; the last
+one ends with its last worker. What cannot be given to an iteration is unattributed, not guessed: the marks of all
+iterations and the unattributed ones add up to what the port's counter gained. (Figures 4.13 and 4.14 of the
+interleaving thesis.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +31,12 @@ class Iterations:
 class Joined:
     """What a port's counter gained, and whose it is.
 
-    `jobs` holds per job one value an iteration; in `counts`, 0 where it is not known. The rest of `gained` is
-    unattributed: `outside` of every iteration that is known (before, after, in gaps of the samples) though its job is;
-    `no_job`, from hosts without a job, or with several; and `no_source`, counted by the port and under no source. That
-    one is negative by what came between the readings of a port and of its sources.
+    `jobs` holds one value an iteration of each job; where it is not known, its count is 0. The rest is unattributed:
+
+    outside     the job is known, the iteration is not: it came before the first, after the last, or in a gap of the
+                samples
+    no_job      it came from a host without a job, or with several
+    no_source   the port counted it and named no host; negative where a host's counter was read later than the port's
     """
 
     gained: int
@@ -56,9 +59,9 @@ def join(
 ) -> Joined:
     """Give what `port` counted to the iterations of jobs.
 
-    `sources` are the counters of each job's hosts at this port, `others` those of hosts without a job, or with several.
-    A job with an empty list was never counted there: it gained nothing while the port was sampled. A job with None may
-    have been, and nobody knows: none of its iterations is known.
+    `sources` holds, by job, the counters of its hosts at this port: an empty list where none of them was ever counted,
+    so that each of its iterations gained 0; None where nobody can tell, so that none of its iterations is known.
+    `others` are the counters of hosts without a job, or with several.
     """
     of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
     of_others = sum(each.gained for each in others)
@@ -79,7 +82,10 @@ def join(
 
 
 def _together(parts: Sequence[Counted], iterations: Iterations, spare: int) -> Gains:
-    """What several counters gained in each iteration, and `spare` that may be any iteration's; known where all are."""
+    """The sum of several counters' gains in each iteration, known where each of them is.
+
+    `spare` more may belong to any of the iterations: it widens their bounds.
+    """
     each = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
     known = np.logical_and.reduce([gains.known for gains in each])
     counts = np.add.reduce([gains.counts for gains in each])

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run over loads of cross traffic as the thesis' sweeps: iteration times of each model by the load on the wire."""
+"""Jobs beside cross traffic: iteration times of each by the load that was on the wire, as Salamy's sweeps have them."""
 
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -11,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from analysis.reading.cells import experiment_of
+from analysis.reading.cells import CellId, cell_of_trial, experiment_of
 from analysis.reading.data import iterations, query
+from analysis.reading.once import read_once
 from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.sweep import Level, Sweep
 from roundabout.fluid import fluid_limits
-from roundabout.spec import ResolvedJob, TrialSpec
+from roundabout.spec import Experiment, ResolvedJob, TrialSpec
 from roundabout.store import Run
 
 LOAD = "load_gbps"
-"""The factor that a sweep is over."""
+"""The factor that changes the load, unless the experiment's study names another."""
+NEAR_GBPS = 2.5
+"""How far from a load a level may lie to stand for it."""
 HEADER_BYTES = 66
 """Ethernet, IPv4, and TCP with timestamps: what a packet is longer than its payload."""
 
@@ -29,17 +30,19 @@ HEADER_BYTES = 66
 class LoadedJob:
     """One job under one kind of cross traffic, level by level.
 
-    `setting` holds the levels of all factors but the load, and `levels` maps the load asked for to each repetition's
-    load as measured on the wire (payload, Gbit/s) and its iteration times in s. `spec` is that of the heaviest level.
+    `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
+    repetition: the load that was on the wire (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
+    the experiment that is. `spec` is that of the heaviest load.
     """
 
     variant: str
     job_name: str
-    setting: dict[str, Any]
+    setting: CellId
     spec: TrialSpec
     traffic: str
     link_gbps: float
     levels: dict[float, list[tuple[float, Array]]] = field(default_factory=dict)
+    cells: dict[float, CellId] = field(default_factory=dict)
 
     @property
     def job(self) -> ResolvedJob:
@@ -62,6 +65,16 @@ class LoadedJob:
         return f"{self.model}, {self.traffic}, {self.transport}"
 
     @property
+    def id(self) -> tuple[CellId, str]:
+        """What tells it from the others of its run."""
+        return self.setting, self.job_name
+
+    @property
+    def place(self) -> str:
+        """The levels of all factors but the load."""
+        return self.setting.name
+
+    @property
     def data_mb(self) -> float:
         """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
         return self.job.profile.comm_bytes / 1e6
@@ -70,6 +83,14 @@ class LoadedJob:
         """The fluid model's iteration time at a load of cross traffic; infinite where that leaves nothing."""
         limits = fluid_limits(_with_load(self.spec, load_gbps))[self.job_name]
         return limits.fair_ms / 1e3
+
+    def times_s(self, load_gbps: float) -> Array:
+        """Iteration times of the level that stands for a load; empty where none is near."""
+        at = {float(np.mean([load for load, _ in each])): each for each in self.levels.values()}
+        nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
+        if abs(nearest - load_gbps) > NEAR_GBPS:
+            return np.empty(0)
+        return np.concatenate([times for _, times in at[nearest]])
 
     @property
     def sweep(self) -> Sweep:
@@ -80,39 +101,55 @@ class LoadedJob:
         return Sweep(tuple(levels), self.link_gbps)
 
 
-def is_sweep(run: Run) -> bool:
-    """Whether the run's experiment is over loads, as numbers."""
-    return over_loads(run.manifest["experiment"]["factors"])
+def over_of(experiment: Experiment) -> str:
+    """The factor that changes the load."""
+    return experiment.study.over or LOAD
 
 
-def over_loads(factors: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether one of an experiment's factors is the load, in numbers."""
-    return not any(isinstance(level, str) for level in factors.get(LOAD, ["none"]))
+def varies_load(experiment: Experiment) -> bool:
+    """Whether a factor changes the load: one that the study names, or loads as numbers."""
+    over = over_of(experiment)
+    levels = experiment.factors.get(over, ())
+    return len(levels) > 0 and (over != LOAD or not any(isinstance(level, str) for level in levels))
 
 
+@read_once
 def loaded_jobs(run: Run) -> list[LoadedJob]:
-    """Every job of the run under each kind of cross traffic, in the experiment's order."""
+    """Every job of the run under each kind of cross traffic, in the experiment's order; none where no load varies."""
+    experiment = experiment_of(run)
+    over = over_of(experiment)
+    if not varies_load(experiment):
+        return []
     loads, times = wire_loads(run), _times_s(run)
-    found: dict[tuple[str, str], LoadedJob] = {}
-    for cell in experiment_of(run).cells:
-        setting = {factor: level for factor, level in cell.levels.items() if factor != LOAD}
+    found: dict[tuple[str, CellId], LoadedJob] = {}
+    for cell in experiment.cells:
+        cell_id = CellId(cell.levels)
+        setting = cell_id.without(over)
+        # The factor `load_gbps` says the load; what another one's levels come to, their cross traffic does.
+        asked_gbps = float(cell_id.levels[LOAD]) if over == LOAD else _load_gbps(cell.spec)
         for job in cell.spec.jobs:
-            repetitions = times.get((frozenset(cell.levels.items()), job), [])
+            repetitions = times.get((cell_id, job), [])
             if any(each.load_gbps for each in cell.spec.cross_traffic.values()):
                 repetitions = [(trial, each) for trial, each in repetitions if trial in loads]
             if repetitions:
-                new = LoadedJob(cell.variant, job, setting, cell.spec, _traffic(cell.spec), _link_gbps(cell.spec))
-                loaded = found.setdefault((job, json.dumps(setting)), new)
-                loaded.levels[float(cell.levels[LOAD])] = [(loads.get(trial, 0.0), each) for trial, each in repetitions]
+                new = LoadedJob(
+                    cell.variant, job, setting, cell.spec, _traffic(cell.spec),
+                    cell.spec.topology.bottleneck.payload_rate_gbps,
+                )  # fmt: skip
+                loaded = found.setdefault((job, setting), new)
+                loaded.cells[asked_gbps] = cell_id
+                loaded.levels[asked_gbps] = [(loads.get(trial, 0.0), each) for trial, each in repetitions]
                 loaded.spec = max(loaded.spec, cell.spec, key=_load_gbps)
     return list(found.values())
 
 
+@read_once
 def wire_loads(run: Run) -> dict[str, float]:
-    """Payload of cross traffic in Gbit/s while the jobs ran, per trial, by its senders' interface counters.
+    """By trial: how much cross traffic was sent while the jobs ran, payload, Gbit/s.
 
-    What a job's worker sent from the same host is taken off. Where the counters do not tell, what receivers took stands
-    in; a trial of which neither is known is missing.
+    It is counted at the senders' interfaces, less what a sender that is a worker too sent for its job. Where a counter
+    was reset, or does not reach over the whole time, the receivers' own figure is taken instead. A trial without either
+    is left out.
     """
     scale = run.manifest["testbed"]["scale"]
     totals: defaultdict[str, float] = defaultdict(float)
@@ -124,27 +161,48 @@ def wire_loads(run: Run) -> dict[str, float]:
     return {trial: total for trial, total in totals.items() if not np.isnan(total)}
 
 
-def outcomes(run: Run) -> list[dict[str, Any]]:
-    """What the generators said, a row a trial and cross traffic, and `wire_gbps`, that of all the trial's."""
+@dataclass(frozen=True)
+class Outcome:
+    """One cross traffic in one trial, by what its generator said; `wire_gbps` is that of all the trial's.
+
+    What it did not say is None. Loads are payload, Gbit/s.
+    """
+
+    trial: str
+    kind: str
+    asked_gbps: float
+    planned_gbps: float | None
+    offered_gbps: float | None
+    achieved_gbps: float | None
+    wire_gbps: float | None
+    schedule_held: bool | None
+    lagging_share: float | None
+    lateness_p99_us: float | None
+
+
+def outcomes(run: Run) -> list[Outcome]:
+    """What came of every cross traffic, by levels and repetition."""
     loads = wire_loads(run)
     rows = query(
         run,
         """
-        select trial, levels, repetition, traffic, kind, asked_gbps, planned_gbps, planned_gbps_standard_error,
-               offered_gbps, achieved_gbps, schedule_held, lagging_share, lateness_p99_us, unfinished_flows
+        select trial, kind, asked_gbps, planned_gbps, offered_gbps, achieved_gbps, schedule_held, lagging_share,
+               lateness_p99_us
         from cross_traffic order by levels, repetition
         """,
     )
-    return [
-        {**row, "levels": json.loads(row["levels"]), "wire_gbps": loads.get(row["trial"])} for row in rows.to_pylist()
-    ]
+    return [Outcome(**row, wire_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
 
 
 def _windows(run: Run) -> list[dict[str, Any]]:
-    """Per trial and sender of cross traffic: when its jobs ran, what workers on that host sent, and counters' samples.
+    """A row a trial and sender of cross traffic: when the trial's jobs ran, and what is known of the sender meanwhile.
 
-    Those are the last one up to each end of that time and the first one from there on: at_ns, bytes and packets, named
-    `begin_before_bytes` and so on. `fell` says that the counter was reset in between.
+    begin_ns, end_ns     from the first iteration's start to the last one's end
+    job_bytes            what workers on that host sent for their jobs
+    begin_before_bytes   its counter at the last sample before the jobs began; `begin_after_...` is the first one from
+                         then on, `end_...` the same around their end; `..._ns` is when, `..._packets` counts packets
+    fell                 whether the counter was reset while they ran
+    achieved_gbps        what receivers took, of all its cross traffic; nan where they did not say
     """
     samples = ", ".join(
         f"{pick}({value}, at_ns) filter (at_ns {relation} {edge}_ns) as {edge}_{side}_{name}"
@@ -172,7 +230,7 @@ def _windows(run: Run) -> list[dict[str, Any]]:
 
 
 def _gained(row: dict[str, Any], name: str) -> float:
-    """What a counter gained between the ends of a window, linear between samples; nan where that is not known."""
+    """How much a counter rose from begin_ns to end_ns, straight lines between samples; nan where that is not known."""
     totals = []
     for edge in ("begin", "end"):
         before, after = row[f"{edge}_before_{name}"], row[f"{edge}_after_{name}"]
@@ -184,14 +242,14 @@ def _gained(row: dict[str, Any], name: str) -> float:
     return float(totals[1] - totals[0])
 
 
-def _times_s(run: Run) -> dict[tuple[frozenset[tuple[str, Any]], str], list[tuple[str, Array]]]:
-    """By levels and job: each repetition's trial and iteration times in s."""
-    found = defaultdict(list)
-    keys = ["repetition", "trial", "levels", "job"]
+def _times_s(run: Run) -> dict[tuple[CellId, str], list[tuple[str, Array]]]:
+    """By cell and job: each repetition's trial and iteration times in s."""
+    found, of_trial = defaultdict(list), cell_of_trial(run)
+    keys = ["repetition", "trial", "job"]
     rows = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
     for row in rows.sort_by("repetition").to_pylist():
-        levels = frozenset(json.loads(row["levels"]).items())
-        found[levels, row["job"]].append((row["trial"], np.array(row["iteration_ms_list"]) / 1e3))
+        times_s = np.array(row["iteration_ms_list"]) / 1e3
+        found[of_trial[row["trial"]], row["job"]].append((row["trial"], times_s))
     return found
 
 
@@ -215,9 +273,3 @@ def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
 def _traffic(spec: TrialSpec) -> str:
     """The kind of its cross traffic."""
     return " and ".join(dict.fromkeys(each.kind for each in spec.cross_traffic.values())) or "none"
-
-
-def _link_gbps(spec: TrialSpec) -> float:
-    """What the bottleneck carries; the narrowest link where none is named."""
-    links = spec.topology.links
-    return min(link.payload_rate_gbps for link in [link for link in links if link.bottleneck] or links)

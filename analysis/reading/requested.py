@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flows of a burst load as they were to start, and where its bursts lie (Figure B-4 of the thesis)."""
+"""The flows of a burst load as they were to start, and where its bursts lie (Salamy, Figure B-4)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from roundabout.store import Run
 LOAD_GBPS = 7.3
 """The load of Figure B-4; the nearest one of a run stands for it."""
 WIDTH_MS = 1.0
-"""Of a burst (section 2.5 of the thesis; docs/load-file.md)."""
+"""Of a burst (Salamy, section 2.5; docs/load-file.md)."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from analysis.reading.cells import Measured, communication
 from analysis.reading.counted import NEVER, Counted, Floats, Integers
 from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, iterations, rows_of
-from roundabout.spec import Link
 from roundabout.store import Run
 
 BIN_MS = 10.0
@@ -34,15 +33,20 @@ class Trace:
     backlog_bytes: Floats | None
 
 
-def bottleneck(cell: Measured) -> Link | None:
-    """The link that the topology names as the one that jobs share."""
-    return next((link for link in cell.spec.topology.links if link.bottleneck), None)
-
-
 def traces(run: Run, cells: Sequence[Measured]) -> list[list[Trace]]:
     """The course of every trial of each cell."""
     of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
     return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
+
+
+def communicating(run: Run, cell: Measured, trial: str) -> tuple[int, dict[str, Floats]]:
+    """When a trial's first job started, ns; and by job, when each iteration communicates: ms since, (iterations, 2)."""
+    return _communicating(iterations(run), cell, trial)
+
+
+def _communicating(of_jobs: pa.Table, cell: Measured, trial: str) -> tuple[int, dict[str, Floats]]:
+    start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
+    return start_ns, {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in cell.jobs}
 
 
 def _trace(
@@ -52,12 +56,10 @@ def _trace(
     sent: Mapping[HostPlace, Counted],
     waiting: Mapping[PortPlace, tuple[Integers, Integers]],
 ) -> Trace:
-    start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
-    jobs = [job for job in cell.spec.jobs if job in cell.times]
-    spans = {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in jobs}
+    start_ns, spans = _communicating(of_jobs, cell, trial)
     edges_ms = np.arange(0.0, max(each[-1, 1] for each in spans.values()) + BIN_MS, BIN_MS)
     edges_ns = start_ns + (edges_ms * 1e6).astype(np.int64)
-    firsts = {job: HostPlace(trial, cell.spec.jobs[job].workers[0]) for job in jobs}
+    firsts = {job: HostPlace(trial, cell.spec.jobs[job].workers[0]) for job in spans}
     rates = {job: sent.get(place, NEVER).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
     port = _bottleneck_port(cell, trial)
     samples = waiting.get(port) if port is not None else None
@@ -66,7 +68,7 @@ def _trace(
 
 def _bottleneck_port(cell: Measured, trial: str) -> PortPlace | None:
     """The bottleneck in the direction in which the first job's first worker sends across it."""
-    link = bottleneck(cell)
+    link = cell.spec.topology.bottleneck
     first = next(iter(cell.spec.jobs.values()))
     hops = [hop for pair in first.pairs[:1] for hop in cell.spec.topology.path(*pair)]
     return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
@@ -79,9 +81,9 @@ def mean_per_iteration(trace: Trace, values: Floats, job: str) -> Floats:
     return np.diff(total[ends], prepend=0.0) / np.maximum(np.diff(ends, prepend=0), 1)
 
 
-def at_once(trace: Trace, begin_ms: float, end_ms: float) -> float:
+def at_once(by_job: Mapping[str, Floats], begin_ms: float, end_ms: float) -> float:
     """Of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
-    return together(trace.spans.values(), begin_ms, end_ms)
+    return together(by_job.values(), begin_ms, end_ms)
 
 
 def together(spans: Iterable[Floats], begin: float, end: float) -> float:
@@ -90,4 +92,5 @@ def together(spans: Iterable[Floats], begin: float, end: float) -> float:
     edges, steps = clipped.T.ravel(), np.repeat([1, -1], len(clipped))
     order = np.argsort(edges, kind="stable")
     lengths, senders = np.diff(edges[order]), np.cumsum(steps[order])[:-1]
-    return float(lengths[senders > 1].sum() / lengths[senders > 0].sum())
+    any_of_them = lengths[senders > 0].sum()
+    return float(lengths[senders > 1].sum() / any_of_them) if any_of_them > 0 else 0.0

@@ -17,6 +17,8 @@ BOTH = "#33302e"
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
 WIDTH = 9.6
+ROW = 3
+"""Panels beside each other."""
 
 RC: Any = {
     "axes.axisbelow": True,
@@ -59,6 +61,15 @@ def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figu
     return result, list(axes.flat)
 
 
+def panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` axes of the same height and y-axis, up to `ROW` beside each other."""
+    rows = -(-count // ROW)
+    result, axes = figure(rows, min(count, ROW), height * rows, sharey=True, **options)
+    for spare in axes[count:]:
+        spare.remove()
+    return result, axes[:count]
+
+
 def job_colours(jobs: Sequence[str]) -> dict[str, str]:
     """A colour for each job, by its place in the experiment."""
     return {job: JOBS[place % len(JOBS)] for place, job in enumerate(jobs)}
@@ -66,8 +77,11 @@ def job_colours(jobs: Sequence[str]) -> dict[str, str]:
 
 def variant_colours(variants: Sequence[str]) -> dict[str, str]:
     """A colour for each variant: its own where it has one, else the next one that is free."""
-    free = (colour for colour in JOBS if colour not in VARIANTS.values())
-    return {variant: VARIANTS.get(variant) or next(free, INK) for variant in dict.fromkeys(variants)}
+    taken = {VARIANTS[variant] for variant in variants if variant in VARIANTS}
+    free = [colour for colour in JOBS if colour not in VARIANTS.values()]
+    free += [colour for colour in VARIANTS.values() if colour not in taken]
+    others = iter(free)
+    return {variant: VARIANTS.get(variant) or next(others, INK) for variant in dict.fromkeys(variants)}
 
 
 def note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:

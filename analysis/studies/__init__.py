@@ -1,2 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder a kind of report: what is computed of a run, and the figures and tables that show it."""
+"""A folder a study, a kind of report; also from folders on ROUNDABOUT_PATH. `analysis/studies/<kind>/` holds
+
+study.py      `study(run, choice)`, which computes everything once, typed: a `Summary` with what the study adds, its
+              `Results`; and `suits(experiment)`, where experiments that name no study may be of this one
+tables.py     its tables (analysis/render/tables.py), and `screen(results)`, what a terminal shows
+figures.py    its figures, for the notebook
+notebook.py   the page: it draws what was found and computes nothing again
+
+An experiment names its study, `load-sweep` for `load_sweep/`; without a name it gets one that suits, or `DEFAULT`.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from roundabout import rooms
+from roundabout.errors import UsageError
+from roundabout.spec import Experiment, StudyChoice
+from roundabout.spec.errors import choices, did_you_mean
+from roundabout.store import Run
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from analysis.results import Summary
+
+__path__ = rooms.extended(__path__, __name__)
+DEFAULT = "interleaving"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A kind of report, by its folder."""
+
+    kind: str
+
+    @cached_property
+    def _study(self) -> ModuleType:
+        return self._module("study")
+
+    @property
+    def results(self) -> "type[Summary]":
+        """The type of what it finds."""
+        found: type[Summary] = self._study.Results
+        return found
+
+    @property
+    def notebook(self) -> Path:
+        """Its notebook."""
+        return Path(str(self._study.__file__)).with_name("notebook.py")
+
+    def suits(self, experiment: Experiment) -> bool:
+        """Whether experiments like this one are of this study when they name none."""
+        rule: Callable[[Experiment], bool] | None = getattr(self._study, "suits", None)
+        return rule is not None and rule(experiment)
+
+    def of(self, run: Run, choice: StudyChoice) -> "Summary":
+        """Everything that it finds of a run."""
+        found: Summary = self._study.study(run, choice.model_copy(update={"kind": self.kind}))
+        return found
+
+    def screen(self, results: Any) -> "Sequence[RenderableType]":
+        """What a terminal shows of it."""
+        shown: Sequence[RenderableType] = self._module("tables").screen(results)
+        return shown
+
+    def _module(self, name: str) -> ModuleType:
+        return importlib.import_module(f"{__name__}.{self.kind.replace('-', '_')}.{name}")
+
+
+def kinds() -> tuple[str, ...]:
+    """The studies that there are."""
+    return tuple(name.replace("_", "-") for name in rooms.names(importlib.import_module(__name__)))
+
+
+def named(kind: str) -> Study:
+    """The study of that name. Raises UsageError."""
+    if kind not in kinds():
+        expected = f"expected one of those in analysis/studies ({choices(kinds())})"
+        raise UsageError(f"found no study '{kind}', {expected}", did_you_mean(kind, kinds()))
+    return Study(kind)
+
+
+def study_of(experiment: Experiment) -> Study:
+    """The study that reports on runs of an experiment. Raises UsageError."""
+    if experiment.study.kind is not None:
+        return named(experiment.study.kind)
+    fitting = (study for study in map(Study, kinds()) if study.suits(experiment))
+    return next(fitting, Study(DEFAULT))

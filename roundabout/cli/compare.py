@@ -23,6 +23,6 @@ def command(
     """Compare the iteration times of two runs, variant by variant and job by job."""
     comparison = compare(Run.open(one, runs), Run.open(other, runs), mixed=mixed)
     if as_json:
-        print(json.dumps(comparison, indent=2))
+        print(json.dumps(comparison.record(), indent=2))
     else:
         Console().print(table(comparison))

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from analysis.render.screen import table
-from analysis.report import render
+from analysis.report import on_terminal, render
 from analysis.summary import summarise
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.store import Run
@@ -23,10 +22,10 @@ def command(
     """Write a run's summary.json and report.html anew, and show the table."""
     run = Run.open(which, runs)
     summary = summarise(run)
-    run.write_summary(summary)
+    run.write_summary(summary.record())
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print(json.dumps(summary.record(), indent=2))
         return
     console = Console()
-    console.print(table(summary))
+    console.print(on_terminal(summary))
     console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)

@@ -29,8 +29,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
     # What only this needs takes a second to import.
     from analysis.reading.given import given  # noqa: PLC0415
-    from analysis.render.screen import table  # noqa: PLC0415
-    from analysis.report import render  # noqa: PLC0415
+    from analysis.report import on_terminal, render  # noqa: PLC0415
     from analysis.summary import summarise  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415
 
@@ -39,13 +38,13 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     with watching(console) as observer:
         run = work(Runner(where, observer, give=given))
     summary = summarise(run)
-    run.write_summary(summary)
-    console.print(table(summary))
+    run.write_summary(summary.record())
+    console.print(on_terminal(summary))
     report = render(run)
     give_back_tree(run.path)
     console.print(f"report  {report}\ndata    {run.path}", soft_wrap=True, highlight=False)
     if as_json:
-        json.dump(summary, sys.stdout, indent=2)
+        json.dump(summary.record(), sys.stdout, indent=2)
         print()
 
 

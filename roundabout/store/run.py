@@ -14,6 +14,8 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -184,7 +186,7 @@ class Run:
     def is_outdated(self, name: str) -> bool:
         """Whether files of the table `name` are in other units than today's; `table` gives it in today's."""
         path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
-        return path is not None and bool(convert.outdated(pq.read_schema(path), schemas.schema(name)))
+        return path is not None and bool(convert.outdated(_read_schema(path), schemas.schema(name)))
 
     def _read(self, path: Path, schema: pa.Schema) -> pa.Table:
         table = _read_parquet(path)
@@ -225,8 +227,19 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    try:
+    with _readable(path):
         return pq.read_table(path, partitioning=None)
+
+
+def _read_schema(path: Path) -> pa.Schema:
+    with _readable(path):
+        return pq.read_schema(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, pa.ArrowInvalid) as error:
         raise StoreError(f"cannot read {path}: {error}", "restore the file, or run the experiment again") from error
 

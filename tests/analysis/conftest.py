@@ -5,7 +5,6 @@ import hashlib
 import json
 import shutil
 import sys
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -209,14 +208,15 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def _summary(run):
+def results(run):
+    """What its study finds."""
     return summarise(run)
 
 
 @pytest.fixture
-def summary(_summary):
-    """That run's summary."""
-    return deepcopy(_summary)
+def summary(results):
+    """The same as summary.json has it."""
+    return results.record()
 
 
 @pytest.fixture

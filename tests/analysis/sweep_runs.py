@@ -50,7 +50,7 @@ def sweep_run(folder, planned, *, spoilt=(), captured=()):
     run = Run.create(folder, planned.name, manifest(planned, SCALE, "build/bin/crossgen"), "20261121T093012Z-7f3a")
     for repetition in range(1, planned.repetitions + 1):
         for cell in planned.cells:
-            load = cell.levels["load_gbps"]
+            load = sum(traffic.load_gbps for traffic in cell.spec.cross_traffic.values())
             reason = "the CPU was 97% busy over 1 s (limit 95%)" if (load, repetition) in spoilt else ""
             _trial(run, cell, repetition, reason, load in captured)
     return run

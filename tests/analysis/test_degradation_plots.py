@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from analysis.papers.salamy import FITS
+from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import congestion_point
 from analysis.statistics.degradation.fit import fit
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.studies.load_sweep.curves import Series, congestion, degradation, distributions, fits
+from analysis.studies.load_sweep.study import EquationResult, congestion_result, fit_result
 
 LOADS_GBPS = np.array([0, 2, 4, 6, 8, 10, 12, 14, 15, 16, 17, 18, 19, 20.0])
 CURVES = {"BERT-large": (0.618, 9.95, 1.0), "VGG-16": (0.254, 10.75, 1.0), "ResNet-50": (0.140, 22.793, 2.0)}
 
 
 def made_up(a_s, b, n, *, tail=1.0):
-    """Five repetitions of 60 iterations a level on one of the thesis' curves, more scattered as the load grows."""
+    """Five repetitions of 60 iterations a level on one of Salamy's curves, more scattered as the load grows."""
     generator = np.random.default_rng(4)
     levels = []
     for load, time_s in zip(LOADS_GBPS, iteration_time_s(LOADS_GBPS, a_s, b, n, 25.0), strict=True):
@@ -27,6 +29,19 @@ def made_up(a_s, b, n, *, tail=1.0):
         repetitions = time_s * np.exp(0.3 * spread * generator.standard_normal((5, 1)))
         levels.append(Level(float(load), tuple(repetitions * generator.gamma(1 / spread**2, spread**2, (5, 60)))))
     return Sweep(tuple(levels), 25.0)
+
+
+def series(sweep, fitted=None, printed=None):
+    """As results have it."""
+    return Series(
+        sweep.loads_gbps,
+        sweep.means_s,
+        np.array([level.p99_s for level in sweep.levels]),
+        sweep.link_gbps,
+        fitted and fit_result(Choice(fitted, {})),
+        printed
+        and EquationResult(source=printed.source, a_s=printed.a_s, b=printed.b, n=printed.n, capacity_gbps=25.0),
+    )
 
 
 @pytest.fixture
@@ -43,28 +58,30 @@ def keep():
 
 def test_degradation_with_fits_and_tails(keep):
     swept = {name: made_up(*curve) for name, curve in CURVES.items()}
-    shown = {name: Series(sweep, fit(sweep, n=CURVES[name][2], capacity_gbps=25.0)) for name, sweep in swept.items()}
+    shown = {name: series(sweep, fit(sweep, n=CURVES[name][2], capacity_gbps=25.0)) for name, sweep in swept.items()}
     result = degradation(shown)
     keep(result, "degradation")
     assert [panel.get_yscale() for panel in result.axes] == ["log", "log"]
 
 
-def test_fits_beside_those_of_the_thesis(keep):
+def test_fits_beside_those_of_salamy(keep):
     panels = {}
     for traffic in ("consistent", "burst"):
         printed = {each.model: each for each in FITS if (each.traffic, each.transport) == (traffic, "TCP")}
         sweeps = {name: made_up(1.2 * each.a_s, 0.9 * each.b, each.n) for name, each in printed.items()}
         panels[traffic] = {
-            name: Series(sweep, fit(sweep, n=None, capacity_gbps=25.0), printed[name]) for name, sweep in sweeps.items()
+            name: series(sweep, fit(sweep, n=None, capacity_gbps=25.0), printed[name]) for name, sweep in sweeps.items()
         }
     result = fits(panels)
     keep(result, "fits")
-    assert "thesis" in result.axes[0].get_legend().get_texts()[1].get_text()
+    assert "Salamy" in result.axes[0].get_legend().get_texts()[1].get_text()
 
 
 def test_the_construction_of_congestion_points(keep):
     sweeps = {name: made_up(*CURVES[name]) for name in ("VGG-16", "ResNet-50")}
-    result = congestion({name: (sweep, congestion_point(sweep)) for name, sweep in sweeps.items()})
+    result = congestion(
+        {name: (series(sweep), congestion_result(congestion_point(sweep), 700)) for name, sweep in sweeps.items()}
+    )
     keep(result, "congestion")
     assert len(result.axes) == 1
 

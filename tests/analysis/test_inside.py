@@ -10,8 +10,9 @@ from sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
 from analysis.papers.salamy import RESNET
 from analysis.reading.inside import inside
-from analysis.studies.load_sweep.page import inside as as_table
-from analysis.studies.load_sweep.study import studies
+from analysis.render.page import shown
+from analysis.studies.load_sweep.tables import inside as as_table
+from analysis.summary import summarise
 
 STEP_NS = 10_000_000
 RATE_GBPS = 4.0
@@ -47,24 +48,24 @@ def made(tmp_path):
 
 
 def test_who_waits_and_then_hurries_has_the_higher_mean_over_packets(made):
-    light, heavy = inside(made, studies(made))
+    light, heavy = inside(made)
     assert [(each.percent, each.asked_gbps) for each in (light, heavy)] == [(30, 8), (80, 20)]
     for each in (light, heavy):
         assert each.flow_1 == pytest.approx((RATE_GBPS, 2 * RATE_GBPS), rel=0.05)
         assert each.flow_2 == pytest.approx((RATE_GBPS, RATE_GBPS), rel=0.05)
 
 
-def test_the_thesis_stands_beside_it(made):
-    light, heavy = inside(made, studies(made))
-    assert light.study.loaded.model == RESNET
+def test_salamy_stands_beside_it(made):
+    light, heavy = inside(made)
+    assert light.loaded.model == RESNET
     assert (light.printed, heavy.printed) == ((8.42, 8.40), (7.24, 4.13))
-    assert "<td>8.42</td><td>8.40</td>" in as_table([light])
+    assert "<td>8.42</td><td>8.40</td>" in shown(as_table(summarise(made).sweeps))
 
 
 def test_without_samples_within_an_iteration_there_is_nothing(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8], profile="resnet50-ring3", repetitions=1))
-    assert inside(run, studies(run)) == []
-    assert "Nothing was measured" in as_table([])
+    assert inside(run) == []
+    assert "Nothing was measured" in shown(as_table(summarise(run).sweeps))
 
 
 def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
@@ -79,4 +80,4 @@ def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
     for record in run.trials():
         count(run, record["trial"], "s0", [1])
         count(run, record["trial"], "s1", [1])
-    assert inside(run, studies(run)) == []
+    assert inside(run) == []

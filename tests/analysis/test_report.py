@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.fixture(scope="module")
 def page(run):
-    run.write_summary(summarise(run))
+    run.write_summary(summarise(run).record())
     return render(run)
 
 
@@ -99,7 +99,7 @@ def test_its_pictures_are_drawn(page, tmp_path):
 def test_a_run_whose_trials_are_all_invalid_has_a_report_too(make_run):
     spoilt = {(variant, number) for variant in ("alone", "fair", "unfair") for number in (1, 2)}
     run = make_run(repetitions=2, spoilt=spoilt)
-    run.write_summary(summarise(run))
+    run.write_summary(summarise(run).record())
     text = render(run).read_text()
     assert text.count("CPU busy 0.97") == 8
     assert "not measured" in text
@@ -118,19 +118,17 @@ def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch
 
 
 def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
-    broken = tmp_path / "interleaving" / "notebook.py"
-    broken.parent.mkdir()
+    broken = tmp_path / "notebook.py"
     broken.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\n1 / 0\n')
-    monkeypatch.setattr("analysis.report.STUDIES", tmp_path)
+    monkeypatch.setattr("analysis.studies.Study.notebook", broken)
     with pytest.raises(ReportError, match=r"^interleaving: ZeroDivisionError: division by zero$"):
         render(make_run(repetitions=1))
 
 
 def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_path):
-    endless = tmp_path / "interleaving" / "notebook.py"
-    endless.parent.mkdir()
+    endless = tmp_path / "notebook.py"
     endless.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\nwhile True: pass\n')
-    monkeypatch.setattr("analysis.report.STUDIES", tmp_path)
+    monkeypatch.setattr("analysis.studies.Study.notebook", endless)
     monkeypatch.setattr("analysis.report.TIMEOUT_S", 1)
     with pytest.raises(ReportError, match=r"^interleaving: a cell ran for more than 1 s"):
         render(make_run(repetitions=1))

@@ -27,17 +27,17 @@ def pair(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text(pair):
-    pair.write_summary(summarise(pair))
+    pair.write_summary(summarise(pair).record())
     return render(pair).read_text()
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        "What agrees with the thesis",
+        "What agrees with Salamy",
         "At 80 % load burst traffic is the worse one",
         "equations 3.3, 3.5, 3.6",
-        "Compare the thesis, Figure 3-4",
+        "Compare Salamy, Figure 3-4",
         "Tables 3.9 and 3.10, Figures 3-7 and B-3",  # whose coefficients stand beside ours
         "<td>3.667</td>",
         "<td>2344</td>",  # Table 3.6
@@ -95,7 +95,7 @@ def test_skewness_tells_a_tail():
 
 def test_too_little_data_is_said_and_fails_nothing(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1)})
-    run.write_summary(summarise(run))
+    run.write_summary(summarise(run).record())
     text = render(run).read_text()
     assert "found 1 level, expected at least 4" in text
     assert "this run captured none" in text
@@ -105,7 +105,7 @@ def test_too_little_data_is_said_and_fails_nothing(tmp_path):
 
 def test_a_sweep_without_a_valid_trial_has_a_report_too(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1), (18, 1)})
-    run.write_summary(summarise(run))
+    run.write_summary(summarise(run).record())
     text = render(run).read_text()
     assert "Too little was measured to hold it against Salamy" in text
     assert text.count("97% busy") == 2

@@ -2,7 +2,6 @@
 """Runs over loads: their sweeps in summary.json and on the screen, and what they say of the thesis."""
 
 import json
-from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
-from sweep_runs import experiment, mean_s, sweep_run
+from sweep_runs import ROOT, experiment, mean_s, sweep_run
 
 from analysis.quantities import Reading
-from analysis.reading.cells import measured
-from analysis.reading.loaded import is_sweep, loaded_jobs, outcomes, wire_loads
-from analysis.render.page import provenance
-from analysis.render.screen import table
-from analysis.studies.load_sweep.study import by_model, by_setting, studies
+from analysis.reading.cells import experiment_of
+from analysis.reading.loaded import loaded_jobs, outcomes, wire_loads
+from analysis.render.about import provenance
+from analysis.report import on_terminal
+from analysis.studies import study_of
+from analysis.studies.load_sweep.figures import by_kind, by_model
 from analysis.summary import stored_or_new, summarise
 from analysis.verdicts import judge
+from roundabout.spec import load_experiment
 from roundabout.store.files import write_json
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
@@ -34,10 +35,10 @@ def validate(summary):
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(summary, allow_nan=False)))
 
 
-def shown(summary):
+def shown(results):
     console = Console(width=80, color_system=None)
     with console.capture() as captured:
-        console.print(table(summary))
+        console.print(on_terminal(results))
     return captured.get()
 
 
@@ -49,13 +50,13 @@ def sweep(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def _summary(sweep):
+def results(sweep):
     return summarise(sweep)
 
 
 @pytest.fixture
-def summary(_summary):
-    return deepcopy(_summary)
+def summary(results):
+    return results.record()
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +69,33 @@ def pair(tmp_path_factory):
     return sweep_run(folder, planned)
 
 
-def test_a_sweep_is_told_by_its_factor(run, sweep):
-    assert is_sweep(sweep)
-    assert not is_sweep(run)
-    assert "sweeps" not in summarise(run)
+def test_a_study_of_loads_is_told_by_what_varies(run, sweep):
+    assert study_of(experiment_of(sweep)).kind == "load-sweep"
+    assert study_of(experiment_of(run)).kind == "interleaving"
+    assert loaded_jobs(run) == []
+
+
+def test_any_factor_may_change_the_load(tmp_path):
+    factors = "  intensity: {none: {}, some: {load_gbps: 11}, much: {load_gbps: 18}}"
+    planned = experiment(tmp_path, loads=[0], repetitions=1, more=factors)
+    text = (tmp_path / "toy-sweep.yaml").read_text().replace("  load_gbps: [0]\n", "")
+    (tmp_path / "toy-sweep.yaml").write_text(f"{text}\nload_gbps: 0\nstudy: {{kind: load-sweep, over: intensity}}\n")
+    planned = load_experiment(tmp_path / "toy-sweep.yaml", ROOT)
+    results = summarise(sweep_run(tmp_path, planned))
+    validate(results.record())
+    (found,) = results.sweeps
+    assert [(level.asked_gbps, level.times_no_load is None) for level in found.levels] == [
+        (0.0, False), (11.0, False), (18.0, False)
+    ]  # fmt: skip
+    assert results.study.over == "intensity"
 
 
 def test_the_load_is_what_was_on_the_wire(sweep):
     (loaded,) = loaded_jobs(sweep)
     assert list(loaded.levels) == LOADS
     assert {asked: len(each) for asked, each in loaded.levels.items()} == dict.fromkeys(LOADS, 4) | {18: 3}
-    rows = {(row["levels"]["load_gbps"], row["repetition"]): row["achieved_gbps"] for row in outcomes(sweep)}
+    trials = {record["trial"]: record for record in sweep.trials()}
+    rows = {(row.asked_gbps, trials[row.trial]["repetition"]): row.achieved_gbps for row in outcomes(sweep)}
     assert len(rows) == 23  # the level without load has no cross traffic
     for asked, each in loaded.levels.items():
         achieved = [value for (level, _), value in sorted(rows.items()) if level == asked] or [0.0] * 4
@@ -97,7 +114,7 @@ def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
         place = kept.schema.get_field_index("tx_bytes")
         changed = pa.array(change(sender["tx_bytes"].to_pylist()), pa.int64())
         pq.write_table(pa.concat_tables([other, kept.set_column(place, kept.schema.field(place), changed)]), path)
-        (achieved,) = [row["achieved_gbps"] for row in outcomes(run) if row["trial"] == trial]
+        (achieved,) = [row.achieved_gbps for row in outcomes(run) if row.trial == trial]
         assert wire_loads(run)[trial] == achieved
         assert load == pytest.approx(achieved, abs=0.01)
     path = run.path / "trials" / trial / "cross_traffic.parquet"
@@ -158,13 +175,13 @@ def test_fit_and_congestion_are_those_of_the_toy(summary):
     assert entry["spare_gbps"] > 0
 
 
-def test_the_thesis_stands_beside_it(summary, pair):
+def test_salamy_stands_beside_it(summary, pair):
     (entry,) = summary["sweeps"]
     assert entry["paper"]["observed"]["figure"] == "3-3"
     assert entry["paper"]["observed"]["congestion_gbps"] == 15.7
     assert entry["paper"]["observed"]["above_theory_percent"] == pytest.approx(34, abs=0.5)
     assert entry["paper"]["fit"] is None  # none was printed for VGG-16 under consistent traffic
-    consistent, burst = summarise(pair)["sweeps"]
+    consistent, burst = summarise(pair).record()["sweeps"]
     assert consistent["paper"]["observed"] is None
     assert consistent["paper"]["fit"]["b"] == 3.311
     assert consistent["paper"]["ours_with_its_n"]["n"] == {"value": 0.5, "ci95": None}
@@ -172,7 +189,7 @@ def test_the_thesis_stands_beside_it(summary, pair):
 
 
 def test_with_four_levels_fewer_models_are_tried(pair):
-    summary = summarise(pair)
+    summary = summarise(pair).record()
     validate(summary)
     for entry in summary["sweeps"]:
         assert len(entry["fit"]["chosen_by"]) == 3
@@ -180,62 +197,69 @@ def test_with_four_levels_fewer_models_are_tried(pair):
         assert "expected at least 5" in entry["why_no_congestion"]
 
 
-def test_the_table_of_a_sweep_fits_80_columns(summary):
-    text = shown(summary)
+def test_the_table_of_a_sweep_fits_80_columns(results):
+    text = shown(results)
     assert max(map(len, text.splitlines())) <= 80
-    for words in ("VGG-16, consistent, RDMA", "on the wire", "R² ", "% above theory", "thesis: at 15.7 Gbit/s"):
+    for words in ("VGG-16, consistent, RDMA", "on the wire", "R² ", "% above theory", "Salamy: at 15.7 Gbit/s"):
         assert words in text
     assert "speed-up" not in text
 
 
 def test_what_could_not_be_had_says_why(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 14, 20], repetitions=1), spoilt={(0, 1)})
-    summary = summarise(run)
+    results = summarise(run)
+    summary = results.record()
     validate(summary)
     (entry,) = summary["sweeps"]
     assert entry["fit"] is None
     assert "found 2 levels" in entry["why_no_fit"]
     assert entry["levels"][0]["times_no_load"] is None
-    assert "none: found 2 levels" in shown(summary)
+    assert "none: found 2 levels" in shown(results)
 
 
 def test_without_a_valid_trial_there_is_no_sweep(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1), spoilt={(0, 1), (20, 1)})
-    summary = summarise(run)
-    validate(summary)
-    assert summary["sweeps"] == []
-    assert "no valid trial" in shown(summary)
+    results = summarise(run)
+    validate(results.record())
+    assert results.sweeps == ()
+    assert "no valid trial" in shown(results)
 
 
 def test_a_load_that_takes_all_leaves_no_fluid_limit(tmp_path):
-    summary = summarise(sweep_run(tmp_path, experiment(tmp_path, loads=[0, 23.5], repetitions=1), spoilt={(23.5, 2)}))
+    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 23.5], repetitions=1), spoilt={(23.5, 2)})
+    summary = summarise(run).record()
     validate(summary)
     assert summary["cells"][1]["fluid"]["fair_ms"] is None
 
 
 def test_a_summary_of_another_schema_is_made_anew(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1))
-    new = summarise(run)
+    new = summarise(run).record()
     write_json(run.path / "summary.json", new | {"schema": 1, "sweeps": []})
-    assert len(stored_or_new(run)["sweeps"]) == 1
+    assert len(stored_or_new(run).sweeps) == 1
     run.write_summary({**new, "sweeps": []})
-    assert stored_or_new(run)["sweeps"] == []
+    assert stored_or_new(run).sweeps == ()
 
 
-def test_studies_come_in_the_order_of_the_thesis(pair):
-    found = studies(pair)
-    assert [study.name for study in found] == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
-    assert list(by_setting(found)) == ["consistent, TCP", "burst, TCP"]
+def test_what_was_stored_is_what_was_found(sweep, results):
+    sweep.write_summary(results.record())
+    assert stored_or_new(sweep) == results
+
+
+def test_sweeps_come_in_the_order_in_which_salamy_has_them(pair):
+    found = summarise(pair).sweeps
+    assert [sweep.name for sweep in found] == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
+    assert list(by_kind(found)) == ["consistent, TCP", "burst, TCP"]
     assert list(by_model(found)) == ["ResNet-50"]
-    loads_gbps, times_s = found[0].fluid_line
-    assert loads_gbps[0] == 0
-    assert (np.diff(times_s) >= 0).all()
-    assert len(found[0].times_s(20)) == 120
-    assert len(found[0].times_s(11)) == 0
+    assert found[0].fluid_line.loads_gbps[0] == 0
+    assert (np.diff(found[0].fluid_line.times_s) >= 0).all()
+    consistent, _ = loaded_jobs(pair)
+    assert len(consistent.times_s(20)) == 120
+    assert len(consistent.times_s(11)) == 0
 
 
 def test_transports_are_named_once_a_variant(pair):
-    text = provenance(pair, measured(pair))
+    text = provenance(pair)
     assert text.count("consistent: cubic") == 1
 
 
@@ -247,7 +271,7 @@ def claims(summary):
 
 
 def test_claims_are_judged_by_what_was_measured(pair):
-    agrees = {claim: each["verdict"] for claim, each in claims(summarise(pair)).items()}
+    agrees = {claim: each["verdict"] for claim, each in claims(summarise(pair).record()).items()}
     assert agrees["At 80 % load burst traffic is the worse one"] == "inside"
     assert agrees["At 30 % load consistent and burst traffic hardly differ"] == "inside"
     assert agrees["Once saturated, web-search traffic leaves more of the link unused than iperf does"] == "not measured"
@@ -256,7 +280,7 @@ def test_claims_are_judged_by_what_was_measured(pair):
 def test_claims_of_a_run_say_on_which_basis(summary):
     (above,) = [each for name, each in claims(summary).items() if name.startswith("At the congestion point")]
     assert (above["verdict"], above["basis"]) == ("inside", "by construction")
-    assert above["rows"] == ("C Table 3.4, 3.5", "C Fig A-1")  # of consistent traffic
+    assert above["rows"] == ["C Table 3.4, 3.5", "C Fig A-1"]  # of consistent traffic
 
 
 def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
@@ -268,7 +292,7 @@ def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
 
 def test_tails_of_a_few_iterations_are_not_judged(tmp_path):
     few = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8, 20], iterations=12, repetitions=4))
-    (tails,) = [each for name, each in claims(summarise(few)).items() if "99 % tail lies" in name]
+    (tails,) = [each for name, each in claims(summarise(few).record()).items() if "99 % tail lies" in name]
     assert tails["verdict"] == "not measured"
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from analysis.compare import CompareError, compare, table as comparison_table
-from analysis.render.screen import table
+from analysis.report import on_terminal as table
 from analysis.summary import summarise
 from roundabout.cli.main import main
 
@@ -19,8 +19,8 @@ def shown(renderable, width=100):
     return captured.get()
 
 
-def test_the_table_fits_80_columns_and_holds_what_counts(summary):
-    text = shown(table(summary), width=80)
+def test_the_table_fits_80_columns_and_holds_what_counts(results):
+    text = shown(table(results), width=80)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in text
@@ -30,19 +30,22 @@ def test_the_table_fits_80_columns_and_holds_what_counts(summary):
     assert "unattri-" in text
 
 
-def test_large_numbers_of_marks_fit_too(summary):
-    for cell in summary["cells"]:
-        marks = cell["marks_per_iteration"]
-        marks.update({f"{name}_ci95": [876543.2, 987654.3] for name in ("median", "mean", "p99")}, bound=123456)
-    text = shown(table(summary), width=80)
+def with_marks(results, marks):
+    """The same with other marks in each cell."""
+    cells = tuple(cell.model_copy(update={"marks_per_iteration": marks(cell)}) for cell in results.cells)
+    return results.model_copy(update={"cells": cells})
+
+
+def test_large_numbers_of_marks_fit_too(results):
+    ends = {f"{name}_ci95": (876543.2, 987654.3) for name in ("median", "mean", "p99")}
+    many = with_marks(results, lambda cell: cell.marks_per_iteration.model_copy(update={**ends, "bound": 123456}))
+    text = shown(table(many), width=80)
     assert text.count("876543-987654") == 18
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_where_marks_were_not_told_there_is_no_table_of_them(summary):
-    for cell in summary["cells"]:
-        cell["marks_per_iteration"] = None
-    assert "ECN marks" not in shown(table(summary))
+def test_where_marks_were_not_told_there_is_no_table_of_them(results):
+    assert "ECN marks" not in shown(table(with_marks(results, lambda _: None)))
 
 
 def test_without_intervals_it_says_so(make_run):
@@ -58,8 +61,8 @@ def test_invalid_trials_are_named(make_run):
 
 def test_a_run_compared_with_itself_shows_no_difference(run):
     comparison = compare(run, run)
-    assert len(comparison["cells"]) == 6
-    assert all(cell["speedup"] == 1.0 for cell in comparison["cells"])
+    assert len(comparison.cells) == 6
+    assert all(cell.speedup == 1.0 for cell in comparison.cells)
     text = shown(comparison_table(comparison))
     assert text.count("no difference shown") == 6
     assert max(map(len, text.splitlines())) <= 100
@@ -68,9 +71,9 @@ def test_a_run_compared_with_itself_shows_no_difference(run):
 def test_a_quicker_run_is_called_quicker(run, make_run):
     slower = make_run("slow", slowdown=1.05)
     comparison = compare(slower, run)
-    faster = [cell for cell in comparison["cells"] if cell["variant"] == "alone"]
-    assert all(cell["speedup"] == pytest.approx(1 + 0.05 * 150 / 293, abs=0.01) for cell in faster)
-    assert all(cell["speedup_ci95"][0] > 1 for cell in faster)
+    faster = [cell for cell in comparison.cells if cell.variant == "alone"]
+    assert all(cell.speedup == pytest.approx(1 + 0.05 * 150 / 293, abs=0.01) for cell in faster)
+    assert all(cell.speedup_ci95[0] > 1 for cell in faster)
     assert "B is quicker" in shown(comparison_table(comparison))
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.reading.cells import Measured
+from analysis.reading.cells import Measured, jobs_of
 from analysis.reading.counted import Floats
 from analysis.reading.marks import JobMarks
-from analysis.reading.traces import Trace, bottleneck, mean_per_iteration
-from analysis.render.style import BOTH, INK, SOFT, figure, job_colours, level, note, variant_colours, words
-from roundabout.fluid import Limits
+from analysis.reading.traces import Trace, mean_per_iteration
+from analysis.render.style import BOTH, INK, ROW, SOFT, figure, job_colours, level, note, panels, variant_colours, words
+from analysis.results import JobCell
 
 MEGA = 1e6
 DASHES = ("-", (0, (3, 1.5)), ":", "-.")
@@ -25,9 +25,9 @@ Marks = Mapping[str, JobMarks]
 
 def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
     """Bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c)."""
-    result, axes = figure(1, len(traces), 3.0, sharey=True)
+    result, axes = panels(len(traces), 3.0)
+    colours = job_colours(_jobs(traces))
     for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
-        colours = job_colours(list(trace.rates))
         until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
         panel.set_xlim(0, until)
         middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
@@ -35,15 +35,14 @@ def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
         for job, rates in trace.rates.items():
             panel.fill_between(middle[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
             panel.plot(middle[seen], rates[seen], color=colours[job])
-        _mean_while_both_send(panel, trace)
-        link = bottleneck(trace.cell)
-        if link is not None:
-            panel.set_ylim(0, link.payload_rate_gbps * 1.22)
-            level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
+        _mean_while_all_send(panel, trace, colours)
+        link = trace.cell.spec.topology.bottleneck
+        panel.set_ylim(0, link.payload_rate_gbps * 1.22)
+        level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
         panel.set_title(trace.cell.name)
         words(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
-        if place == 0:
+        if place % ROW == 0:
             panel.set_ylabel("sent by each job, Gbit/s")
     return result
 
@@ -51,8 +50,8 @@ def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
 def link_use(traces: Sequence[Trace], until_ms: float = 2400.0) -> Figure:
     """The shared link's use by job, stacked, one row a variant (HotNets'22, Figures 2a and 2b)."""
     result, axes = figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
+    colours = job_colours(_jobs(traces))
     for panel, trace in zip(axes, traces, strict=True):
-        colours = job_colours(list(trace.rates))
         middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
         seen = middle <= until_ms
         panel.stackplot(
@@ -63,20 +62,19 @@ def link_use(traces: Sequence[Trace], until_ms: float = 2400.0) -> Figure:
             linewidth=0,
         )
         panel.set_xlim(0, min(until_ms, trace.edges_ms[-1]))
-        link = bottleneck(trace.cell)
-        panel.set_ylim(0, 1.12 * (link.payload_rate_gbps if link else np.nanmax(sum(trace.rates.values()))))
+        panel.set_ylim(0, 1.12 * trace.cell.spec.topology.bottleneck.payload_rate_gbps)
         panel.set_title(trace.cell.name)
         panel.set_ylabel("Gbit/s")
-    _job_key(axes[0], list(traces[0].rates))
+    _job_key(axes[0], _jobs(traces))
     axes[-1].set_xlabel("ms since the start")
     return result
 
 
 def sliding(traces: Sequence[Trace]) -> Figure:
     """Who communicates when, one row an iteration of the first job, one panel a variant; dark where two do at once."""
-    result, axes = figure(1, len(traces), 4.6, sharey=True, sharex=True)
+    result, axes = panels(len(traces), 4.6, sharex=True)
+    colours = job_colours(_jobs(traces))
     for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
-        colours = job_colours(list(trace.spans))
         rows = _rows(trace)
         for job, bars in rows.items():
             _bars(panel, bars, colours[job])
@@ -87,20 +85,20 @@ def sliding(traces: Sequence[Trace]) -> Figure:
         panel.grid(axis="y", visible=False)
         panel.set_title(trace.cell.name)
         panel.set_xlabel(f"ms since {next(iter(trace.spans))} began its iteration")
-        if place == 0:
+        if place % ROW == 0:
             panel.set_ylabel("iteration")
-    _job_key(axes[-1], list(traces[-1].spans), both=True)
+    _job_key(axes[min(len(axes), ROW) - 1], _jobs(traces), both=True)
     return result
 
 
-def distributions(cells: Sequence[Measured], marks: Sequence[Marks], limits: dict[str, Limits]) -> Figure:
+def distributions(cells: Sequence[Measured], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
     """Cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks where they are known.
 
-    All repetitions, by variant and job; both beside each other as in Cassini's thesis, Figure 4.13.
+    All repetitions, by variant and job; both beside each other as in the interleaving thesis, Figure 4.13.
     """
     result, (times, *others) = figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
     _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
-    _fluid_lines(times, limits)
+    _fluid_lines(times, found)
     times.set_xlabel("iteration time, ms")
     times.set_ylabel("share of iterations")
     for panel in others:
@@ -110,36 +108,39 @@ def distributions(cells: Sequence[Measured], marks: Sequence[Marks], limits: dic
     return result
 
 
-def over_iterations(cells: Sequence[Measured], limits: dict[str, Limits]) -> Figure:
+def over_iterations(cells: Sequence[Measured], found: Sequence[JobCell]) -> Figure:
     """Iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
-    jobs = list(dict.fromkeys(job for cell in cells for job in cell.times))
-    result, axes = figure(1, len(jobs), 3.3, sharey=True)
+    jobs = jobs_of(cells)
+    result, axes = panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell in cells])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
             _in_order(panel, cell.repetitions(job), colours[cell.name])
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
-        level(panel, limits[job].fair_ms, f"fluid, fair {limits[job].fair_ms:.0f}")
-        level(panel, limits[job].interleaved_ms, f"fluid, interleaved {limits[job].interleaved_ms:.0f}", below=True)
+        own = [each for each in found if each.job == job]
+        if (fair_ms := _same(own, "fair_ms")) is not None:
+            level(panel, fair_ms, f"fluid, fair {fair_ms:.0f}")
+        if (interleaved_ms := _same(own, "interleaved_ms")) is not None:
+            level(panel, interleaved_ms, f"fluid, interleaved {interleaved_ms:.0f}", below=True)
         panel.margins(y=0.12)
         panel.set_title(job)
         panel.set_xlabel("iteration")
-        if place == 0:
+        if place % ROW == 0:
             panel.set_ylabel("iteration time, ms")
-    words(axes[-1], colours)
+    words(axes[min(len(axes), ROW) - 1], colours)
     return result
 
 
 def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> Figure | None:
-    """ECN marks of each iteration, one panel a job (Cassini's thesis, Figure 4.14); None where they are not known.
+    """ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None where not known.
 
     Thin lines for repetitions, a thick one for their median.
     """
     jobs = list(dict.fromkeys(job for each in marks for job in each))
     if not jobs:
         return None
-    result, axes = figure(1, len(jobs), 3.3, sharey=True)
+    result, axes = panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell, each in zip(cells, marks, strict=True) if each])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
@@ -148,10 +149,10 @@ def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> 
         panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
         panel.set_title(job)
         panel.set_xlabel("iteration")
-        if place == 0:
+        if place % ROW == 0:
             panel.set_ylabel("ECN marks per iteration")
     axes[0].set_ylim(bottom=0)
-    words(axes[-1], colours)
+    words(axes[min(len(axes), ROW) - 1], colours)
     return result
 
 
@@ -186,18 +187,18 @@ def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
 
 def _distribution(panel: Axes, cells: Sequence[Measured], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
     """Cumulative distributions, by variant in colours and by job in dashes; `values` are a cell's, by job."""
-    colours = variant_colours([cell.name for cell in cells])
+    colours, jobs = variant_colours([cell.name for cell in cells]), jobs_of(cells)
     for cell, by_job in zip(cells, values, strict=True):
         for job, repetitions in by_job.items():
             ordered = np.sort(np.concatenate(repetitions))
             share = np.arange(1, len(ordered) + 1) / len(ordered)
-            style = DASHES[list(cell.spec.jobs).index(job) % len(DASHES)]
+            style = DASHES[jobs.index(job) % len(DASHES)]
             panel.step(ordered, share, where="post", color=colours[cell.name], linestyle=style)
     panel.set_ylim(0, 1.06)
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
-def _mean_while_both_send(panel: Axes, trace: Trace) -> None:
+def _mean_while_all_send(panel: Axes, trace: Trace, colours: Mapping[str, str]) -> None:
     """Shade the part of the first iteration in which all jobs send, and write each job's mean rate into it."""
     begin = max(spans[0, 0] for spans in trace.spans.values())
     end = min(spans[0, 1] for spans in trace.spans.values())
@@ -206,7 +207,7 @@ def _mean_while_both_send(panel: Axes, trace: Trace) -> None:
         return
     panel.axvspan(begin, end, color=INK, alpha=0.045, linewidth=0, zorder=0)
     means = {job: float(np.nanmean(rates[inside])) for job, rates in trace.rates.items()}
-    ranked, colours = sorted(means, key=means.__getitem__, reverse=True), job_colours(list(means))
+    ranked = sorted(means, key=means.__getitem__, reverse=True)
     for place, job in enumerate(ranked):
         offset = (0, 11 if place == 0 else -11)
         text = f"{job}  {means[job]:.0f}"
@@ -237,14 +238,26 @@ def _bars(panel: Axes, bars: Floats, colour: str) -> None:
     panel.barh(bars[:, 0], bars[:, 2] - bars[:, 1], left=bars[:, 1], height=1.0, color=colour, linewidth=0)
 
 
-def _fluid_lines(panel: Axes, limits: dict[str, Limits]) -> None:
-    """Vertical lines at the fluid model's iteration times, where all jobs share them."""
+def _fluid_lines(panel: Axes, found: Sequence[JobCell]) -> None:
+    """Vertical lines at the fluid model's iteration times, where all jobs that share a link have the same."""
+    shared = [each for each in found if each.limit != "alone"]
     for name, text in (("interleaved_ms", "fluid,\ninterleaved"), ("fair_ms", "fluid,\nfair")):
-        values = {round(getattr(each, name), 1) for each in limits.values()}
-        if len(values) == 1:
-            value = values.pop()
+        if (value := _same(shared, name)) is not None:
+            value = round(value, 1)
             panel.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
             note(panel, value, 0.13, f"{text} {value:.0f}", offset=(5, 0))
+
+
+def _same(found: Sequence[JobCell], limit: str) -> float | None:
+    """A fluid limit of those that share a link; None where it differs between them, or there is none."""
+    values = {getattr(each.fluid, limit) for each in found if each.limit != "alone"}
+    rounded = {value if value is None else round(value, 1) for value in values}
+    return next(iter(values)) if len(rounded) == 1 else None
+
+
+def _jobs(traces: Sequence[Trace]) -> list[str]:
+    """Of all traces, in the experiment's order."""
+    return jobs_of(trace.cell for trace in traces)
 
 
 def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
@@ -254,7 +267,6 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 def _key(panel: Axes, cells: Sequence[Measured]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
     words(panel, variant_colours([cell.name for cell in cells]))
-    jobs = dict.fromkeys(job for cell in cells for job in cell.spec.jobs)
-    for place, job in enumerate(jobs):
+    for place, job in enumerate(jobs_of(cells)):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
     panel.legend()

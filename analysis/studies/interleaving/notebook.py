@@ -17,36 +17,37 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from analysis.reading.cells import measured
+from analysis.reading.cells import jobs_of, measured
 from analysis.reading.marks import of_cells
+from analysis.reading.once import ReadOnce
 from analysis.reading.traces import traces
-from analysis.render import page
-from analysis.studies.interleaving import figures as plots
+from analysis.render import about, page, verdicts
+from analysis.studies.interleaving import figures, tables
+from analysis.studies.interleaving.study import Results, sharing
 from analysis.summary import stored_or_new
-from roundabout.fluid import fluid_limits
 from roundabout.store import Run
 
-run = Run.open(RUN)
-summary = stored_or_new(run)
+run = ReadOnce(Run.open(RUN))
+results = stored_or_new(run)
+assert isinstance(results, Results)
 cells = measured(run)
-sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
-courses = traces(run, sharing)
+together = sharing(cells)
+courses = traces(run, together)
 first_traces = [each[0] for each in courses]
 marks = of_cells(run, cells)
-limits = fluid_limits(sharing[0].spec) if sharing else {}
-jobs = " and ".join(limits)
+jobs = " and ".join(jobs_of(together))
 
 
 def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
     """The figure, or None where no valid trial had jobs that share a link."""
-    return plot(*data) if sharing else None
+    return plot(*data) if together else None
 
 
 # %%
-page.header(run, summary)
+about.header(run, results)
 
 # %%
-page.cards(summary)
+verdicts.cards(results.expectations)
 
 # %% [markdown]
 # ## Iteration times
@@ -58,10 +59,13 @@ page.cards(summary)
 # the last half with it.
 
 # %%
-page.times(summary)
+page.shown(tables.times(results))
 
 # %%
-page.gains(summary)
+page.by_name(
+    f"Of what perfect interleaving would save over {results.study.baseline}, saved in the last half",
+    tables.gains(results),
+)
 
 # %% [markdown]
 # ## The first iterations
@@ -71,8 +75,8 @@ page.gains(summary)
 # part, finish first, and begin its next iteration earlier.
 
 # %%
-page.show(
-    draw(plots.first_iterations, first_traces),
+page.drawn(
+    draw(figures.first_iterations, first_traces),
     "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included; the first valid "
     "repetition. Shaded: the first time that all jobs send, with each one's mean. Compare HotNets'22, Figures 1b, 1c.",
     f"Bandwidth of {jobs} over the first three iterations, by variant",
@@ -85,18 +89,21 @@ page.show(
 # until one computes while the other communicates.
 
 # %%
-page.overlaps(first_traces)
+page.by_name(
+    "Of the time in which any job sent, several did at once in the first iteration and over the last half",
+    tables.overlaps(results),
+)
 
 # %%
-page.show(
-    draw(plots.link_use, first_traces),
+page.drawn(
+    draw(figures.link_use, first_traces),
     "Use of the shared link from the start, jobs stacked; the same repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
 )
 
 # %%
-page.show(
-    draw(plots.sliding, first_traces),
+page.drawn(
+    draw(figures.sliding, first_traces),
     "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
     "communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
@@ -106,16 +113,16 @@ page.show(
 # ## What it does to iteration times
 
 # %%
-page.show(
-    draw(plots.distributions, cells, marks, limits),
-    "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and Cassini's thesis, "
+page.drawn(
+    draw(figures.distributions, cells, marks, results.cells),
+    "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and the interleaving thesis, "
     "Figure 4.13.",
     "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
 )
 
 # %%
-page.show(
-    draw(plots.over_iterations, cells, limits),
+page.drawn(
+    draw(figures.over_iterations, cells, results.cells),
     "Iteration times in order. Thin: each repetition; thick: their median.",
     "Iteration time against iteration number, by job and variant, with the fluid model's limits",
 )
@@ -129,19 +136,19 @@ page.show(
 # other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.
 
 # %%
-page.marks(summary)
+page.shown(tables.marks(results.cells))
 
 # %%
-page.show(
-    draw(plots.marks_over_iterations, cells, marks),
+page.drawn(
+    draw(figures.marks_over_iterations, cells, marks),
     "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
-    "of packets that are as large as on a real link, and fewer. Compare Cassini's thesis, Figure 4.14.",
+    "of packets that are as large as on a real link, and fewer. Compare the interleaving thesis, Figure 4.14.",
     "ECN marks against iteration number, by job and variant",
 )
 
 # %%
-page.show(
-    draw(plots.backlog, [each for some in courses for each in some]),
+page.drawn(
+    draw(figures.backlog, [each for some in courses for each in some]),
     "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
     "repetition; bytes at the paper's scale.",
     "Mean backlog of the shared link per iteration, by variant",
@@ -151,10 +158,10 @@ page.show(
 # ## What was emulated
 
 # %%
-page.fidelity_notes(summary)
+about.fidelity_notes(results)
 
 # %%
-page.headroom(run)
+about.headroom(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -168,10 +175,10 @@ page.headroom(run)
 # profile's own demand, and what has to wait leaves as fast as the share allows.
 
 # %%
-page.invalid(summary)
+about.invalid(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance
 
 # %%
-page.provenance(run, cells)
+about.provenance(run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a sweep's report. Each function draws one and returns it; what it shows is said in its first line."""
+"""Figures of iteration time against load. Each function draws one; what it shows is said in its first line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,26 +12,39 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from analysis.papers.salamy import LINK_GBPS, Printed
 from analysis.render.style import INK, figure, job_colours, note, words
 from analysis.statistics.bootstrap import Array
-from analysis.statistics.degradation.congestion import CongestionPoint
-from analysis.statistics.degradation.fit import Fit, band_s
 from analysis.statistics.degradation.model import iteration_time_s, rescaled
-from analysis.statistics.degradation.sweep import Sweep
+from analysis.studies.load_sweep.study import BAND_POINTS, CongestionResult, EquationResult, FitResult, SweepResult
 
-POINTS = 160
 DASHES: Any = (0, (4, 3))
 STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What one model showed under one kind of cross traffic, the fit to it, and the fit that the thesis printed."""
+    """What one job showed by the load on the wire (rising), the fit to it, and the fit that Salamy printed."""
 
-    sweep: Sweep
-    fit: Fit | None = None
-    printed: Printed | None = None
+    loads_gbps: Array
+    means_s: Array
+    p99_s: Array
+    link_gbps: float
+    fit: FitResult | None = None
+    printed: EquationResult | None = None
+
+    @classmethod
+    def of(cls, sweep: SweepResult) -> "Series":
+        """That of a sweep."""
+        levels = sorted(sweep.levels, key=lambda level: level.wire_gbps)
+        loads_gbps, means_s, p99_s = (
+            np.array([getattr(level, name) for level in levels]) for name in ("wire_gbps", "mean_s", "p99_s")
+        )
+        return cls(loads_gbps, means_s, p99_s, sweep.link_gbps, sweep.fit, sweep.paper.fit if sweep.paper else None)
+
+    @property
+    def along_gbps(self) -> Array:
+        """Loads to draw a curve through, from the first level to the last."""
+        return np.linspace(self.loads_gbps[0], self.loads_gbps[-1], BAND_POINTS)
 
 
 def degradation(series: Mapping[str, Series]) -> Figure:
@@ -39,8 +52,8 @@ def degradation(series: Mapping[str, Series]) -> Figure:
     result, (plain, hyperbolic) = figure(1, 2, 4.0, sharey=True)
     colours = job_colours(list(series))
     for name, each in series.items():
-        for panel, axis in ((plain, _load), (hyperbolic, partial(rescaled, link_gbps=each.sweep.link_gbps))):
-            _measured(panel, each.sweep, colours[name], axis)
+        for panel, axis in ((plain, _load), (hyperbolic, partial(rescaled, link_gbps=each.link_gbps))):
+            _measured(panel, each, colours[name], axis)
             if each.fit is not None:
                 _fitted(panel, each.fit, colours[name], axis)
     _time_axis(plain)
@@ -52,18 +65,18 @@ def degradation(series: Mapping[str, Series]) -> Figure:
 
 
 def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
-    """Each series with its fit and R^2, a panel a group; the thesis' fit is dashed (Figures 3-7, B-2, B-3)."""
+    """Each series with its fit and R^2, a panel a group; Salamy's fit is dashed (Figures 3-7, B-2, B-3)."""
     result, axes = figure(1, len(panels), 5.2)
     colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
     for panel, (title, group) in zip(axes, panels.items(), strict=True):
         for name, each in group.items():
-            _measured(panel, each.sweep, colours[name], _load)
+            _measured(panel, each, colours[name], _load)
             if each.fit is not None:
                 _fitted(panel, each.fit, colours[name], _load)
             equation = f": {_equation(each.fit)}" if each.fit is not None else ""
             panel.plot([], [], "-" if equation else "o", color=colours[name], label=name + equation)
             if each.printed is not None:
-                _thesis(panel, each.printed, each.sweep, colours[name])
+                _salamy(panel, each.printed, each, colours[name])
         _time_axis(panel)
         _load_axis(panel)
         panel.set_title(title)
@@ -71,18 +84,18 @@ def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
     return result
 
 
-def congestion(series: Mapping[str, tuple[Sweep, CongestionPoint]]) -> Figure:
+def congestion(series: Mapping[str, tuple[Series, CongestionResult]]) -> Figure:
     """How congestion points are found: the line, the tangent, the level beside their crossing (Figure A-1).
 
     The bar through a crossing is its 95 % interval.
     """
     result, (panel,) = figure(1, 1, 4.2)
     colours = job_colours(list(series))
-    for name, (sweep, point) in series.items():
-        panel.plot(sweep.loads_gbps, sweep.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
-        _construction(panel, sweep, point, colours[name])
+    for name, (swept, point) in series.items():
+        panel.plot(swept.loads_gbps, swept.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
+        _construction(panel, swept, point, colours[name])
     _time_axis(panel)
-    means_s = np.concatenate([sweep.means_s for sweep, _ in series.values()])
+    means_s = np.concatenate([swept.means_s for swept, _ in series.values()])
     panel.set_ylim(means_s.min() * 0.75, means_s.max() * 1.2)
     _load_axis(panel)
     words(panel, colours)
@@ -93,7 +106,7 @@ def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Fi
     """Cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
 
     `panels` maps titles to models (colours), those to kinds of traffic or transport (dashes), and those to times in s.
-    Panels whose times span more than a decade get a logarithmic axis, as the heavier load has in the thesis.
+    Panels whose times span more than a decade get a logarithmic axis, as the heavier load has with Salamy.
     """
     result, axes = figure(1, len(panels), 3.8, sharey=True)
     colours = job_colours(list(dict.fromkeys(model for shown in panels.values() for model in shown)))
@@ -126,55 +139,51 @@ def plain_numbers(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _along(sweep: Sweep) -> Array:
-    return np.linspace(sweep.loads_gbps[0], sweep.loads_gbps[-1], POINTS)
-
-
 def _load(loads_gbps: Array) -> Array:
     return loads_gbps
 
 
-def _measured(panel: Axes, sweep: Sweep, colour: str, axis: Callable[[Array], Array]) -> None:
+def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], Array]) -> None:
     """Means as points, with a bar up to the 99 % tail."""
-    x, means_s = axis(sweep.loads_gbps), sweep.means_s
-    tails_s = np.maximum([level.p99_s for level in sweep.levels], means_s)
-    panel.vlines(x, means_s, tails_s, color=colour, linewidth=1.2, alpha=0.6)
+    x, means_s = axis(series.loads_gbps), series.means_s
+    panel.vlines(x, means_s, np.maximum(series.p99_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
     look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
 
 
-def _fitted(panel: Axes, fit: Fit, colour: str, axis: Callable[[Array], Array]) -> None:
+def _fitted(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:
     """The curve over the measured loads, with where it lies in 95 % of cases."""
-    loads_gbps = _along(fit.sweep)
-    panel.fill_between(axis(loads_gbps), *band_s(fit, loads_gbps), color=colour, alpha=0.16, linewidth=0)
+    loads_gbps, band = np.array(fit.band.loads_gbps), fit.band
+    low_s, high_s = (np.array([np.inf if end is None else end for end in side]) for side in (band.low_s, band.high_s))
+    panel.fill_between(axis(loads_gbps), low_s, high_s, color=colour, alpha=0.16, linewidth=0)
     panel.plot(axis(loads_gbps), fit.times_s(loads_gbps), color=colour)
 
 
-def _thesis(panel: Axes, printed: Printed, sweep: Sweep, colour: str) -> None:
-    loads_gbps = _along(sweep)
-    times_s = iteration_time_s(loads_gbps, printed.a_s, printed.b, printed.n, LINK_GBPS)
-    panel.plot(loads_gbps, times_s, color=colour, linestyle=DASHES, linewidth=1.1, label=f"thesis, {printed.source}")
+def _salamy(panel: Axes, printed: EquationResult, series: Series, colour: str) -> None:
+    loads_gbps = series.along_gbps
+    times_s = iteration_time_s(loads_gbps, printed.a_s, printed.b, printed.n, printed.capacity_gbps)
+    panel.plot(loads_gbps, times_s, color=colour, linestyle=DASHES, linewidth=1.1, label=f"Salamy, {printed.source}")
 
 
-def _equation(fit: Fit) -> str:
+def _equation(fit: FitResult) -> str:
     a_s, b, n, capacity = fit.a_s.value, fit.b.value, fit.n.value, fit.capacity_gbps.value
     power = "" if n == 1 else rf"^{{{n:.2g}}}"
     formula = rf"${a_s:.3g}\,\exp({b:.4g}/({capacity:.4g}-BW){power})$"
     return f"{formula}\n$R^2$ {fit.r_squared.log:.3f} log, {fit.r_squared.linear:.3f} linear"
 
 
-def _construction(panel: Axes, sweep: Sweep, point: CongestionPoint, colour: str) -> None:
-    bottom, top = sweep.means_s.min(), sweep.means_s.max()
-    along = _along(sweep)
+def _construction(panel: Axes, series: Series, point: CongestionResult, colour: str) -> None:
+    bottom, top = series.means_s.min(), series.means_s.max()
+    along = series.along_gbps
     for line in (point.linear, point.tangent):
         times_s = line.times_s(along)
         shown = (times_s >= bottom * 0.85) & (times_s <= top)
         panel.plot(along[shown], times_s[shown], color=colour, linestyle=":", linewidth=1.4)
     drop = [bottom / 10, point.time_s, point.time_s]
     panel.plot([point.load_gbps, point.load_gbps, 0], drop, color=colour, linewidth=0.7)
-    if point.crossing_gbps_ci95 is not None:
+    if point.crossing_ci95_gbps is not None:
         crossing_s = point.linear.times_s(np.array([point.crossing_gbps] * 2))
-        panel.plot(point.crossing_gbps_ci95, crossing_s, color=colour, linewidth=7, alpha=0.25, solid_capstyle="butt")
+        panel.plot(point.crossing_ci95_gbps, crossing_s, color=colour, linewidth=7, alpha=0.25, solid_capstyle="butt")
     text = f"{point.load_gbps:.1f} Gbit/s, {point.time_s:.3g} s: {point.demand_mb:.0f} MB"
     note(panel, point.load_gbps, point.time_s, text, colour, ha="right", va="bottom", offset=(-6, 6))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a sweep's report that show more than one analysis. Each function's first line says what it shows."""
+"""The figures of the study of loads, by what they show. Each function's first line says what that is."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,14 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
+from analysis.reading.cells import CellId
 from analysis.reading.injected import Injected, skewness
+from analysis.reading.loaded import loaded_jobs
 from analysis.reading.requested import WIDTH_MS, Requested
 from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
 from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.model import rescaled
-from analysis.studies.load_sweep import curves as plots
+from analysis.studies.load_sweep import curves
 from analysis.studies.load_sweep.curves import Series
-from analysis.studies.load_sweep.study import Study
+from analysis.studies.load_sweep.study import SweepResult
+from roundabout.store import Run
 
 BINS = 70
 EXCERPT_MS = 60.0
@@ -23,55 +26,66 @@ EXCERPT_MS = 60.0
 FLOW, BURST = JOBS[:2]
 ORDER = "#d8c24a"
 
+Groups = dict[str, dict[str, SweepResult]]
 
-def degradation(series: Mapping[str, Study]) -> Figure | None:
+
+def by_kind(sweeps: Sequence[SweepResult]) -> Groups:
+    """By kind of traffic and transport, and by model."""
+    return _grouped(sweeps, lambda each: each.kind, lambda each: each.model)
+
+
+def by_model(sweeps: Sequence[SweepResult]) -> Groups:
+    """By model, and by kind of traffic and transport."""
+    return _grouped(sweeps, lambda each: each.model, lambda each: each.kind)
+
+
+def degradation(group: Mapping[str, SweepResult]) -> Figure | None:
     """Iteration time against load and against its hyperbola (Figures 3-2 to 3-4), the fluid limits as thin lines."""
-    measured = {name: (study, study.sweep) for name, study in series.items() if study.sweep is not None}
-    if not measured:
+    series = {name: Series.of(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
+    if not series:
         return None
-    result = plots.degradation({name: Series(sweep, study.fit) for name, (study, sweep) in measured.items()})
+    result = curves.degradation(series)
     plain, hyperbolic = result.axes
-    colours = job_colours(list(measured))
-    for name, (study, sweep) in measured.items():
-        loads_gbps, times_s = study.fluid_line
-        for panel, x in ((plain, loads_gbps), (hyperbolic, rescaled(loads_gbps, sweep.link_gbps))):
+    colours = job_colours(list(series))
+    for name, each in series.items():
+        line = group[name].fluid_line
+        loads_gbps = np.array(line.loads_gbps)
+        times_s = np.array([np.inf if time_s is None else time_s for time_s in line.times_s])
+        for panel, x in ((plain, loads_gbps), (hyperbolic, rescaled(loads_gbps, each.link_gbps))):
             panel.plot(x, times_s, color=colours[name], linewidth=0.7, linestyle=(0, (6, 2)), zorder=1.5)
     return result
 
 
-def fits(groups: Mapping[str, Mapping[str, Study]]) -> list[Figure]:
-    """Each sweep with its fit and the one that the thesis printed, two models a figure (Figures 3-6, 3-7, B-3)."""
+def fits(groups: Groups) -> list[Figure]:
+    """Each sweep with its fit and the one that Salamy printed, two models a figure (Figures 3-6, 3-7, B-3)."""
     panels = {
         model: {
-            name: Series(study.sweep, study.fit, study.printed)
-            for name, study in group.items()
-            if study.sweep is not None and len(study.sweep.levels) > 1
+            name: Series.of(sweep)
+            for name, sweep in group.items()
+            if sweep.why_no_sweep is None and len(sweep.levels) > 1
         }
         for model, group in groups.items()
     }
     shown = [(model, group) for model, group in panels.items() if group]
-    return [plots.fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
+    return [curves.fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
 
 
-def congestion(series: Mapping[str, Study]) -> Figure | None:
-    """How the congestion points of one setting were found (Figure A-1)."""
-    found = {
-        name: (study.sweep, study.congestion)
-        for name, study in series.items()
-        if study.sweep is not None and study.congestion is not None
-    }
-    return plots.congestion(found) if found else None
+def congestion(group: Mapping[str, SweepResult]) -> Figure | None:
+    """How the congestion points of one kind were found (Figure A-1)."""
+    found = {name: (Series.of(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion}
+    return curves.congestion(found) if found else None
 
 
-def distributions(studies: Sequence[Study], kind: Callable[[Study], str]) -> Figure | None:
+def distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
     """Cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
     panels: dict[str, dict[str, dict[str, Array]]] = {}
+    samples = {each.id: each for each in loaded_jobs(run)}
     for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
-        for study in studies:
-            times_s = study.times_s(load_gbps)
+        for sweep in sweeps:
+            times_s = samples[CellId(sweep.setting), sweep.job].times_s(load_gbps)
             if len(times_s):
-                panels.setdefault(title, {}).setdefault(study.loaded.model, {})[kind(study)] = times_s
-    return plots.distributions(panels) if panels else None
+                panels.setdefault(title, {}).setdefault(sweep.model, {})[kind(sweep)] = times_s
+    return curves.distributions(panels) if panels else None
 
 
 def requested(load: Requested) -> Figure:
@@ -84,7 +98,7 @@ def requested(load: Requested) -> Figure:
     panel.plot(load.at_ms[seen], load.megabytes[seen], "o", color=FLOW, markersize=4.5, markeredgecolor="white")
     panel.set_xlim(0, EXCERPT_MS)
     panel.set_yscale("log")
-    plots.plain_numbers(panel.yaxis)
+    curves.plain_numbers(panel.yaxis)
     panel.set_xlabel("ms")
     panel.set_ylabel("flow, MB")
     words(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
@@ -127,3 +141,14 @@ def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
     panel.set_ylim(bottom=0)
     panel.set_ylabel("share of readings")
     words(panel, {f"skewness {skewness(each.gbps[each.gbps <= edges[-1]]):.2f}": colour})
+
+
+def _grouped(
+    sweeps: Sequence[SweepResult], outer: Callable[[SweepResult], str], inner: Callable[[SweepResult], str]
+) -> Groups:
+    groups: Groups = {}
+    for sweep in sweeps:
+        group = groups.setdefault(outer(sweep), {})
+        name = inner(sweep)
+        group[sweep.name if name in group else name] = sweep
+    return groups

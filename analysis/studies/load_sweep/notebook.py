@@ -14,57 +14,48 @@ RUN = "last"
 
 # %%
 from analysis.papers.salamy import SETTINGS
-from analysis.reading.cells import measured
 from analysis.reading.injected import injected
-from analysis.reading.inside import inside
-from analysis.reading.loaded import outcomes
+from analysis.reading.once import ReadOnce
 from analysis.reading.requested import requested
-from analysis.render import page
-from analysis.render.screen import split
-from analysis.studies.load_sweep import figures as sweep_plots, page as sweep_page
-from analysis.studies.load_sweep.study import by_model, by_setting, studies
+from analysis.render import about, page, verdicts
+from analysis.studies.load_sweep import figures, tables
+from analysis.studies.load_sweep.study import Results
 from analysis.summary import stored_or_new
 from roundabout.store import Run
 
-run = Run.open(RUN)
-summary = stored_or_new(run)
-sweeps = summary["sweeps"]
-found = studies(run)
-settings = by_setting(found)
-judged = split(summary["expectations"])[1]
+run = ReadOnce(Run.open(RUN))
+results = stored_or_new(run)
+assert isinstance(results, Results)
+sweeps = results.sweeps
+kinds = figures.by_kind(sweeps)
 printed_in = {f"{each.traffic}, {each.transport}": each.figure for each in SETTINGS}
-TCP = [study for study in found if study.loaded.transport == "TCP"]
-CONSISTENT = [study for study in found if study.loaded.traffic == "consistent"]
+TCP = [sweep for sweep in sweeps if sweep.transport == "TCP"]
+CONSISTENT = [sweep for sweep in sweeps if sweep.traffic == "consistent"]
 
 
-def all_of(parts: list[page.Html]) -> page.Html:
-    """One after the other; a line where there is none."""
-    return page.Html("".join(parts)) if parts else sweep_page.NOTHING
-
-
-def compare(setting: str) -> str:
-    """Where the thesis has the same."""
-    return f" Compare the thesis, Figure {printed_in[setting]}." if setting in printed_in else ""
+def compare(kind: str) -> str:
+    """Where Salamy has the same."""
+    return f" Compare Salamy, Figure {printed_in[kind]}." if kind in printed_in else ""
 
 
 # %%
-page.header(run, summary)
+about.header(run, results)
 
 # %%
-page.cards(summary)
+verdicts.cards(results.expectations)
 
 # %% [markdown]
-# ## What agrees with the thesis
+# ## What agrees with Salamy
 #
-# The thesis is Salamy's "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022),
-# chapter 3. A claim agrees when it holds in every case that this run measured; where the thesis gives no figure, the
-# bound in brackets is ours.
+# Salamy's thesis is "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022); figures,
+# tables and equations on this page are those of its chapter 3. A claim agrees when it holds in every case that this run
+# measured; where Salamy gives no figure, the bound in brackets is ours.
 
 # %%
-sweep_page.in_short(judged)
+verdicts.in_short(results.expectations, "Salamy")
 
 # %%
-sweep_page.agreement(judged)
+verdicts.agreement(results.expectations, "Salamy")
 
 # %% [markdown]
 # ## Slower, the more of the link is taken
@@ -75,14 +66,14 @@ sweep_page.agreement(judged)
 # Against the hyperbola C / (C - BW), a fit with n = 1 is straight.
 
 # %%
-all_of(
+page.all_of(
     [
-        page.show(
-            sweep_plots.degradation(group),
-            f"<b>{setting}</b>.{compare(setting)}",
-            f"Iteration time against {setting} load, for {', '.join(group)}",
+        page.drawn(
+            figures.degradation(group),
+            page.Html("<b>{}</b>.{}").format(kind, compare(kind)),
+            f"Iteration time against {kind} load, for {', '.join(group)}",
         )
-        for setting, group in settings.items()
+        for kind, group in kinds.items()
     ]
 )
 
@@ -95,28 +86,28 @@ all_of(
 # A fitted C above what the link carries says that the curve bends less than the link's own hyperbola does.
 
 # %%
-sweep_page.fits(sweeps)
+page.shown(tables.fits(sweeps))
 
 # %%
-sweep_page.missing(sweeps, "why_no_fit", "a fit")
+page.listed("Without a fit:", tables.without(sweeps, lambda sweep: sweep.why_no_fit))
 
 # %% [markdown]
-# Our levels fitted with the n and the C = 25 Gbit/s that the thesis held, so that A and B compare with its own
+# Our levels fitted with the n and the C = 25 Gbit/s that Salamy held, so that A and B compare with those
 # (Tables 3.9 and 3.10, equation 3.3).
 
 # %%
-sweep_page.fits_as_printed(sweeps)
+page.shown(tables.fits_as_printed(sweeps))
 
 # %%
-all_of(
+page.all_of(
     [
-        page.show(
+        page.drawn(
             figure,
-            "By model, each kind of traffic and transport with its fit; dashed: the fit that the thesis printed. "
-            "Compare its Figures 3-6, 3-7, B-2 and B-3.",
-            "Iteration time against load with our fits and the thesis'",
+            "By model, each kind of traffic and transport with its fit; dashed: the fit that Salamy printed. "
+            "Compare Figures 3-6, 3-7, B-2 and B-3.",
+            "Iteration time against load with our fits and Salamy's",
         )
-        for figure in sweep_plots.fits(by_model(found))
+        for figure in figures.fits(figures.by_model(sweeps))
     ]
 )
 
@@ -125,62 +116,64 @@ all_of(
 #
 # Where congestion first dominates: a line through the first levels, a tangent to the next ones, and the level nearest
 # to where the two cross (Appendix A.2, on the logarithmic axis). The link could have carried so much data for the job
-# in an iteration at that level; the thesis compares this with what an iteration sends (equation 3.1), and finds it
+# in an iteration at that level; Salamy compares this with what an iteration sends (equation 3.1), and finds it
 # above that.
 
 # %%
-all_of(
+page.all_of(
     [
-        page.show(
-            sweep_plots.congestion(group),
-            f"<b>{setting}</b>. Dotted: line and tangent; thin: the level taken; bar: the crossing's 95 % interval. "
-            "Compare the thesis, Figure A-1.",
-            f"How congestion points under {setting} were found",
+        page.drawn(
+            figures.congestion(group),
+            page.Html(
+                "<b>{}</b>. Dotted: line and tangent; thin: the level taken; bar: the crossing's 95 % interval. "
+                "Compare Salamy, Figure A-1."
+            ).format(kind),
+            f"How congestion points under {kind} were found",
         )
-        for setting, group in settings.items()
-        if any(study.congestion for study in group.values())
+        for kind, group in kinds.items()
+        if any(sweep.congestion for sweep in group.values())
     ]
 )
 
 # %%
-sweep_page.demands(sweeps)
+page.shown(tables.demands(sweeps))
 
 # %%
-sweep_page.missing(sweeps, "why_no_congestion", "a congestion point")
+page.listed("Without a congestion point:", tables.without(sweeps, lambda sweep: sweep.why_no_congestion))
 
 # %% [markdown]
 # ## What the link had left
 #
 # Available is what cross traffic leaves of the link's payload rate; needed is the data of an iteration over the time
 # that it took. The difference goes unused. First the heaviest load of each sweep (Tables 3.3, 3.5 and 3.7), then the
-# mean over the levels from the congestion point on (Table 3.8). The thesis counts from 25 Gbit/s, and sweeps to up to
+# mean over the levels from the congestion point on (Table 3.8). Salamy counts from 25 Gbit/s, and sweeps to up to
 # 24.7.
 
 # %%
-sweep_page.bandwidths(sweeps)
+page.shown(tables.bandwidths(sweeps))
 
 # %%
-sweep_page.spare(sweeps)
+page.shown(tables.spare(sweeps))
 
 # %% [markdown]
 # ## Distributions
 #
-# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s on the wire, which the thesis calls 30 %
+# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s on the wire, which Salamy calls 30 %
 # and 80 %.
 
 # %%
-page.show(
-    sweep_plots.distributions(TCP, lambda study: study.loaded.traffic),
-    "Over TCP, by kind of cross traffic. Compare the thesis, Figure 3-5.",
+page.drawn(
+    figures.distributions(run, TCP, lambda sweep: sweep.traffic),
+    "Over TCP, by kind of cross traffic. Compare Salamy, Figure 3-5.",
     "Cumulative distributions of iteration times over TCP at light and heavy load",
-) if TCP else page.Html("<p>No job trained over TCP (the thesis' Figure 3-5).</p>")
+) if TCP else page.text("No job trained over TCP (Salamy, Figure 3-5).")
 
 # %%
-page.show(
-    sweep_plots.distributions(CONSISTENT, lambda study: study.loaded.transport),
-    "Under consistent web-search traffic, by transport. Compare the thesis, Figure B-1.",
+page.drawn(
+    figures.distributions(run, CONSISTENT, lambda sweep: sweep.transport),
+    "Under consistent web-search traffic, by transport. Compare Salamy, Figure B-1.",
     "Cumulative distributions of iteration times under consistent traffic at light and heavy load",
-) if CONSISTENT else page.Html("<p>No consistent traffic was sent (the thesis' Figure B-1).</p>")
+) if CONSISTENT else page.text("No consistent traffic was sent (Salamy, Figure B-1).")
 
 # %% [markdown]
 # ## Inside an iteration
@@ -192,7 +185,7 @@ page.show(
 # packets of these workers (`capture`).
 
 # %%
-sweep_page.inside(inside(run, found))
+page.shown(tables.inside(sweeps))
 
 # %% [markdown]
 # ## How slow at another load?
@@ -201,7 +194,7 @@ sweep_page.inside(inside(run, found))
 # *Extrapolated*: outside the loads that were measured, where the form of the curve decides and not the data.
 
 # %%
-sweep_page.predictions(found, (10, 15, 19, 22))
+page.shown(tables.predictions(sweeps))
 
 # %% [markdown]
 # ## The load that was meant, and the load that was there
@@ -211,25 +204,25 @@ sweep_page.predictions(found, (10, 15, 19, 22))
 # link they wait for each other.
 
 # %%
-sweep_page.loads(outcomes(run))
+page.shown(tables.loads(results.loads))
 
 # %%
-page.show(
-    sweep_plots.requested(load),
+page.drawn(
+    figures.requested(load),
     f"The flows that were requested of {load.asked_gbps:g} Gbit/s of burst traffic: {load.mean_gbps:.2f} Gbit/s in the "
-    "mean, in bursts of 1 ms each 10 ms. Compare the thesis, Figure B-4 (7.3 Gbit/s).",
+    "mean, in bursts of 1 ms each 10 ms. Compare Salamy, Figure B-4 (7.3 Gbit/s).",
     "Size and start of the flows requested, and when bursts are due",
-) if (load := requested(run)) else page.Html("<p>No flows of burst traffic were stored (the thesis' Figure B-4).</p>")
+) if (load := requested(run)) else page.text("No flows of burst traffic were stored (Salamy, Figure B-4).")
 
 # %%
-page.show(
-    sweep_plots.injection(bursts, found[0].loaded.link_gbps),
+page.drawn(
+    figures.injection(bursts, sweeps[0].link_gbps),
     "How fast the sender put packets out while jobs ran: a moving average over 18 of them, read at 60,000 instants; "
     "grey: means. The highest readings, one in 200, lie beyond the axis and count in no skewness. "
-    "Compare the thesis, Figures 3-8 and B-5.",
+    "Compare Salamy, Figures 3-8 and B-5.",
     "Injection rates of cross traffic over time, and their histograms",
-) if found and (bursts := injected(run)) else page.Html(
-    "<p>Histograms of injection rates (the thesis' Figure 3-8) need packets: this run captured none of a host that "
+) if sweeps and (bursts := injected(run)) else page.Html(
+    "<p>Histograms of injection rates (Salamy, Figure 3-8) need packets: this run captured none of a host that "
     "only sends cross traffic (<code>capture: {hosts: [...]}</code> in the experiment).</p>"
 )
 
@@ -237,10 +230,10 @@ page.show(
 # ## What was emulated
 
 # %%
-page.fidelity_notes(summary)
+about.fidelity_notes(results)
 
 # %%
-page.headroom(run)
+about.headroom(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -251,10 +244,10 @@ page.headroom(run)
 # nearly as well.
 
 # %%
-page.invalid(summary)
+about.invalid(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance
 
 # %%
-page.provenance(run, measured(run))
+about.provenance(run)

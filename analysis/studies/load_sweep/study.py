@@ -1,176 +1,497 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run over loads shows: each sweep with its fit and its congestion point, or why there is none."""
+"""What the study of loads finds: each job's iteration time against load, its fit and its congestion point."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
-from analysis.reading.loaded import LoadedJob, loaded_jobs
-from analysis.statistics.bootstrap import Array
-from analysis.statistics.degradation.choice import Choice, candidates, choose
-from analysis.statistics.degradation.congestion import CongestionPoint, congestion_point
-from analysis.statistics.degradation.demand import bandwidth_delta_gbps, spare_capacity_gbps
-from analysis.statistics.degradation.fit import SPARE_LEVELS, Fit, fit
-from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
+from analysis.reading import inside as workers
+from analysis.reading.cells import CellId
+from analysis.reading.loaded import Outcome, outcomes, varies_load
+from analysis.results import JobCell, Result, Summary, common, finite
+from analysis.statistics.bootstrap import Array, Interval
+from analysis.statistics.degradation.choice import Choice
+from analysis.statistics.degradation.congestion import CongestionPoint, Line
+from analysis.statistics.degradation.demand import required_gbps
+from analysis.statistics.degradation.fit import Estimate, Fit, band_s, predict
+from analysis.statistics.degradation.sweep import DegradationError
+from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
+from roundabout.spec import Experiment, StudyChoice
 from roundabout.store import Run
 
-NEAR_GBPS = 2.5
-"""How far from a load a level may lie to stand for it."""
-POINTS = 48
-"""Of the fluid model's line in figures."""
+PREDICTED_GBPS = (10.0, 15.0, 19.0, 22.0)
+BAND_POINTS = 160
+MORE_THAN_THE_LINK = "more than the link carries"
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
-    """One job under one kind of cross traffic. What is None could not be had, and the text says why."""
+class LevelResult(Result):
+    """A load. `times_no_load` is how many times as long as without load an iteration takes."""
 
-    loaded: LoadedJob
+    asked_gbps: float
+    wire_gbps: float
+    repetitions: int
+    iterations: int
+    mean_s: float
+    mean_ci95_s: Interval | None
+    p99_s: float
+    p99_ci95_s: Interval | None
+    times_no_load: float | None
+    fluid_s: float | None
+
+
+class EstimateResult(Result):
+    """A coefficient; `ci95` is None where it was held, and an end is None where nothing bounds it."""
+
+    value: float | None
+    ci95: tuple[float | None, float | None] | None
+
+
+class RSquaredResult(Result):
+    """Coefficients of determination over the levels, by domain."""
+
+    log: float
+    linear: float
+
+
+class BandResult(Result):
+    """Where a fitted curve lies with 95 %, by load; None where nothing bounds it."""
+
+    loads_gbps: tuple[float, ...]
+    low_s: tuple[float | None, ...]
+    high_s: tuple[float | None, ...]
+
+
+class MissResult(Result):
+    """A model that was tried, and by what share it misses a level left out; what it does not hold is None."""
+
+    n: float | None
+    capacity_gbps: float | None
+    miss: float | None
+
+
+class PrintedFitResult(Result):
+    """Our levels fitted with what Salamy held."""
+
+    n: EstimateResult
+    a_s: EstimateResult
+    b: EstimateResult
+    capacity_gbps: EstimateResult
+    r_squared: RSquaredResult
+
+
+class FitResult(PrintedFitResult):
+    """The chosen fit, and all that were tried."""
+
+    chosen_by: tuple[MissResult, ...]
+    band: BandResult
+
+    def times_s(self, loads_gbps: Array) -> Array:
+        """The curve."""
+        values = (self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
+        a_s, b, n, capacity = (math.inf if value is None else value for value in values)
+        return np.asarray(a_s * np.exp(b / (capacity - loads_gbps) ** n))
+
+
+class LineResult(Result):
+    """log t = intercept + slope x load."""
+
+    slope: float
+    intercept: float
+
+    def times_s(self, loads_gbps: Array) -> Array:
+        """Iteration times along it."""
+        return Line(self.slope, self.intercept).times_s(loads_gbps)
+
+
+class CongestionResult(Result):
+    """A congestion point, and the two lines that it was found by."""
+
+    load_gbps: float
+    time_s: float
+    crossing_gbps: float
+    crossing_ci95_gbps: Interval | None
+    demand_mb: float
+    demand_ci95_mb: Interval | None
+    theory_mb: float
+    above_theory_percent: float
+    linear: LineResult
+    tangent: LineResult
+
+
+class NeedResult(Result):
+    """What iterations should need of the link, and what was left of it."""
+
+    required_gbps: float
+    available_gbps: float
+    delta_gbps: float
+    delta_percent: float
+
+
+class MostCongestedResult(NeedResult):
+    """At the heaviest load."""
+
+    load_gbps: float
+
+
+class ObservedResult(Result):
+    """What Salamy's tables have for the same."""
+
+    figure: str
+    configuration: str
+    congestion_gbps: float | None
+    demand_mb: float
+    theory_mb: float
+    above_theory_percent: float
+    most_congested: NeedResult
+    spare_gbps: float
+
+
+class EquationResult(Result):
+    """A fit that Salamy printed."""
+
+    source: str
+    a_s: float
+    b: float
+    n: float
+    capacity_gbps: float
+
+
+class PaperResult(Result):
+    """What Salamy printed for the same model, traffic and transport."""
+
+    observed: ObservedResult | None
+    fit: EquationResult | None
+    ours_with_its_n: PrintedFitResult | None
+
+
+class PredictionResult(Result):
+    """The mean iteration time to expect at a load; `why_not` says why there is none."""
+
+    load_gbps: float
+    time_s: float | None = None
+    ci95: tuple[float | None, float | None] | None = None
+    extrapolates: bool = False
+    why_not: str | None = None
+
+
+class FluidLineResult(Result):
+    """The fluid model's iteration times by load."""
+
+    loads_gbps: tuple[float, ...]
+    times_s: tuple[float | None, ...]
+
+
+class RatesResult(Result):
+    """Rates of a flow while iterations communicate, Gbit/s: means over time, and over packets."""
+
+    over_time: float
+    over_packets: float
+
+
+class InsideResult(Result):
+    """Two flows inside an iteration at a load; `paper_gbps` are Salamy's means of both."""
+
+    load_percent: int
+    asked_gbps: float
+    flow_1: RatesResult
+    flow_2: RatesResult
+    paper_gbps: tuple[float, float] | None
+
+
+class SweepResult(Result):
+    """One job under one kind of cross traffic. What is None could not be had: `why_no_...` says why."""
+
     name: str
-    sweep: Sweep | None
-    why_no_sweep: str
-    choice: Choice | None
-    why_no_fit: str
-    congestion: CongestionPoint | None
-    why_no_congestion: str
+    variant: str
+    setting: dict[str, Any]
+    job: str
+    profile: str
+    model: str
+    workers: int
+    traffic: str
+    transport: str
+    link_gbps: float
+    data_mb: float
+    levels: tuple[LevelResult, ...]
+    why_no_sweep: str | None
+    fit: FitResult | None
+    why_no_fit: str | None
+    congestion: CongestionResult | None
+    why_no_congestion: str | None
+    most_congested: MostCongestedResult | None
+    spare_gbps: float | None
+    fluid_line: FluidLineResult
+    predictions: tuple[PredictionResult, ...]
+    inside: tuple[InsideResult, ...]
+    paper: PaperResult | None
 
     @property
-    def fit(self) -> Fit | None:
-        """The chosen fit."""
-        return self.choice.fit if self.choice else None
+    def kind(self) -> str:
+        """Under which traffic, over which transport."""
+        return f"{self.traffic}, {self.transport}"
 
     @property
-    def observed(self) -> Observed | None:
-        """What the thesis found for this model under this traffic and transport, with as many workers."""
-        own = (self.loaded.model, self.loaded.traffic, self.loaded.transport, len(self.loaded.job.workers))
-        settings = ((each, each.setting) for each in OBSERVED)
-        return next(
-            (each for each, at in settings if own == (each.model, at.traffic, at.transport, at.workers)),
-            None,
+    def observed(self) -> ObservedResult | None:
+        """Salamy's figures for it."""
+        return self.paper.observed if self.paper else None
+
+
+class LoadResult(Result):
+    """The load of one kind that was asked for, and what came of it: means over the trials; None where untold."""
+
+    kind: str
+    asked_gbps: float
+    planned_gbps: float | None
+    offered_gbps: float | None
+    achieved_gbps: float | None
+    wire_gbps: float | None
+    trials: int
+    schedules_told: int
+    schedules_held: int
+    lateness_p99_us: float | None
+    lagging_share: float | None
+
+
+class Results(Summary):
+    """What the study of loads adds."""
+
+    sweeps: tuple[SweepResult, ...]
+    loads: tuple[LoadResult, ...]
+
+
+def suits(experiment: Experiment) -> bool:
+    """Experiments over loads."""
+    return varies_load(experiment)
+
+
+def study(run: Run, choice: StudyChoice) -> Results:
+    """Everything that the report of a run over loads shows."""
+    found = job_sweeps(run)
+    of_all = common(run, choice)
+    flows = workers.inside(run)
+    return Results(
+        **of_all,
+        sweeps=tuple(
+            _sweep(sweep, of_all["cells"], [each for each in flows if each.loaded.id == sweep.loaded.id])
+            for sweep in found
+        ),
+        loads=tuple(_loads(outcomes(run))),
+    )
+
+
+def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.Inside]) -> SweepResult:
+    loaded = sweep.loaded
+    return SweepResult(
+        name=sweep.name,
+        variant=loaded.variant,
+        setting=dict(loaded.setting.levels),
+        job=loaded.job_name,
+        profile=loaded.job.profile.name,
+        model=loaded.model,
+        workers=len(loaded.job.workers),
+        traffic=loaded.traffic,
+        transport=loaded.transport,
+        link_gbps=loaded.link_gbps,
+        data_mb=loaded.data_mb,
+        levels=tuple(_levels(sweep, cells)),
+        why_no_sweep=sweep.why_no_sweep or None,
+        fit=None if sweep.choice is None else fit_result(sweep.choice),
+        why_no_fit=sweep.why_no_fit or None,
+        congestion=None if sweep.congestion is None else congestion_result(sweep.congestion, loaded.data_mb),
+        why_no_congestion=sweep.why_no_congestion or None,
+        most_congested=_most_congested(sweep),
+        spare_gbps=sweep.spare_gbps,
+        fluid_line=_fluid_line(sweep),
+        predictions=tuple(_prediction(sweep, load) for load in PREDICTED_GBPS) if sweep.fit else (),
+        inside=tuple(_inside(each) for each in flows),
+        paper=_paper(sweep),
+    )
+
+
+def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
+    """In the order of the loads asked for."""
+    loaded = sweep.loaded
+    of_cell = {cell.id: cell for cell in cells if cell.job == loaded.job_name}
+    alone = of_cell.get(loaded.cells.get(0.0, CellId({})))
+    for asked, repetitions in sorted(loaded.levels.items()):
+        cell = of_cell[loaded.cells[asked]]
+        wire_gbps = math.fsum(load for load, _ in repetitions) / len(repetitions)
+        yield LevelResult(
+            asked_gbps=asked,
+            wire_gbps=wire_gbps,
+            repetitions=cell.repetitions,
+            iterations=cell.iterations,
+            mean_s=cell.mean_ms / 1e3,
+            mean_ci95_s=_in_seconds(cell.mean_ci95_ms),
+            p99_s=cell.p99_ms / 1e3,
+            p99_ci95_s=_in_seconds(cell.p99_ci95_ms),
+            times_no_load=None if alone is None else cell.mean_ms / alone.mean_ms,
+            fluid_s=finite(loaded.fluid_s(wire_gbps)),
         )
 
-    @property
-    def printed(self) -> Printed | None:
-        """The fit that the thesis printed for it."""
-        own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
-        return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
-    @property
-    def fit_as_printed(self) -> Fit | None:
-        """A fit with the n and the C that the thesis held, so that A and B compare with its own."""
-        if self.printed is None or self.sweep is None:
-            return None
-        try:
-            return fit(self.sweep, n=self.printed.n, capacity_gbps=LINK_GBPS)
-        except DegradationError:
-            return None
-
-    def times_s(self, load_gbps: float) -> Array:
-        """Iteration times of the level that stands for a load (analysis/verdicts.py); empty where none is near."""
-        at = {float(np.mean([load for load, _ in each])): each for each in self.loaded.levels.values()}
-        nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
-        if abs(nearest - load_gbps) > NEAR_GBPS:
-            return np.empty(0)
-        return np.concatenate([times for _, times in at[nearest]])
-
-    @property
-    def deltas_gbps(self) -> Array:
-        """What is available at each level less what its iterations should need (Tables 3.3, 3.5, 3.7); by level."""
-        return np.empty(0) if self.sweep is None else bandwidth_delta_gbps(self.sweep, self.loaded.data_mb)
-
-    @property
-    def spare_gbps(self) -> float | None:
-        """The mean of that where the link is saturated (Table 3.8)."""
-        if self.sweep is None or self.congestion is None:
-            return None
-        return spare_capacity_gbps(self.sweep, self.loaded.data_mb, self.congestion.load_gbps)
-
-    @property
-    def fluid_line(self) -> tuple[Array, Array]:
-        """Loads in Gbit/s, evenly up to the heaviest measured one, and the fluid model's times in s."""
-        if self.sweep is None:
-            return np.empty(0), np.empty(0)
-        loads_gbps = np.linspace(0, self.sweep.loads_gbps[-1], POINTS)
-        return loads_gbps, np.array([self.loaded.fluid_s(load) for load in loads_gbps])
-
-
-def studies(run: Run) -> list[Study]:
-    """Every sweep of the run, in the order in which the thesis has them; what it does not have comes last."""
-    loaded = sorted(loaded_jobs(run), key=_rank)
-    return [_study(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
-
-
-def by_setting(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
-    """Studies by kind of traffic and transport, and by model."""
-    return _grouped(
-        found, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}", lambda each: each.loaded.model
+def fit_result(choice: Choice) -> FitResult:
+    """A chosen fit as it is stored, with the band of its curve."""
+    loads_gbps = choice.fit.sweep.loads_gbps
+    along = np.linspace(loads_gbps[0], loads_gbps[-1], BAND_POINTS)
+    low_s, high_s = band_s(choice.fit, along)
+    return FitResult(
+        **_coefficients(choice.fit),
+        chosen_by=tuple(
+            MissResult(n=each.n, capacity_gbps=each.capacity_gbps, miss=finite(miss))
+            for each, miss in choice.misses.items()
+        ),
+        band=BandResult(loads_gbps=tuple(along.tolist()), low_s=_finite(low_s), high_s=_finite(high_s)),
     )
 
 
-def by_model(found: Sequence[Study]) -> dict[str, dict[str, Study]]:
-    """Studies by model, and by kind of traffic and transport."""
-    return _grouped(
-        found, lambda each: each.loaded.model, lambda each: f"{each.loaded.traffic}, {each.loaded.transport}"
+def _coefficients(fit: Fit) -> dict[str, Any]:
+    return {
+        "n": _estimate(fit.n),
+        "a_s": _estimate(fit.a_s),
+        "b": _estimate(fit.b),
+        "capacity_gbps": _estimate(fit.capacity_gbps),
+        "r_squared": RSquaredResult(log=fit.r_squared.log, linear=fit.r_squared.linear),
+    }
+
+
+def _estimate(estimate: Estimate) -> EstimateResult:
+    ends = None if estimate.ci95 is None else (finite(estimate.ci95[0]), finite(estimate.ci95[1]))
+    return EstimateResult(value=finite(estimate.value), ci95=ends)
+
+
+def congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
+    """A congestion point as it is stored, beside the data that an iteration sends."""
+    return CongestionResult(
+        load_gbps=point.load_gbps,
+        time_s=point.time_s,
+        crossing_gbps=point.crossing_gbps,
+        crossing_ci95_gbps=point.crossing_gbps_ci95,
+        demand_mb=point.demand_mb,
+        demand_ci95_mb=point.demand_mb_ci95,
+        theory_mb=theory_mb,
+        above_theory_percent=_above(point.demand_mb, theory_mb),
+        linear=LineResult(slope=point.linear.slope, intercept=point.linear.intercept),
+        tangent=LineResult(slope=point.tangent.slope, intercept=point.tangent.intercept),
     )
 
 
-def _grouped(
-    found: Sequence[Study], outer: Callable[[Study], str], inner: Callable[[Study], str]
-) -> dict[str, dict[str, Study]]:
-    groups: dict[str, dict[str, Study]] = {}
-    for study in found:
-        group = groups.setdefault(outer(study), {})
-        name = inner(study)
-        group[study.name if name in group else name] = study
-    return groups
-
-
-def _rank(loaded: LoadedJob) -> tuple[int, ...]:
-    places = (
-        ([each.traffic for each in SETTINGS], loaded.traffic),
-        (["RDMA", "TCP"], loaded.transport),
-        (list(MODELS), loaded.model),
+def _most_congested(sweep: JobSweep) -> MostCongestedResult | None:
+    if sweep.sweep is None:
+        return None
+    available, delta = float(sweep.sweep.available_gbps[-1]), float(sweep.deltas_gbps[-1])
+    return MostCongestedResult(
+        load_gbps=float(sweep.sweep.loads_gbps[-1]),
+        required_gbps=float(required_gbps(sweep.loaded.data_mb, sweep.sweep.means_s[-1])),
+        available_gbps=available,
+        delta_gbps=delta,
+        delta_percent=100 * delta / available,
     )
-    return tuple(known.index(name) if name in known else len(known) for known, name in places)
 
 
-def names(loaded: Sequence[LoadedJob]) -> list[str]:
-    """What reports call each; variants are told apart where models, traffic and transports do not do it, then jobs."""
-    found = [each.name for each in loaded]
-    for more in ("variant", "job_name", "setting"):
-        seen = Counter(found)
-        found = [
-            f"{name}, {getattr(each, more)}" if seen[name] > 1 else name
-            for name, each in zip(found, loaded, strict=True)
-        ]
-    return found
+def _fluid_line(sweep: JobSweep) -> FluidLineResult:
+    loads_gbps, times_s = sweep.fluid_line
+    return FluidLineResult(loads_gbps=tuple(loads_gbps.tolist()), times_s=_finite(times_s))
 
 
-def _study(loaded: LoadedJob, name: str) -> Study:
+def _prediction(sweep: JobSweep, load_gbps: float) -> PredictionResult:
+    assert sweep.fit is not None
+    if load_gbps >= sweep.loaded.link_gbps:
+        return PredictionResult(load_gbps=load_gbps, why_not=MORE_THAN_THE_LINK)
     try:
-        sweep = loaded.sweep
+        found = predict(sweep.fit, load_gbps)
     except DegradationError as error:
-        return Study(loaded, name, None, str(error), None, str(error), None, str(error))
-    choice, why_no_fit = _choice(sweep)
-    congestion, why_no_congestion = _congestion(sweep)
-    return Study(loaded, name, sweep, "", choice, why_no_fit, congestion, why_no_congestion)
+        return PredictionResult(load_gbps=load_gbps, why_not=str(error))
+    return PredictionResult(
+        load_gbps=load_gbps,
+        time_s=finite(found.time_s),
+        ci95=(finite(found.ci95[0]), finite(found.ci95[1])),
+        extrapolates=found.extrapolates,
+    )
 
 
-def _choice(sweep: Sweep) -> tuple[Choice | None, str]:
-    """Among the models that so many levels can tell apart."""
-    free = len(sweep.levels) - 2 - SPARE_LEVELS
-    among = candidates(sweep.link_gbps)
-    affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
-    try:
-        return choose(sweep, affordable or among), ""
-    except DegradationError as error:
-        return None, str(error)
+def _inside(found: workers.Inside) -> InsideResult:
+    return InsideResult(
+        load_percent=found.percent,
+        asked_gbps=found.asked_gbps,
+        flow_1=RatesResult(**found.flow_1._asdict()),
+        flow_2=RatesResult(**found.flow_2._asdict()),
+        paper_gbps=found.printed,
+    )
 
 
-def _congestion(sweep: Sweep) -> tuple[CongestionPoint | None, str]:
-    try:
-        return congestion_point(sweep), ""
-    except DegradationError as error:
-        return None, str(error)
+def _paper(sweep: JobSweep) -> PaperResult | None:
+    observed, printed, again = sweep.observed, sweep.printed, sweep.fit_as_printed
+    if observed is None and printed is None:
+        return None
+    equation = printed and EquationResult(
+        source=printed.source, a_s=printed.a_s, b=printed.b, n=printed.n, capacity_gbps=LINK_GBPS
+    )
+    return PaperResult(
+        observed=observed and _observed(observed),
+        fit=equation,
+        ours_with_its_n=None if again is None else PrintedFitResult(**_coefficients(again)),
+    )
+
+
+def _observed(observed: Observed) -> ObservedResult:
+    theory_mb = MODELS[observed.model].data_mb(observed.setting.workers)
+    delta = observed.worst_available_gbps - observed.worst_required_gbps
+    return ObservedResult(
+        figure=observed.setting.figure,
+        configuration=observed.setting.configuration,
+        congestion_gbps=observed.congestion_gbps,
+        demand_mb=observed.congestion_mb,
+        theory_mb=theory_mb,
+        above_theory_percent=_above(observed.congestion_mb, theory_mb),
+        most_congested=NeedResult(
+            required_gbps=observed.worst_required_gbps,
+            available_gbps=observed.worst_available_gbps,
+            delta_gbps=delta,
+            delta_percent=100 * delta / observed.worst_available_gbps,
+        ),
+        spare_gbps=observed.spare_gbps,
+    )
+
+
+def _loads(found: Sequence[Outcome]) -> Iterable[LoadResult]:
+    """By kind and load asked for."""
+    groups: dict[tuple[str, float], list[Outcome]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.asked_gbps), []).append(each)
+    for (kind, asked_gbps), trials in sorted(groups.items()):
+        told = [each.schedule_held for each in trials if each.schedule_held is not None]
+        late_us = (each.lateness_p99_us for each in trials if each.lateness_p99_us is not None)
+        yield LoadResult(
+            kind=kind,
+            asked_gbps=asked_gbps,
+            planned_gbps=_mean(each.planned_gbps for each in trials),
+            offered_gbps=_mean(each.offered_gbps for each in trials),
+            achieved_gbps=_mean(each.achieved_gbps for each in trials),
+            wire_gbps=_mean(each.wire_gbps for each in trials),
+            trials=len(trials),
+            schedules_told=len(told),
+            schedules_held=sum(told),
+            lateness_p99_us=max(late_us, default=None),
+            lagging_share=_mean(each.lagging_share for each in trials),
+        )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _in_seconds(interval: Interval | None) -> Interval | None:
+    return None if interval is None else (interval[0] / 1e3, interval[1] / 1e3)
+
+
+def _above(demand_mb: float, theory_mb: float) -> float:
+    return 100 * (demand_mb / theory_mb - 1)
+
+
+def _finite(values: Array) -> tuple[float | None, ...]:
+    return tuple(finite(value) for value in values.tolist())

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several parts of a report need of a run is read once: opening hundreds of files takes seconds."""
+
+from collections.abc import Callable, Hashable
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from roundabout.store import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ReadOnce(Run):
+    """A run that nobody adds to any more. What functions marked `read_once` made of it is kept: change none of it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.path)
+        self.made: dict[Hashable, Any] = {}
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return super().trials()
+
+    def trials(self) -> list[dict[str, Any]]:
+        """The records of all committed trials."""
+        return self._records
+
+
+def read_once(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
+    """Marks a function of a run, with hashable arguments: of a `ReadOnce` its answer is kept."""
+
+    @wraps(make)
+    def reader(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if not isinstance(run, ReadOnce):
+            return make(run, *args, **kwargs)
+        key = (make, args, tuple(sorted(kwargs.items())))
+        if key not in run.made:
+            run.made[key] = make(run, *args, **kwargs)
+        return cast("T", run.made[key])
+
+    return reader

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every page says of its run: which one it is, how real it is, what it was measured with, what was invalid."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from analysis.reading.cells import Measured, measured
+from analysis.reading.data import iterations
+from analysis.render.page import Html, filled, shown, text
+from analysis.render.tables import Cell, Column, Table, plain
+from analysis.results import InvalidTrial, Summary
+from roundabout.store import Run
+
+Facts = Iterable[tuple[str, str]]
+
+
+def header(run: Run, results: Summary) -> Html:
+    """What it is about, which run this is, and how real it is."""
+    experiment = run.manifest["experiment"]
+    count = experiment["repetitions"]
+    facts = [
+        results.experiment,
+        experiment.get("source"),
+        f"{count} repetition{'' if count == 1 else 's'}",
+        results.run,
+    ]
+    lead = " · ".join(fact for fact in facts if fact)
+    return filled("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
+
+
+def invalid(trials: Sequence[InvalidTrial]) -> Html:
+    """Trials that count in no figure, and why."""
+    if not trials:
+        return text("No trial was invalid.")
+    columns = Column("invalid trial", kind="code"), Column("why", kind="words")
+    return shown(Table(columns, plain((Cell(each.key), Cell(each.reason)) for each in trials)))
+
+
+def fidelity_notes(results: Summary) -> Html:
+    """How real it is, and what cannot be seen that way."""
+    return filled("fidelity", fidelity=results.testbed.fidelity)
+
+
+def headroom(run: Run) -> Html:
+    """How much CPU was left in the worst valid trial, and how late the trainers woke."""
+    trials = run.table("trials")
+    names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
+    worst = {name: pc.max(trials[name]).as_py() for name in names}
+    late_ms = worst["late_p90_ms"]
+    facts = [
+        ("CPU, busiest second", _share(worst["busy_max"])),
+        ("CPU stolen, worst second", _share(worst["steal_max"])),
+        # Runs of earlier versions do not have these two.
+        ("CPU stolen, whole trial", _share(worst["steal_mean"], "")),
+        ("time in which a link stood still although packets waited", _share(worst["stalled_share"], "")),
+        (
+            "trainers' wake-ups, nine of ten iterations",
+            "unknown" if late_ms is None else f"at most {late_ms:.2f} ms late",
+        ),
+    ]
+    return filled("facts", facts=facts)
+
+
+def provenance(run: Run) -> Html:
+    """Which code measured this, where, when, against which clocks."""
+    manifest = run.manifest
+    sessions = manifest["sessions"]
+    trials = run.table("trials", valid_only=False)
+    bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
+    facts = [
+        ("run", filled("code", text=run.id)),
+        ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
+        *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
+        ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
+        ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
+        ("transports", filled("lines", lines=_transports(measured(run)))),
+    ]
+    hosts = sessions[-1]["hosts"] if sessions else {}
+    programs = manifest.get("artefacts", {})
+    return (
+        filled("facts", facts=facts)
+        + _folded("Hosts", ((host, _pairs(known)) for host, known in hosts.items()))
+        + _folded(
+            "Programs that measured, with SHA-256",
+            ((path, filled("code", text=digest)) for path, digest in programs.items()),
+        )
+    )
+
+
+def _folded(title: str, facts: Facts) -> Html:
+    known = list(facts)
+    return filled("folded_facts", title=title, facts=known) if known else Html("")
+
+
+def _pairs(values: Mapping[str, Any]) -> Html:
+    return filled("pairs", pairs=values)
+
+
+def _transports(cells: Sequence[Measured]) -> list[str]:
+    """What each variant's jobs are told, by levels only where that differs between them."""
+    told = defaultdict(set)
+    for cell in cells:
+        told[cell.variant].add(cell.transports)
+    names = (cell.variant if len(told[cell.variant]) == 1 else cell.name for cell in cells)
+    return list(dict.fromkeys(f"{name}: {cell.transports}" for name, cell in zip(names, cells, strict=True)))
+
+
+def _session(session: dict[str, Any]) -> Html:
+    return filled(
+        "session", started=session["started_utc"][:19], code=session["code"], controller=session["controller"]
+    )
+
+
+def _share(value: float | None, unknown: str = "unknown") -> str:
+    return unknown if value is None else f"{value:.0%}"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables as data: declared once by a study, shown by `screen` on 80 columns and by `page` as HTML."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+Ends = tuple[float | None, float | None]
+"""Of an interval; None where nothing bounds it."""
+
+SOFT_BREAK, SOFT_HYPHEN = "\u200b", "\u00ad"
+"""Where a column's title may be broken, as narrow screens need it."""
+
+
+class Tone(Enum):
+    """What a word says about what stands before it."""
+
+    GOOD = "inside"
+    BAD = "outside"
+    OPEN = "undecided"
+    UNKNOWN = "not-measured"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, and how figures in it are written: a format, and a unit behind it.
+
+    `kind` says what it holds: figures, words (which begin at the left), names (bold words) or code. `wraps` lets words
+    among figures take several lines. `only` leaves it to the screen or to the page, which is wider.
+    """
+
+    title: str = ""
+    form: str = ".1f"
+    unit: str = ""
+    kind: Literal["figures", "words", "names", "code"] = "figures"
+    wraps: bool = False
+    only: Literal["screen", "page"] | None = None
+
+    def text(self, value: float | str | None) -> str:
+        """A value as it is written."""
+        if value is None or isinstance(value, str):
+            return value or ""
+        return f"{value:{self.form}}{self.unit}"
+
+    def ends(self, interval: Ends | None) -> tuple[str, str] | None:
+        """An interval's ends as they are written; empty where open."""
+        if interval is None:
+            return None
+        low, high = ("" if end is None else f"{end:{self.form}}" for end in interval)
+        return low, high
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure or a word; under it its interval, or a note. `why` is for those who ask what the note means."""
+
+    value: float | str | None = None
+    interval: Ends | None = None
+    note: str = ""
+    tone: Tone | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows that belong together, one cell a column; with a title, that stands on a line of its own."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, and sections of rows. `caption` stands below; `empty` is said where there is no row.
+
+    The screen shows titles; on the page, headings and text stand around tables. `tight` keeps figures on one line.
+    """
+
+    columns: tuple[Column, ...]
+    sections: tuple[Section, ...]
+    title: str = ""
+    caption: str = ""
+    empty: str = ""
+    tight: bool = False
+
+    def on(self, medium: Literal["screen", "page"]) -> "Table":
+        """The table with the columns that are shown there."""
+        kept = [place for place, column in enumerate(self.columns) if column.only in (None, medium)]
+        sections = (
+            Section(tuple(tuple(row[place] for place in kept) for row in section.rows), section.title)
+            for section in self.sections
+        )
+        columns = tuple(self.columns[place] for place in kept)
+        return Table(columns, tuple(sections), self.title, self.caption, self.empty, self.tight)
+
+
+def named_once(items: Iterable[T], name: Callable[[T], str], row: Callable[[T], Sequence[Cell]]) -> tuple[Section, ...]:
+    """A section for each run of items of one name, which stands in the first of its rows."""
+    sections = []
+    for text, same in groupby(items, key=name):
+        rows = [(Cell(text if place == 0 else ""), *row(item)) for place, item in enumerate(same)]
+        sections.append(Section(tuple(rows)))
+    return tuple(sections)
+
+
+def under_titles(
+    items: Iterable[T], title: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
+) -> tuple[Section, ...]:
+    """A section for each run of items of one title, on a line above its rows."""
+    return tuple(Section(tuple(tuple(row(item)) for item in same), text) for text, same in groupby(items, key=title))
+
+
+def plain(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
+    """All rows in one section; none without rows."""
+    found = tuple(tuple(row) for row in rows)
+    return (Section(found),) if found else ()
+
+
+def span(ends: tuple[str, str]) -> str:
+    """An interval in words; an end that nothing bounds is left open."""
+    low, high = ends
+    if low and high:
+        return f"{low} to {high}"
+    return f"from {low}" if low else f"up to {high}" if high else "anything"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was expected and what was found of it: a table for the screen, cards and a table of claims for the page."""
+
+from collections.abc import Sequence
+
+from analysis.render.page import Html, filled, listed, shown, text
+from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.verdicts import Verdict
+
+TONES = {"inside": Tone.GOOD, "outside": Tone.BAD, "undecided": Tone.OPEN, "not measured": Tone.UNKNOWN}
+AGREEMENT = {"inside": "agrees", "outside": "does not agree", "undecided": "undecided"}
+
+
+def figures_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those in figures."""
+    return [each for each in verdicts if each.kind != "claim"]
+
+
+def claims_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those in words."""
+    return [each for each in verdicts if each.kind == "claim"]
+
+
+def screen(verdicts: Sequence[Verdict]) -> list[Table]:
+    """All verdicts; of claims of which nothing was measured, how many."""
+    figures, claims = figures_of(verdicts), claims_of(verdicts)
+    tables = []
+    if figures:
+        columns = (
+            _head("expectation"),
+            Column("paper", wraps=True),
+            Column("measured", ".2f", wraps=True),
+            _head("verdict"),
+        )
+        rows = [(Cell(described(each)), Cell(each.expected), _measured(each), _verdict(each)) for each in figures]
+        tables.append(Table(columns, plain(rows), "Against the paper"))
+    if claims:
+        known = _known(claims)
+        caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
+        claimed = ((Cell(each.claim), Cell(each.found), _verdict(each)) for each in known)
+        heads = tuple(map(_head, ("claim", "here", "verdict")))
+        empty = f"What papers claim ({len(claims)}) was not measured by this run."
+        below = caption if len(known) < len(claims) else ""
+        tables.append(Table(heads, plain(claimed), "What papers claim", below, empty))
+    return tables
+
+
+def cards(verdicts: Sequence[Verdict]) -> Html:
+    """Each expectation in figures with what was measured and the verdict."""
+    cards = [{"of": each, "tone": TONES[each.verdict].value, "about": described(each), "value": _value(each)}
+             for each in figures_of(verdicts)]  # fmt: skip
+    return filled("cards", cards=cards) if cards else Html("")
+
+
+def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
+    """Each claim of a paper that was measured, what was found, and whether that agrees; the others are folded."""
+    claims = claims_of(verdicts)
+    known = _known(claims)
+    columns = (_head(paper), _head("here"), _head(""))
+    rows = [
+        (
+            Cell(each.claim, note=each.source or ""),
+            Cell(each.found),
+            Cell(AGREEMENT[each.verdict], note=each.basis or "", tone=TONES[each.verdict]),
+        )
+        for each in known
+    ]
+    others = [f"{each.claim} ({each.source})" for each in claims if each not in known]
+    table = shown(Table(columns, plain(rows))) if rows else Html("")
+    return table + (filled("folded", title="Not measured by this run", lines=others) if others else Html(""))
+
+
+def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
+    """How many claims agree, and which do not."""
+    claims = claims_of(verdicts)
+    known = _known(claims)
+    if not known:
+        return text(f"Too little was measured to hold it against {paper}.")
+    against = [each.claim or "" for each in known if each.verdict == "outside"]
+    agree = sum(each.verdict == "inside" for each in known)
+    title = (
+        f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; not agreeing: {len(against)}; "
+        f"not measured: {len(claims) - agree - len(against)}."
+    )
+    bold = filled("strong", text=title)
+    return bold + listed("Not so here:", against)
+
+
+def described(verdict: Verdict) -> str:
+    """What an expectation is about, in words."""
+    of = f": {verdict.of}" if verdict.of else ""
+    over = f" over {verdict.over}" if verdict.over else ""
+    job = f", {verdict.job}" if verdict.job else ""
+    at = "".join(f", {factor} {level}" for factor, level in (verdict.at or {}).items())
+    return f"{verdict.what}{of}{over}{job}{at}"
+
+
+def _head(title: str) -> Column:
+    return Column(title, kind="words")
+
+
+def _known(claims: Sequence[Verdict]) -> list[Verdict]:
+    return [each for each in claims if each.verdict != "not measured"]
+
+
+def _measured(verdict: Verdict) -> Cell:
+    """As a figure with its interval, or in words."""
+    if verdict.measured is None or len(verdict.parts) > 1:
+        return Cell(verdict.found)
+    return Cell(verdict.measured, verdict.ci95)
+
+
+def _verdict(verdict: Verdict) -> Cell:
+    """The verdict, and on which basis agreement was to be expected."""
+    return Cell(verdict.verdict, note=verdict.basis or "", tone=TONES[verdict.verdict])
+
+
+def _value(verdict: Verdict) -> str:
+    if verdict.verdict == "not measured":
+        return "not measured"
+    if verdict.measured is not None and len(verdict.parts) == 1:
+        return f"{verdict.measured:.2f}"
+    return verdict.found

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every study finds of a run, typed: computed once, stored as summary.json (docs/summary.schema.json), and shown.
+
+All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
+"""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from analysis.quantities import Reading
+from analysis.reading.cells import SEED, CellId, Measured, experiment_of, measured, pooled, speedup
+from analysis.reading.fidelity import Fidelity, fidelity
+from analysis.reading.marks import JobMarks, of_cells
+from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.verdicts import Verdict, judge
+from roundabout.fluid import Limits, fluid_limits
+from roundabout.spec import StudyChoice
+from roundabout.spec.base import Level
+from roundabout.store import Run
+
+SCHEMA: Literal[2] = 2
+"""2: every kind of expectation, the claims of papers among them, with what agreement is worth."""
+FAIR = "fair"
+
+LimitName = Literal["alone", "fair", "interleaved"]
+
+
+class Result(BaseModel):
+    """A part of what was found. A stored one may hold fields that are derived, which are not read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
+
+
+class Statistics(Result):
+    """Of iteration times, ms."""
+
+    median_ms: float
+    mean_ms: float
+    p99_ms: float
+    median_ci95_ms: Interval | None
+    mean_ci95_ms: Interval | None
+    p99_ci95_ms: Interval | None
+
+
+class LastHalf(Statistics):
+    """Of the second half of each repetition's iterations.
+
+    `gain_of_possible` is the part of what interleaving could gain over the baseline that was gained.
+    """
+
+    gain_of_possible: float | None
+
+
+class Fluid(Result):
+    """The fluid model's iteration times, ms; None where cross traffic leaves the job nothing."""
+
+    alone_ms: float | None
+    fair_ms: float | None
+    interleaved_ms: float | None
+
+
+class Marks(Result):
+    """ECN marks per iteration."""
+
+    median: float
+    mean: float
+    p99: float
+    median_ci95: Interval | None
+    mean_ci95: Interval | None
+    p99_ci95: Interval | None
+    bound: int
+    unattributed_share: float | None
+    counted_by: str
+
+
+class JobCell(Statistics):
+    """One job in one cell. `limit` names the fluid limit that it is held against."""
+
+    variant: str
+    levels: dict[str, Level]
+    job: str
+    repetitions: int
+    iterations: int
+    baseline: str | None
+    speedup: float | None
+    speedup_ci95: Interval | None
+    fluid: Fluid
+    limit: LimitName
+    last_half: LastHalf
+    marks_per_iteration: Marks | None
+
+    @property
+    def id(self) -> CellId:
+        """The cell."""
+        return CellId(self.levels)
+
+    @property
+    def name(self) -> str:
+        """What tables call the cell."""
+        return CellId({**self.levels, "variant": self.variant}).name
+
+    @property
+    def limit_ms(self) -> float | None:
+        """The fluid limit that it is held against; None where there is none."""
+        found: float | None = getattr(self.fluid, f"{self.limit}_ms")
+        return found
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def speedup_over_fair(self) -> float | None:
+        """The speed-up where the baseline is the variant `fair`."""
+        return self.speedup if self.baseline == FAIR else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def speedup_over_fair_ci95(self) -> Interval | None:
+        """Its interval."""
+        return self.speedup_ci95 if self.baseline == FAIR else None
+
+
+class Testbed(Result):
+    """Where it was measured, and how real that is."""
+
+    kind: str
+    emulated: bool
+    scale: float
+    fidelity: Fidelity
+
+
+class InvalidTrial(Result):
+    """A trial that counts in no figure, and why."""
+
+    key: str
+    reason: str
+
+
+class Summary(Result):
+    """What all studies find; each adds its own fields. `study` says which one it was, and what it compared."""
+
+    schema_version: Literal[2] = Field(default=2, alias="schema")
+    experiment: str
+    run: str
+    study: StudyChoice
+    testbed: Testbed
+    cells: tuple[JobCell, ...]
+    expectations: tuple[Verdict, ...]
+    invalid_trials: tuple[InvalidTrial, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        return self.model_dump(mode="json")
+
+
+def common(run: Run, study: StudyChoice) -> dict[str, Any]:
+    """The fields that all studies have, by name."""
+    cells = measured(run)
+    testbed = run.manifest["testbed"]
+    parts = tuple(
+        _cell(cell, job, _baseline(cells, cell, study.baseline), own.get(job))
+        for cell, own in zip(cells, of_cells(run, cells), strict=True)
+        for job in sorted(cell.times)
+    )
+    return {
+        "schema": SCHEMA,
+        "experiment": experiment_of(run).name,
+        "run": run.id,
+        "study": study,
+        "testbed": Testbed(
+            kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity(testbed)
+        ),
+        "cells": parts,
+        "expectations": judge(Reading(run)),
+        "invalid_trials": tuple(
+            InvalidTrial(key=record["trial"], reason=record["reason"]) for record in run.trials() if not record["valid"]
+        ),
+    }
+
+
+def gain_of_possible(cell: Measured, baseline: Measured | None, job: str, limits: Limits) -> float | None:
+    """Which part of what interleaving could gain over the baseline was gained, by medians over the last half."""
+    if baseline is None or baseline is cell or job not in baseline.times:
+        return None
+    fair, own = (float(np.median(np.concatenate(_last_half(each.repetitions(job))))) for each in (baseline, cell))
+    possible = fair - limits.interleaved_ms
+    return (fair - own) / possible if possible > 0 else None
+
+
+def finite(value: float) -> float | None:
+    """JSON knows no infinity: None stands for it."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _cell(cell: Measured, job: str, baseline: Measured | None, marks: JobMarks | None) -> JobCell:
+    repetitions = [times[:, None] for times in cell.repetitions(job)]
+    limits = fluid_limits(cell.spec)[job]
+    compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
+    return JobCell(
+        variant=cell.variant,
+        levels=dict(cell.levels),
+        job=job,
+        repetitions=len(repetitions),
+        iterations=len(repetitions[0]),
+        **_statistics(repetitions, "_ms"),
+        baseline=baseline.variant if baseline is not None and compared else None,
+        speedup=compared[0] if compared else None,
+        speedup_ci95=compared[1] if compared else None,
+        fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
+        limit="alone" if cell.spec.one_job_at_a_time else "fair" if baseline is cell else "interleaved",
+        last_half=LastHalf(
+            **_statistics(_last_half(repetitions), "_ms"),
+            gain_of_possible=gain_of_possible(cell, baseline, job, limits),
+        ),
+        marks_per_iteration=None if marks is None else _marks(marks),
+    )
+
+
+def _marks(marks: JobMarks) -> Marks:
+    return Marks(
+        **_statistics([each[:, None] for each in marks.known]),
+        bound=marks.bound,
+        unattributed_share=marks.unattributed_share,
+        counted_by=marks.counted_by,
+    )
+
+
+def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
+    """Median, mean and 99th percentile of a job's iterations, with intervals; `unit` ends the names."""
+    points = _describe(pooled(repetitions))[0]
+    replicates = resample(repetitions, _describe, seed=SEED)
+    names = ("median", "mean", "p99")
+    intervals = [interval95(replicates[:, place], len(repetitions)) for place in range(len(names))]
+    return {
+        **{f"{name}{unit}": float(point) for name, point in zip(names, points, strict=True)},
+        **{f"{name}_ci95{unit}": interval for name, interval in zip(names, intervals, strict=True)},
+    }
+
+
+def _baseline(cells: list[Measured], cell: Measured, variant: str) -> Measured | None:
+    """What `cell` is compared with: the baseline at the same levels of the other factors."""
+    around = cell.id.without("variant")
+    return next((each for each in cells if each.variant == variant and each.id.without("variant") == around), None)
+
+
+def _last_half(repetitions: list[Array]) -> list[Array]:
+    return [times[len(times) // 2 :] for times in repetitions]
+
+
+def _describe(samples: Array) -> Array:
+    """Median, mean and 99th percentile of one series: shape (draws, iterations, 1) to (draws, 3)."""
+    series = samples[..., 0]
+    median, p99 = np.quantile(series, [0.5, 0.99], axis=1)
+    return np.stack([median, series.mean(axis=1), p99], axis=1)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the study of jobs that share a link finds: iteration times by variant, and how far the jobs slid apart."""
+
+from collections.abc import Sequence
+
+from analysis.reading.cells import CellId, Measured, measured
+from analysis.reading.traces import at_once, communicating
+from analysis.results import Result, Summary, common
+from roundabout.spec import StudyChoice
+from roundabout.spec.base import Level
+from roundabout.store import Run
+
+
+class Overlap(Result):
+    """Of the time in which any job sent, the share in which several did, in a cell's first repetition.
+
+    `first` is over the first iteration, `last_half` over the second half of all.
+    """
+
+    variant: str
+    levels: dict[str, Level]
+    first: float
+    last_half: float
+
+    @property
+    def name(self) -> str:
+        """What texts call the cell."""
+        return CellId({**self.levels, "variant": self.variant}).name
+
+
+class Results(Summary):
+    """What the study of interleaving adds."""
+
+    overlaps: tuple[Overlap, ...]
+
+
+def study(run: Run, choice: StudyChoice) -> Results:
+    """Everything that the report of jobs that share a link shows."""
+    return Results(**common(run, choice), overlaps=tuple(_overlap(run, cell) for cell in sharing(measured(run))))
+
+
+def sharing(cells: Sequence[Measured]) -> list[Measured]:
+    """The cells whose jobs ran at the same time."""
+    return [cell for cell in cells if not cell.spec.one_job_at_a_time]
+
+
+def _overlap(run: Run, cell: Measured) -> Overlap:
+    _, spans = communicating(run, cell, cell.trials[0])
+    middle = max(each[len(each) // 2, 0] for each in spans.values())
+    return Overlap(
+        variant=cell.variant,
+        levels=dict(cell.levels),
+        first=at_once(spans, 0.0, max(each[0, 1] for each in spans.values())),
+        last_half=at_once(spans, middle, min(each[-1, 1] for each in spans.values())),
+    )

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of jobs that share a link: iteration times and ECN marks, by variant and job."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from analysis.render import screen as on_screen
+from analysis.render.tables import Cell, Column, Table, named_once
+from analysis.results import JobCell, Marks
+from analysis.studies.interleaving.study import Results
+
+PLACE = (Column(kind="names"), Column("job", kind="words"))
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """Iteration times, and marks where they are known."""
+    marked = marks(results.cells)
+    return [on_screen.shown(each) for each in (times(results), *([marked] if marked.sections else []))]
+
+
+def times(results: Results) -> Table:
+    """Iteration times per variant and job, the fluid limits beside them."""
+    columns = (
+        *PLACE,
+        Column("median"),
+        Column("mean", only="page"),
+        Column("p99"),
+        Column("last half,\nmedian"),
+        Column(f"speed-up\nover {results.study.baseline}", ".2f"),
+        Column("fluid \u200blimit"),
+        Column("off the limit", "+.1%", only="page"),
+    )
+    cells = results.cells
+    caption = ""
+    if all(cell.median_ci95_ms is None for cell in cells):
+        caption = "intervals not measured: fewer than 4 repetitions"
+    sections = named_once(cells, lambda cell: cell.name, _times)
+    return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
+
+
+def marks(cells: Sequence[JobCell]) -> Table:
+    """ECN marks per iteration by variant and job, how far they can be off, and what no iteration can claim."""
+    columns = (
+        *PLACE,
+        *(Column(name, ".0f") for name in ("median", "mean", "p99")),
+        Column("off by\nat most", "d"),
+        Column("unattri\u00adbuted", ".1%"),
+    )
+    known = [(cell, cell.marks_per_iteration) for cell in cells if cell.marks_per_iteration]
+    sections = named_once(known, lambda each: each[0].name, lambda each: (Cell(each[0].job), *_marks(each[1])))
+    empty = "Whose the ECN marks are was not measured."
+    return Table(columns, sections, "ECN marks per iteration", empty=empty)
+
+
+def gains(results: Results) -> list[tuple[str, str]]:
+    """By cell: which part of what interleaving could gain at most each job gained."""
+    parts: dict[str, list[str]] = {}
+    for cell in results.cells:
+        gain = cell.last_half.gain_of_possible
+        if gain is not None and cell.limit != "alone":
+            parts.setdefault(cell.name, []).append(f"{cell.job} {gain:.0%}")
+    return [(name, f": {', '.join(gained)}") for name, gained in parts.items()]
+
+
+def overlaps(results: Results) -> list[tuple[str, str]]:
+    """By cell: how much of the sending was done while another job sent too."""
+    return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
+
+
+def _times(cell: JobCell) -> Sequence[Cell]:
+    last_half = cell.last_half
+    limit, off = Cell("none"), Cell()
+    if cell.limit_ms is not None:
+        limit = Cell(cell.limit_ms, note=cell.limit)
+        off = Cell(last_half.median_ms / cell.limit_ms - 1)
+    return (
+        Cell(cell.job),
+        Cell(cell.median_ms, cell.median_ci95_ms),
+        Cell(cell.mean_ms, cell.mean_ci95_ms),
+        Cell(cell.p99_ms, cell.p99_ci95_ms),
+        Cell(last_half.median_ms, last_half.median_ci95_ms),
+        Cell(cell.speedup, cell.speedup_ci95),
+        limit,
+        off,
+    )
+
+
+def _marks(own: Marks) -> Sequence[Cell]:
+    return (
+        Cell(own.median, own.median_ci95),
+        Cell(own.mean, own.mean_ci95),
+        Cell(own.p99, own.p99_ci95),
+        Cell(own.bound),
+        Cell(own.unattributed_share),
+    )

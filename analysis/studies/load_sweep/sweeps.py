@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each job's sweep over loads, with its fit and its congestion point, or why there is none."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
+from analysis.reading.loaded import LoadedJob, loaded_jobs
+from analysis.reading.once import read_once
+from analysis.statistics.bootstrap import Array
+from analysis.statistics.degradation.choice import Choice, candidates, choose
+from analysis.statistics.degradation.congestion import CongestionPoint, congestion_point
+from analysis.statistics.degradation.demand import bandwidth_delta_gbps, spare_capacity_gbps
+from analysis.statistics.degradation.fit import SPARE_LEVELS, Fit, fit
+from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from roundabout.store import Run
+
+POINTS = 48
+"""Of the fluid model's line in figures."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobSweep:
+    """One job under one kind of cross traffic. What is None could not be had, and the text says why."""
+
+    loaded: LoadedJob
+    name: str
+    sweep: Sweep | None
+    why_no_sweep: str
+    choice: Choice | None
+    why_no_fit: str
+    congestion: CongestionPoint | None
+    why_no_congestion: str
+
+    @property
+    def fit(self) -> Fit | None:
+        """The chosen fit."""
+        return self.choice.fit if self.choice else None
+
+    @property
+    def observed(self) -> Observed | None:
+        """What Salamy found for this model under this traffic and transport, with as many workers."""
+        own = (self.loaded.model, self.loaded.traffic, self.loaded.transport, len(self.loaded.job.workers))
+        settings = ((each, each.setting) for each in OBSERVED)
+        return next(
+            (each for each, at in settings if own == (each.model, at.traffic, at.transport, at.workers)),
+            None,
+        )
+
+    @property
+    def printed(self) -> Printed | None:
+        """The fit that Salamy printed for it."""
+        own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
+        return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
+
+    @property
+    def fit_as_printed(self) -> Fit | None:
+        """A fit with the n and the C that Salamy held, so that A and B compare with its own."""
+        if self.printed is None or self.sweep is None:
+            return None
+        try:
+            return fit(self.sweep, n=self.printed.n, capacity_gbps=LINK_GBPS)
+        except DegradationError:
+            return None
+
+    @property
+    def deltas_gbps(self) -> Array:
+        """What is available at each level less what its iterations should need (Tables 3.3, 3.5, 3.7); by level."""
+        return np.empty(0) if self.sweep is None else bandwidth_delta_gbps(self.sweep, self.loaded.data_mb)
+
+    @property
+    def spare_gbps(self) -> float | None:
+        """The mean of that where the link is saturated (Table 3.8)."""
+        if self.sweep is None or self.congestion is None:
+            return None
+        return spare_capacity_gbps(self.sweep, self.loaded.data_mb, self.congestion.load_gbps)
+
+    @property
+    def fluid_line(self) -> tuple[Array, Array]:
+        """Loads in Gbit/s, evenly up to the heaviest measured one, and the fluid model's times in s."""
+        if self.sweep is None:
+            return np.empty(0), np.empty(0)
+        loads_gbps = np.linspace(0, self.sweep.loads_gbps[-1], POINTS)
+        return loads_gbps, np.array([self.loaded.fluid_s(load) for load in loads_gbps])
+
+
+@read_once
+def job_sweeps(run: Run) -> list[JobSweep]:
+    """Every sweep of the run, in the order in which Salamy has them; what is not there comes last."""
+    loaded = sorted(loaded_jobs(run), key=_rank)
+    return [_job_sweep(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
+
+
+def _rank(loaded: LoadedJob) -> tuple[int, ...]:
+    places = (
+        ([each.traffic for each in SETTINGS], loaded.traffic),
+        (["RDMA", "TCP"], loaded.transport),
+        (list(MODELS), loaded.model),
+    )
+    return tuple(known.index(name) if name in known else len(known) for known, name in places)
+
+
+def names(loaded: Sequence[LoadedJob]) -> list[str]:
+    """What reports call each; variants are told apart where models, traffic and transports do not do it, then jobs."""
+    found = [each.name for each in loaded]
+    for more in ("variant", "job_name", "place"):
+        seen = Counter(found)
+        found = [
+            f"{name}, {getattr(each, more)}" if seen[name] > 1 else name
+            for name, each in zip(found, loaded, strict=True)
+        ]
+    return found
+
+
+def _job_sweep(loaded: LoadedJob, name: str) -> JobSweep:
+    try:
+        sweep = loaded.sweep
+    except DegradationError as error:
+        return JobSweep(loaded, name, None, str(error), None, str(error), None, str(error))
+    choice, why_no_fit = _choice(sweep)
+    congestion, why_no_congestion = _congestion(sweep)
+    return JobSweep(loaded, name, sweep, "", choice, why_no_fit, congestion, why_no_congestion)
+
+
+def _choice(sweep: Sweep) -> tuple[Choice | None, str]:
+    """Among the models that so many levels can tell apart."""
+    free = len(sweep.levels) - 2 - SPARE_LEVELS
+    among = candidates(sweep.link_gbps)
+    affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
+    try:
+        return choose(sweep, affordable or among), ""
+    except DegradationError as error:
+        return None, str(error)
+
+
+def _congestion(sweep: Sweep) -> tuple[CongestionPoint | None, str]:
+    try:
+        return congestion_point(sweep), ""
+    except DegradationError as error:
+        return None, str(error)

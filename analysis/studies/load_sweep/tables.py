@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of jobs beside cross traffic, Salamy's figures beside ours where there are such."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from analysis.render import screen as on_screen
+from analysis.render.tables import Cell, Column, Section, Table, named_once, plain, span, under_titles
+from analysis.studies.load_sweep.study import (
+    MORE_THAN_THE_LINK,
+    CongestionResult,
+    EstimateResult,
+    LevelResult,
+    LoadResult,
+    NeedResult,
+    ObservedResult,
+    PredictionResult,
+    PrintedFitResult,
+    Results,
+    SweepResult,
+)
+
+NAME = Column(kind="words")
+COEFFICIENTS = (Column("A, s", ".3f"), Column("B", ".2f"), Column("n", ".2f"), Column("C, Gbit/s"))
+SECONDS = ".3f"
+
+Sweeps = Sequence[SweepResult]
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """For each sweep its levels, its fit and its congestion point beside Salamy's."""
+    title = Text("Iteration time under cross traffic, with 95 % intervals", style="bold")
+    return [title, *map(_on_screen, results.sweeps)] if results.sweeps else [title, Text("no valid trial")]
+
+
+def levels(sweep: SweepResult) -> Table:
+    """Iteration time by the load that was on the wire."""
+    columns = (
+        Column("Gbit/s\non the wire", ".2f"),
+        Column("mean, s", SECONDS),
+        Column(),
+        Column("p99, s", SECONDS),
+        Column("times\nno load", ".2f"),
+        Column("fluid\nlimit, s", SECONDS),
+    )
+    return Table(columns, plain(map(_level, sweep.levels)), sweep.name)
+
+
+def demands(sweeps: Sweeps) -> Table:
+    """Congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
+    columns = (
+        Column("data of an\niteration, MB", ".0f"),
+        *(Column("congestion,\nGbit/s"), Column("lines cross,\nGbit/s"), Column("data there,\nMB", ".0f")),
+        Column("above\ntheory", "+.0f", " %"),
+        *(Column("Salamy,\nGbit/s"), Column("Salamy,\nMB", ".0f"), Column("Salamy,\nabove theory", "+.0f", " %")),
+    )
+    return _by_kind(sweeps, columns, _demand)
+
+
+def bandwidths(sweeps: Sweeps) -> Table:
+    """What the most congested case needed and had (Tables 3.3, 3.5 and 3.7)."""
+    rates = ("available", "unused")
+    columns = (
+        Column("at load,\nGbit/s"),
+        *(Column(name, ".2f") for name in ("needed", *rates)),
+        Column("share", ".0f", " %"),
+        *(Column(name, ".2f") for name in ("Salamy:\nneeded", *rates)),
+        Column("share", ".0f", " %"),
+    )
+    return _by_kind(sweeps, columns, _bandwidth)
+
+
+def spare(sweeps: Sweeps) -> Table:
+    """What is left unused while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a kind."""
+    kinds = list(dict.fromkeys(sweep.kind for sweep in sweeps))
+    rows = []
+    for name in dict.fromkeys(_within(each, sweeps) for each in sweeps):
+        own = {each.kind: each for each in sweeps if _within(each, sweeps) == name}
+        rows.append((Cell(name), *(_spare(own.get(kind)) for kind in kinds)))
+    return Table((NAME, *(Column(kind, ".2f") for kind in kinds)), plain(rows), tight=True)
+
+
+def fits(sweeps: Sweeps) -> Table:
+    """The chosen fits, with intervals."""
+    judged = (Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%"))
+    columns = (*COEFFICIENTS, *judged)
+    return _by_kind([each for each in sweeps if each.fit], columns, _fit)
+
+
+def fits_as_printed(sweeps: Sweeps) -> Table:
+    """Our levels fitted with the n and the C that Salamy held, beside those coefficients (Tables 3.9 and 3.10)."""
+    columns = (
+        Column("n", "g"),
+        *COEFFICIENTS[:2],
+        Column("R²,\nlog", ".3f"),
+        *(Column("Salamy:\nA, s", "g"), Column("B", "g")),
+        Column("source"),
+    )
+    return _by_kind([each for each in sweeps if each.paper and each.paper.ours_with_its_n], columns, _as_printed)
+
+
+def predictions(sweeps: Sweeps) -> Table:
+    """How slow training would be at some loads by the fit, and when that is a guess beyond what was measured."""
+    fitted = [sweep for sweep in sweeps if sweep.predictions]
+    heads = [Column(f"at {each.load_gbps:g} Gbit/s", ".3g", " s") for each in fitted[0].predictions] if fitted else []
+    rows = ((Cell(sweep.name), *map(_prediction, sweep.predictions)) for sweep in fitted)
+    return Table((NAME, *heads), plain(rows), tight=True)
+
+
+def loads(found: Sequence[LoadResult]) -> Table:
+    """Load asked for, planned, offered and achieved, by kind and load: the mean of the trials."""
+    columns = (
+        Column(kind="names"),
+        Column("asked,\nGbit/s", "g"),
+        *(Column(name, ".2f") for name in ("planned", "offered", "taken by\nreceivers", "on the\nwire")),
+        *(Column("trials", "d"), Column("schedule\nheld", "d"), Column("late by,\np99", ".1f", " ms")),
+        Column("began\ntoo late", ".1%"),
+    )
+    return Table(columns, named_once(found, lambda each: each.kind, _load), empty="No trial had cross traffic.")
+
+
+def inside(sweeps: Sweeps) -> Table:
+    """Rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
+    heads = ("flow 1,\nover time", "flow 2", "flow 1,\nover packets", "flow 2", "Salamy:\nflow 1", "flow 2")
+    columns = (NAME, Column("asked,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
+    rows = []
+    for sweep in sweeps:
+        for each in sweep.inside:
+            one, other = each.flow_1, each.flow_2
+            rates = (one.over_time, other.over_time, one.over_packets, other.over_packets)
+            rows.append((Cell(sweep.name), *map(Cell, (each.asked_gbps, *rates, *(each.paper_gbps or (None, None))))))
+    empty = (
+        "Nothing was measured for this: it takes workers whose interfaces were sampled, of which one receives cross "
+        "traffic, from a host that does not train, and another sends to a third."
+    )
+    return Table(columns, plain(rows), empty=empty, tight=True)
+
+
+def without(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) -> list[str]:
+    """The sweeps of which something is missing, and why."""
+    return [f"{sweep.name}: {why(sweep)}" for sweep in sweeps if why(sweep)]
+
+
+def equation(fit: PrintedFitResult) -> str:
+    """A fit as a line of text: t in s, BW in Gbit/s."""
+    a_s, b, n, capacity = (each.value for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps))
+    power = "" if n == 1 else f"^{n:.3g}"
+    return f"t = {a_s:.3g} exp({b:.4g} / ({capacity:.4g} - BW){power})"
+
+
+def _on_screen(sweep: SweepResult) -> RenderableType:
+    facts = (("fit", _fit_in_words(sweep)), ("congestion", _congestion_in_words(sweep)), ("", _salamy(sweep)))
+    table = on_screen.shown(levels(sweep), title_style="bold cyan")
+    return Padding(Group(table, on_screen.facts(facts)), (1, 0, 0, 0))
+
+
+def _level(level: LevelResult) -> Sequence[Cell]:
+    ends = level.mean_ci95_s
+    return (
+        Cell(level.wire_gbps),
+        Cell(level.mean_s),
+        Cell(note=f"{ends[0]:{SECONDS}} to {ends[1]:{SECONDS}}" if ends else ""),
+        Cell(level.p99_s),
+        Cell(level.times_no_load),
+        Cell("none" if level.fluid_s is None else level.fluid_s),
+    )
+
+
+def _fit_in_words(sweep: SweepResult) -> str:
+    if sweep.fit is None:
+        return f"none: {sweep.why_no_fit}"
+    return f"{equation(sweep.fit)} s, R² {sweep.fit.r_squared.log:.3f} (log)"
+
+
+def _congestion_in_words(sweep: SweepResult) -> str:
+    if sweep.congestion is None:
+        return f"none: {sweep.why_no_congestion}"
+    return f"at {sweep.congestion.load_gbps:.1f} Gbit/s, {_data(sweep.congestion)}"
+
+
+def _salamy(sweep: SweepResult) -> str:
+    observed = sweep.observed
+    if observed is None:
+        return ""
+    load = observed.congestion_gbps
+    return f"Salamy: {'' if load is None else f'at {load:g} Gbit/s, '}{_data(observed)}"
+
+
+def _data(point: CongestionResult | ObservedResult) -> str:
+    above = point.above_theory_percent
+    return f"{point.demand_mb:.0f} MB: {abs(above):.0f} % {'above' if above >= 0 else 'below'} theory"
+
+
+def _by_kind(sweeps: Sweeps, columns: Iterable[Column], figures: Callable[[SweepResult], Sequence[Cell]]) -> Table:
+    """A row a sweep, under a line for each kind of traffic and transport."""
+
+    def row(sweep: SweepResult) -> Sequence[Cell]:
+        return (Cell(_within(sweep, sweeps)), *figures(sweep))
+
+    sections: tuple[Section, ...] = under_titles(sweeps, lambda sweep: sweep.kind, row)
+    return Table((NAME, *columns), sections, tight=True)
+
+
+def _within(sweep: SweepResult, sweeps: Sweeps) -> str:
+    """The model; the whole name where others of the kind train the same."""
+    same = [each for each in sweeps if (each.kind, each.model) == (sweep.kind, sweep.model)]
+    return sweep.model if len(same) == 1 else sweep.name
+
+
+def _demand(sweep: SweepResult) -> Sequence[Cell]:
+    point, theirs = sweep.congestion, sweep.observed
+    ours = [Cell()] * 4
+    if point:
+        ours = [
+            Cell(point.load_gbps),
+            Cell(point.crossing_gbps, point.crossing_ci95_gbps),
+            Cell(point.demand_mb, point.demand_ci95_mb),
+            Cell(point.above_theory_percent),
+        ]
+    printed = (theirs.congestion_gbps, theirs.demand_mb, theirs.above_theory_percent) if theirs else (None,) * 3
+    return (Cell(sweep.data_mb), *ours, *map(Cell, printed))
+
+
+def _bandwidth(sweep: SweepResult) -> Sequence[Cell]:
+    ours, theirs = sweep.most_congested, sweep.observed
+    return (
+        Cell(ours.load_gbps if ours else None),
+        *_needed(ours),
+        *_needed(theirs.most_congested if theirs else None),
+    )
+
+
+def _needed(case: NeedResult | None) -> Sequence[Cell]:
+    if case is None:
+        return [Cell()] * 4
+    return list(map(Cell, (case.required_gbps, case.available_gbps, case.delta_gbps, case.delta_percent)))
+
+
+def _spare(sweep: SweepResult | None) -> Cell:
+    if sweep is None:
+        return Cell()
+    return Cell(sweep.spare_gbps, note=f"Salamy {sweep.observed.spare_gbps:.2f}" if sweep.observed else "")
+
+
+def _fit(sweep: SweepResult) -> Sequence[Cell]:
+    fit = sweep.fit
+    assert fit is not None
+    return (
+        *_coefficients(fit),
+        Cell(fit.r_squared.log),
+        Cell(fit.r_squared.linear),
+        Cell(fit.chosen_by[0].miss),
+    )
+
+
+def _coefficients(fit: PrintedFitResult) -> Sequence[Cell]:
+    return [_estimate(each) for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps)]
+
+
+def _estimate(estimate: EstimateResult) -> Cell:
+    return Cell(estimate.value, estimate.ci95, "held" if estimate.ci95 is None else "")
+
+
+def _as_printed(sweep: SweepResult) -> Sequence[Cell]:
+    assert sweep.paper is not None
+    ours, theirs = sweep.paper.ours_with_its_n, sweep.paper.fit
+    assert ours is not None
+    assert theirs is not None
+    own = (_estimate(ours.a_s), _estimate(ours.b), Cell(ours.r_squared.log))
+    return (Cell(theirs.n), *own, Cell(theirs.a_s), Cell(theirs.b), Cell(theirs.source))
+
+
+def _prediction(found: PredictionResult) -> Cell:
+    if found.time_s is None:
+        short = found.why_not if found.why_not == MORE_THAN_THE_LINK else "beyond the model"
+        return Cell(note=short or "", why=found.why_not or "")
+    low, high = ("" if end is None else f"{end:.3g}" for end in found.ci95 or (None, None))
+    return Cell(found.time_s, note=span((low, high)) + ("\nextrapolated" if found.extrapolates else ""))
+
+
+def _load(found: LoadResult) -> Sequence[Cell]:
+    told, held = found.schedules_told, found.schedules_held
+    late_us = found.lateness_p99_us
+    return (
+        *map(Cell, (found.asked_gbps, found.planned_gbps, found.offered_gbps, found.achieved_gbps, found.wire_gbps)),
+        Cell(found.trials),
+        Cell("" if not told else "all" if held == told else held),
+        Cell(None if late_us is None else late_us / 1e3),
+        Cell(found.lagging_share),
+    )
