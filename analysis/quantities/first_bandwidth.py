@@ -14,7 +14,7 @@ def bandwidth(asked: Asked) -> list[Case]:
     for cell in asked.cells:
         met = [] if cell.spec.one_job_at_a_time else first_meetings(asked.reading.run, cell, PAIR)
         for place, job in enumerate(PAIR if met else ()):
-            hosts = len(cell.spec.jobs[job].workers)
+            hosts = len(cell.spec.jobs[job].hosts)
             rates = [sent[place] * 8 / 1e9 / hosts / length_s for length_s, sent in met]
             cases.append(asked.case(cell, job, *mean_of(rates)))
     return cases

@@ -153,14 +153,16 @@ def first_meetings(run: Run, cell: Measured, pair: tuple[str, str]) -> list[tupl
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
     by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included). Trials
-    whose counters do not cover that time are left out.
+    whose counters do not cover that time are left out, and so is all where the jobs share a host.
     """
+    if {*cell.spec.jobs[pair[0]].hosts} & {*cell.spec.jobs[pair[1]].hosts}:
+        return []
     of_jobs, sent = iterations(run), counters(run, "tx_bytes")
     found = []
     for trial in cell.trials:
         window = _first_overlap(*(communication(of_jobs, trial, job) for job in pair))
         if window is not None:
-            places = ([HostPlace(trial, host) for host in cell.spec.jobs[job].workers] for job in pair)
+            places = ([HostPlace(trial, host) for host in cell.spec.jobs[job].hosts] for job in pair)
             ours, theirs = (_sent_bytes(sent, each, window) for each in places)
             found.append(((window[1] - window[0]) / 1e9, (ours, theirs)))
     return [each for each in found if np.isfinite(each[1]).all()]

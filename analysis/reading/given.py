@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from analysis.reading.profiling import Alone, alone, profile_of
 from analysis.statistics.phases import find
@@ -29,21 +28,22 @@ def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str
         takers = {name: job.takes[field] for name, job in spec.jobs.items() if field in job.takes}
         found = {name: alone(run, name, needs, variant) for name, variant in takers.items()}
         for name, value in _WAYS[field](spec, found).items():
-            result[name][field] = Value(value, tuple(each.trial for each in found.values()))
+            result[name][field] = value
     return result
 
 
-def _profiles(_: TrialSpec, found: Found) -> dict[str, Profile]:
-    return {name: _measured(each) for name, each in found.items()}
+def _profiles(_: TrialSpec, found: Found) -> dict[str, Value]:
+    return {name: Value(_measured(each), (each.trial,)) for name, each in found.items()}
 
 
 def _measured(each: Alone) -> Profile:
     return profile_of(each, find(each.workers()), f"{each.job.profile.name[:55]}-measured")
 
 
-def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, float]:
+def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
     """Where the fluid model finds the jobs to slow each other down least; others stay where they are."""
-    measured = spec.given({name: {"profile": Value(_measured(each), ())} for name, each in found.items()})
+    measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+    trials = tuple(each.trial for each in found.values())
     capacity, jobs = left_by_cross_traffic(spec), fluid_jobs(measured)
     staying = [job for name, job in jobs.items() if name not in found]
     moving = {name: replace(jobs[name], start_ms=spec.jobs[name].arrives_ms) for name in found}
@@ -51,11 +51,11 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, float]:
     shifts = {}
     for name, moved in zip(moving, placed, strict=True):
         (alone_ms, *_) = iteration_times([moved], capacity, 1)[0]
-        shifts[name] = (moved.start_ms - spec.jobs[name].arrives_ms) % alone_ms
+        shifts[name] = Value((moved.start_ms - spec.jobs[name].arrives_ms) % alone_ms, trials)
     return shifts
 
 
-_WAYS: dict[str, Callable[[TrialSpec, Found], Mapping[str, Any]]] = {
+_WAYS: dict[str, Callable[[TrialSpec, Found], Mapping[str, Value]]] = {
     "profile": _profiles,
     "start_offset_ms": _time_shifts,
 }

@@ -152,13 +152,13 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
     if place.sources is None:
         alone = len(crossing) == 1
         return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
-    users = Counter(host for job in of_jobs for host in spec.jobs[job].workers)
+    users = Counter(host for job in of_jobs for host in spec.jobs[job].hosts)
     shared = {host for host in place.sources if users[host] > 1}
     owned: dict[str, list[Counted] | None] = {}
     for job in crossing:
-        hosts = spec.jobs[job].workers
+        hosts = spec.jobs[job].hosts
         owned[job] = None if shared & {*hosts} else [place.sources[host] for host in hosts if host in place.sources]
-    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].workers}
+    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].hosts}
     others = [part for host, part in place.sources.items() if host not in mine]
     return join(place.counted, owned, others, of_jobs)
 

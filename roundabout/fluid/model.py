@@ -88,7 +88,8 @@ class Course:
     def __iter__(self) -> Iterator[Interval]:
         runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
         yield from _play(runs, self.capacity, lambda: all(run.ended for run in runs))
-        self.iterations = [[worker.iterations for worker in run.workers] for run in runs]
+        # Where a job departs, some workers may end another one in that instant.
+        self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
 
 def _play(

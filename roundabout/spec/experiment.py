@@ -55,6 +55,11 @@ class Worked(Strict):
     )
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of its workers, each once."""
+        return tuple(dict.fromkeys(self.workers))
+
+    @property
     def begins_ms(self) -> float:
         """When its first iteration begins."""
         return self.arrives_ms + self.start_offset_ms
@@ -136,7 +141,7 @@ class ResolvedJob(Worked):
         """The one pattern by which all hosts of the job send as much as each other in every phase; None without one."""
         sending = [phase for phase in self.profile.phases if phase.bytes]
         patterns = {phase.pattern for phase in sending}
-        each_its_own = len(set(self.workers)) == len(self.workers)
+        each_its_own = self.hosts == self.workers
         plain = len(patterns) == 1 and not any(phase.groups for phase in sending) and each_its_own
         return next((pattern for pattern in patterns if pattern in ALIKE), None) if plain else None
 
