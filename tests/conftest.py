@@ -8,9 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from tests import quiet
+
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_dead_runs() -> None:
     """Live runs are left alone, as by everyone's `roundabout clean`."""
     if os.geteuid() == 0:
         subprocess.run([Path(sys.executable).with_name("roundabout"), "clean"], check=True)
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tests marked `quiet` are run as tests/quiet.py says."""
+    if item.get_closest_marker("quiet") is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in quiet.run(item, nextitem):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True

@@ -20,6 +20,7 @@ def make(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", "--silent", *words], cwd=REPOSITORY, capture_output=True, text=True)
 
 
+@pytest.mark.quiet
 def test_set_up_again_is_silent_and_quick() -> None:
     make("setup")  # whatever was edited since the last build
     begin = time.monotonic()

@@ -72,6 +72,7 @@ def run_load(link: Link, start: Start, load_gbps: float, for_s: float) -> dict[s
     return told
 
 
+@pytest.mark.quiet
 def test_a_load_that_is_reached_keeps_its_connections(served: Callable[[str], Link], start: Start) -> None:
     told = run_load(served("iperf3"), start, 0.05, 2.5)
     assert (told["asked_gbps"], told["parallel"], len(told["tries"])) == (0.05, 1, 1)
@@ -79,6 +80,7 @@ def test_a_load_that_is_reached_keeps_its_connections(served: Callable[[str], Li
     assert told["seconds"][-1]["end_s"] == pytest.approx(2.5, abs=0.4)
 
 
+@pytest.mark.quiet
 def test_a_load_that_is_not_reached_gets_more_connections(served: Callable[[str], Link], start: Start) -> None:
     link = served("iperf3")
     link.shape(100)

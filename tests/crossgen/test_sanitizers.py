@@ -16,6 +16,7 @@ Sink = Callable[..., tuple[Running, str]]
 Plan = Callable[..., Path]
 
 FUZZ_S = 3
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(scope="module", autouse=True)

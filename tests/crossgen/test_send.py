@@ -77,6 +77,7 @@ def test_what_is_due_in_the_warm_up_is_not_measured(plan: Plan, sink: Sink, send
     assert told.summary["measured_flows"] == told.summary["completion_us"]["count"] == len(measured)
 
 
+@pytest.mark.quiet
 def test_the_load_is_what_a_shaped_link_carries(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     link.shape(250)
     load = plan(0.125, 3, "--seed", "3")
@@ -88,6 +89,7 @@ def test_the_load_is_what_a_shaped_link_carries(plan: Plan, sink: Sink, send: St
     assert told.summary["achieved_gbps"] == pytest.approx(told.summary["offered_gbps"], rel=0.03)
 
 
+@pytest.mark.quiet
 def test_a_load_above_the_link_is_said_and_goes_on(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     link.shape(100)
     load = plan(0.3, 1.5)
@@ -165,6 +167,7 @@ def test_what_was_sent_is_told_where_the_host_has_no_more_sockets(plan: Plan, si
     assert told.summary["ended"] in sender.errors()
 
 
+@pytest.mark.quiet
 def test_the_other_sinks_go_on(plan: Plan, sink: Sink, send: Start) -> None:
     load = plan(0.1, 1.5, "--destinations", "a,b")
     (dying, one), (_, other) = sink(), sink()
@@ -305,6 +308,7 @@ def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: R
     assert end["refused_connections"] >= 50  # those that were noisy
 
 
+@pytest.mark.quiet
 def test_a_guest_that_stays_silent_is_shown_out(sink: Sink, raw: Raw) -> None:
     _, address = sink()
     guest = raw(address)

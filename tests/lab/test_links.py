@@ -32,6 +32,7 @@ def marking_lab(request, topology, lab_name, monkeypatch) -> Lab:
     return lab
 
 
+@pytest.mark.quiet
 def test_measured_rates_are_within_3_percent(lab):
     rates = [port.payload_rate_gbps for link in lab.record.measured for port in link.ports]
     assert len(rates) == 6
@@ -39,6 +40,7 @@ def test_measured_rates_are_within_3_percent(lab):
     assert all(0 < link.base_rtt_us < 2000 for link in lab.record.measured)
 
 
+@pytest.mark.quiet
 def test_wire_rate_of_the_trunk(lab):
     """By the port's own counter, not by what arrives."""
     trunk = _trunk(lab)
@@ -50,6 +52,7 @@ def test_wire_rate_of_the_trunk(lab):
     assert (after - before) * 8 / (end - begin) == pytest.approx(lab.rate_on_host_bps(43) * 1514 / 1448, rel=0.03)
 
 
+@pytest.mark.quiet
 def test_lossless_port_drops_nothing_under_four_greedy_cubic_senders(lab):
     for host in lab.hosts:  # as trials have it: a probe for lost tails sends again what was only waiting
         _set_sysctl(lab, host, "tcp_early_retrans", 0)
@@ -121,6 +124,7 @@ def test_what_cannot_be_marked_is_not(marking_lab):
     assert trunk.ect_packets == 0
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("threshold", [30_000, 300_000])
 def test_marks_begin_at_the_threshold(marking_lab, threshold):
     lab = marking_lab

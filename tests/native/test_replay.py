@@ -202,6 +202,7 @@ def test_iterations_follow_each_other_on_both_clocks(job: Callable[..., Any]) ->
             assert abs(skew_ns) < 20_000_000
 
 
+@pytest.mark.quiet
 def test_alone_an_iteration_takes_what_its_profile_says(job: Callable[..., Any], namespaces: Any) -> None:
     phases = [{"name": "forward", "compute_ms": 75}, {"name": "allreduce", "bytes": 6_000_000, "alone_ms": 75}]
     ring = job(phases, hosts=namespaces, iterations=12)
@@ -214,6 +215,7 @@ def test_alone_an_iteration_takes_what_its_profile_says(job: Callable[..., Any],
         assert {milliseconds(record, end="compute_end_ns") for record in records} == {75}
 
 
+@pytest.mark.quiet
 def test_what_lags_is_sent_as_fast_as_the_network_takes_it(job: Callable[..., Any], namespaces: Any) -> None:
     """Demand is 400 Mbit/s for 20 ms, the link carries 100 Mbit/s, headers included: the link's time counts."""
     for host in namespaces:
