@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that measure times or rates are marked `quiet`: they count where nobody else takes the CPU.
 
-Such a test waits a while for a quiet machine. Where it fails although others were busy, or CPU was stolen meanwhile, it
-is run again; where that is so each time it is skipped, and says so: nothing is known. On a quiet machine it just fails.
+Where such a test fails while others were busy, or CPU was stolen, it waits a while for a quiet machine and runs again;
+where that is so each time it is skipped, and says so: nothing is known. On a quiet machine it fails like any other.
 """
 
 import time
@@ -15,7 +15,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 TRIES = 3
-PATIENCE_S = 20  # for a quiet machine, before each try
+PATIENCE_S = 15  # for a quiet machine, before another try
 LOOK_S = 0.3
 BUSY_MAX = 0.2  # of all cores, while the test itself does nothing
 STEAL_MAX = 0.005  # of all cores, also while the test runs
@@ -68,13 +68,13 @@ def wait_for_quiet() -> None:
 
 def run(item: pytest.Item, nextitem: pytest.Item | None) -> Sequence[pytest.TestReport]:
     """Run a test until it passes, or fails on a quiet machine; skipped if there never was one."""
-    for _ in range(TRIES):
-        wait_for_quiet()
+    for number in range(TRIES):
+        if number:
+            wait_for_quiet()
         begun = Cpu.now()
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         _, stolen = Cpu.now().since(begun)
-        reason = _disturbance(0, stolen) or others()
-        if not any(report.failed for report in reports) or not reason:
+        if not any(report.failed for report in reports) or not (reason := _disturbance(0, stolen) or others()):
             return reports
     path, line, _ = item.location
     for report in reports:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from roundabout.plan import PlannedTrial
 from roundabout.store.rates import increments
 
-STOLEN_MAX = 0.04  # by other virtual machines, of the whole trial's CPU
+STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
 STALLED_MAX = 0.015  # of the trial's time: a link without a byte while packets waited for it
 LEAST_WAITING = 20  # samples with packets waiting, below which a link's usual rate is not known
 PORT = ("link", "host", "towards")
