@@ -120,10 +120,12 @@ def covered(curve, repetitions, draws, *, free):
     return held / draws
 
 
+@pytest.mark.proof
 def test_intervals_hold_known_coefficients_though_scatter_grows_with_the_load():
     assert covered(VGG, 5, 1000, free=True).min() >= 0.93
 
 
+@pytest.mark.proof
 def test_and_so_they_do_with_n_held_and_levels_that_are_not_repeated():
     assert covered((0.200, 7.281, 0.5), 1, 1000, free=False).min() >= 0.93
 

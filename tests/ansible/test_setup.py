@@ -32,6 +32,7 @@ def test_set_up_again_is_silent_and_quick() -> None:
 def test_help_names_every_target() -> None:
     listed = {line.split()[1] for line in make().stdout.splitlines()}
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
+        "scoreboard",
         "lint",
         "test",
         "proof",

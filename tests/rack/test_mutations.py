@@ -66,6 +66,7 @@ def test_spoilt_values(path: Path, data: st.DataObject) -> None:
     check(path, MISTAKES.spoilt(deepcopy(WHOLE), data.draw))
 
 
+@pytest.mark.proof
 @UNHURRIED
 @given(data=st.data())
 def test_spoilt_bytes(path: Path, data: st.DataObject) -> None:

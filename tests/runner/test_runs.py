@@ -85,7 +85,7 @@ def test_progress_is_told(work):
         ("s1", {"missing_O_iterations": 1}, "5 iterations of j2 were recorded, expected 6 (2 workers)"),
         ("s1", {"late_ms": 7.5}, "trainers woke up 7.50 ms late"),
         ("s1", {"retransmitted": 4}, "4 segments were sent again on a lossless fabric"),
-        ("s0", {"steal": 0.25}, "% of the CPU over the whole trial (limit 3%)"),
+        ("s0", {"steal": 0.25, "iteration_ms": 50}, "% of the CPU over the whole trial (limit 3%)"),
         ("s0", {"stalls": True, "iteration_ms": 100}, "% of the trial although packets waited for it (limit 1.5%)"),
         ("s0", {"softnet_dropped": 2}, "the network stack dropped 2 packets for want of CPU"),
         ("s1", {"sampler_O_dies": True}, "the sampler on s1 ended: sampler: the kernel refused to give counters"),
@@ -118,7 +118,7 @@ def test_a_busy_cpu_alone_spoils_nothing(work):
 
 def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
     work.facility.sampler = None
-    work.facility.fault("s1", steal=0.2)
+    work.facility.fault("s1", steal=0.2, iteration_ms=50)
     run = work.start()
     ((_, reasons, _), *_) = work.notes.ended
     assert any("of the CPU over the whole trial" in each for each in reasons), reasons

@@ -92,6 +92,7 @@ def test_each_write_of_apply_fails_in_turn(
         assert settings.show_journal(host)["outstanding"] == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SERVERS)
 def test_death_at_each_write_of_apply(server: Server, trees: ModuleType, tools: ModuleType, name: str) -> None:
     host, document = server(name), trees.document(name)
@@ -109,6 +110,7 @@ def test_death_at_each_write_of_apply(server: Server, trees: ModuleType, tools: 
         assert trees.snapshot(host.root) == before, f"write {at}: {writes[at - 1]}"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_cannot_be_restored_is_named_and_the_rest_is(
     server: Server, trees: ModuleType, tools: ModuleType, name: str

@@ -75,6 +75,7 @@ def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
     Spoilt(library, file, spoilt_bytes((library / file).read_bytes(), data.draw)).check()
 
 
+@pytest.mark.proof
 @settings(max_examples=500, deadline=None)
 @given(data=st.data())
 def test_spoilt_lines(library: Path, data: st.DataObject) -> None:
