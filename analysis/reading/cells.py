@@ -2,7 +2,7 @@
 """What a run measured, cell by cell (one combination of levels): what studies, tables and figures begin from."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -105,9 +105,13 @@ class Measured:
         return [self.times[job][number] for number in sorted(self.times[job])]
 
     def together(self, jobs: list[str]) -> list[Array]:
-        """Iteration times of `jobs` side by side, shape (iterations, jobs), of the repetitions that they all have."""
+        """Iteration times of `jobs` side by side, shape (iterations, jobs), of the repetitions that they all have.
+
+        Of jobs that run more iterations than another, as many as that one runs.
+        """
         common = set.intersection(*(set(self.times[job]) for job in jobs))
-        return [np.column_stack([self.times[job][number] for job in jobs]) for number in sorted(common)]
+        alike = [_alike([self.times[job][number] for job in jobs]) for number in sorted(common)]
+        return [np.column_stack(each) for each in alike]
 
 
 def jobs_of(cells: Iterable[Measured]) -> list[str]:
@@ -140,7 +144,16 @@ def measured(run: Run) -> list[Measured]:
     for row in rows.sort_by([("job", "ascending"), ("repetition", "ascending")]).to_pylist():
         times = at[of_trial[row["trial"]]].times.setdefault(row["job"], {})
         times[row["repetition"]] = np.array(row["iteration_ms_list"])
+    for cell in cells:
+        for times in cell.times.values():
+            # Only of a job that departs do repetitions differ: as many iterations count as all of them have.
+            times.update(zip(times, _alike(list(times.values())), strict=True))
     return [cell for cell in cells if cell.times]
+
+
+def _alike(series: Sequence[Array]) -> list[Array]:
+    """Each as long as the shortest."""
+    return [each[: min(map(len, series))] for each in series]
 
 
 def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:

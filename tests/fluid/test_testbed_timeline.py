@@ -3,9 +3,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from analysis.reading.cells import measured
 from analysis.reading.given import given
+from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -72,3 +75,11 @@ def test_a_job_that_departs_leaves_the_link_to_others(run: Run) -> None:
     assert times_ms(run, "leaving", "j2") == pytest.approx([FAIR_MS] * 3)
     assert times_ms(run, "leaving", "j1")[-5:] == pytest.approx([293] * 5)
     assert all(trial["valid"] for trial in run.trials())
+
+
+def test_jobs_that_run_different_iterations_are_compared_over_what_both_ran(run: Run) -> None:
+    cell = next(each for each in measured(run) if each.variant == "leaving")
+    assert {job: [len(times) for times in each.values()] for job, each in cell.times.items()} == {"j1": [10], "j2": [3]}
+    (both,) = cell.together(["j1", "j2"])
+    assert both == pytest.approx(np.full((3, 2), FAIR_MS))
+    assert summarise(run), "and all that is made of it"
