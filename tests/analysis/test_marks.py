@@ -12,7 +12,7 @@ import pytest
 from analysis.reading.cells import measured
 from analysis.reading.data import query, rows_of
 from analysis.reading.marks import of_cells, per_iteration
-from roundabout.store import Identity, build_table
+from roundabout.store import Identity, Run, build_table
 
 MS = 1_000_000
 
@@ -86,6 +86,18 @@ def test_a_host_that_two_jobs_use_has_marks_of_no_job(short_run):
     port = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
     assert port["no_job"] == port["gained"] > 0  # s0 is shared, s1 is nobody's
     assert rows_of(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
+
+
+def test_several_workers_of_a_host_have_its_marks_once(short_run):
+    before = per_iteration(short_run)
+    for path in short_run.path.glob("trials/*/trial.json"):
+        record = json.loads(path.read_text())
+        for job in record["spec"]["jobs"].values():
+            job["workers"] = [host for host in job["workers"] for _ in range(2)]
+        path.write_text(json.dumps(record))
+    after = per_iteration(Run.open(short_run.path))
+    assert after.iterations.equals(before.iterations)
+    assert after.ports.equals(before.ports)
 
 
 def test_a_source_that_no_host_is_is_unattributed(short_run):

@@ -122,12 +122,12 @@ def test_a_sender_waits_for_a_receiver_that_has_not_come_to_the_phase(job: Calla
     star = job([share("one-to-all", 1000)], 3, iterations=1)
     server, quick, late = star.connect_all()
     start_ns = time.monotonic_ns() + 100_000_000
-    for worker, late_ms in ((server, 0), (quick, 0), (late, 60)):
+    for worker, late_ms in ((server, 0), (quick, 0), (late, 300)):
         worker.say(f"start {start_ns + late_ms * 1_000_000}")
     (record,) = iterations(server.events())
-    assert milliseconds(record) >= 60
+    assert milliseconds(record) >= 300
     (record,) = iterations(quick.events())
-    assert milliseconds(record) < 60
+    assert milliseconds(record) < 300
 
 
 def test_in_every_pattern_a_peer_that_died_is_named(job: Callable[..., Any]) -> None:
@@ -163,7 +163,7 @@ def test_workers_of_one_host_differ_in_their_ports(job: Callable[..., Any]) -> N
 
 
 def test_a_job_departs_wherever_it_is(job: Callable[..., Any]) -> None:
-    """It is in its fourth iteration of 100 ms, whose phase would last; whole iterations count."""
+    """It is in its fourth iteration of 100 ms, on a quiet machine; whole iterations count."""
     phases = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 50}]
     ring = job(phases, 3, iterations=1000, departs_ms=380)
     ring.connect_all()
@@ -172,10 +172,12 @@ def test_a_job_departs_wherever_it_is(job: Callable[..., Any]) -> None:
         events = worker.events()
         ended_ns = time.monotonic_ns()
         assert worker.status() == 0, worker.errors()
-        assert events[-1] == {"event": "done", "iterations": 3}
-        assert len(iterations(events)) == 3
+        whole = len(iterations(events))
+        assert 1 <= whole <= 3
+        assert events[-1] == {"event": "done", "iterations": whole}
+        assert iterations(events)[-1]["comm_end_ns"] <= start_ns + 380_000_000
         (flow,) = [event for event in events if event["event"] == "flow"]
-        assert 3 * 2_000_000 <= flow["bytes_acked"] < 4 * 2_000_000
+        assert whole * 2_000_000 <= flow["bytes_acked"] < (whole + 1) * 2_000_000
         assert start_ns + 380_000_000 <= ended_ns < start_ns + 2_000_000_000
 
 
