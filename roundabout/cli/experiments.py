@@ -6,8 +6,14 @@ from roundabout.spec.load import load_experiment
 
 
 def checked_experiment(name: str, length: str | None = None) -> Experiment:
-    """An experiment of the catalogue, or of a file, whose expectations can be judged. Raises SpecError."""
+    """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
+
+    Raises SpecError, and UsageError where there is no such study.
+    """
     # Quantities are measured with libraries that take a second to import.
     from analysis.expected import complain  # noqa: PLC0415
+    from analysis.studies import study_of  # noqa: PLC0415
 
-    return load_experiment(name, length=length, complain=complain)
+    experiment = load_experiment(name, length=length, complain=complain)
+    study_of(experiment)
+    return experiment
