@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figure of iteration times by level."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.render.style import job_colours, panels, words
+from analysis.studies.levels.study import Line, Results
+
+
+def times(results: Results) -> Figure | None:
+    """Median iteration time against level with its 95 % interval, a panel a job, a line a combination of the others."""
+    if not results.lines:
+        return None
+    jobs = list(dict.fromkeys(line.job for line in results.lines))
+    colours = job_colours(list(dict.fromkeys(line.name for line in results.lines)))
+    result, axes = panels(len(jobs), 3.3)
+    for panel, job in zip(axes, jobs, strict=True):
+        for line in (each for each in results.lines if each.job == job):
+            x, ticks = _places(line, results)
+            medians_ms = np.array([cell.median_ms for cell in line.cells])
+            panel.plot(x, medians_ms, "o-", markersize=4, color=colours[line.name])
+            for at, cell in zip(x, line.cells, strict=True):
+                if cell.median_ci95_ms:
+                    panel.plot([at, at], cell.median_ci95_ms, color=colours[line.name], alpha=0.5)
+            if ticks:
+                panel.set_xticks(range(len(ticks)), ticks)
+        panel.set_title(job)
+        panel.set_xlabel(results.factor)
+    axes[0].set_ylabel("median iteration time, ms")
+    if len(colours) > 1:
+        words(axes[-1], colours)
+    return result
+
+
+def _places(line: Line, results: Results) -> tuple[list[float], list[str]]:
+    """Where levels lie on the x-axis: numbers at their value, names side by side in the experiment's order."""
+    levels = [cell.levels.get(results.factor, "") for cell in line.cells]
+    known = [cell.levels.get(results.factor, "") for each in results.lines for cell in each.cells]
+    if not any(isinstance(level, str) for level in known):
+        return [float(level) for level in levels], []
+    names = list(dict.fromkeys(map(str, known)))
+    return [float(names.index(str(level))) for level in levels], names

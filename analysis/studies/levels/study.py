@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the study of levels finds: each job's iteration time at each level of one factor, and the best level.
+
+The factor is the one that the experiment's study names (`over`), or the first besides the variant, or the variant.
+"""
+
+from collections.abc import Sequence
+
+from analysis.reading.cells import CellId, experiment_of
+from analysis.results import JobCell, Result, Summary, common
+from roundabout.spec import Experiment, StudyChoice
+from roundabout.spec.base import Level
+from roundabout.store import Run
+
+
+class Line(Result):
+    """One job at one combination of the other factors' levels: a cell a level, in the experiment's order."""
+
+    levels: dict[str, Level]
+    job: str
+    cells: tuple[JobCell, ...]
+    best: Level
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it."""
+        return CellId(self.levels).name if self.levels else ""
+
+
+class Results(Summary):
+    """What the study of levels adds."""
+
+    factor: str
+    lines: tuple[Line, ...]
+
+
+def study(run: Run, choice: StudyChoice) -> Results:
+    """Everything that the report of a run over levels shows."""
+    found = common(run, choice)
+    factor = factor_of(experiment_of(run))
+    return Results(**found, factor=factor, lines=_lines(found["cells"], factor))
+
+
+def factor_of(experiment: Experiment) -> str:
+    """The factor along the x-axis."""
+    others = [name for name in experiment.factors if name != "variant"]
+    return experiment.study.over or next(iter(others), "variant")
+
+
+def _lines(cells: Sequence[JobCell], factor: str) -> tuple[Line, ...]:
+    groups: dict[tuple[CellId, str], list[JobCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.id.without(factor), cell.job), []).append(cell)
+    return tuple(
+        Line(levels=dict(around.levels), job=job, cells=tuple(own), best=_best(own, factor))
+        for (around, job), own in groups.items()
+    )
+
+
+def _best(cells: Sequence[JobCell], factor: str) -> Level:
+    """The level of the least median."""
+    return min(cells, key=lambda cell: cell.median_ms).levels.get(factor, "")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of iteration times by level."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from analysis.render import screen as on_screen
+from analysis.render.tables import Cell, Column, Section, Table
+from analysis.results import JobCell
+from analysis.studies.levels.study import Line, Results
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """What a terminal shows."""
+    return [on_screen.shown(times(results))]
+
+
+def times(results: Results) -> Table:
+    """Iteration times by level, the best one marked; a section a job and combination of the other factors."""
+    columns = (
+        *(Column("job", kind="words"), Column(results.factor, kind="words")),
+        *(Column("median"), Column("mean", only="page"), Column("p99")),
+        Column(f"speed-up\nover {results.study.baseline}", ".2f"),
+        Column("fluid \u200blimit"),
+        Column(kind="words"),
+    )
+    sections = tuple(_section(line, results.factor) for line in results.lines)
+    return Table(columns, sections, "Iteration time in ms, with 95 % intervals", empty="no valid trial")
+
+
+def _section(line: Line, factor: str) -> Section:
+    rows = (
+        (
+            Cell(line.job if place == 0 else ""),
+            Cell(str(cell.levels.get(factor, ""))),
+            *_figures(cell),
+            _mark(line, cell, factor),
+        )
+        for place, cell in enumerate(line.cells)
+    )
+    return Section(tuple(rows), line.name)
+
+
+def _figures(cell: JobCell) -> Sequence[Cell]:
+    return (
+        Cell(cell.median_ms, cell.median_ci95_ms),
+        Cell(cell.mean_ms, cell.mean_ci95_ms),
+        Cell(cell.p99_ms, cell.p99_ci95_ms),
+        Cell(cell.speedup, cell.speedup_ci95),
+        Cell("none") if cell.limit_ms is None else Cell(cell.limit_ms, note=cell.limit),
+    )
+
+
+def _mark(line: Line, cell: JobCell, factor: str) -> Cell:
+    return Cell("least" if len(line.cells) > 1 and cell.levels.get(factor) == line.best else "")

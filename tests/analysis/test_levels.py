@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The study of levels: any factor along the x-axis, in numbers or in names."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SCALE, add_trial
+from made_up import manifest
+
+from analysis.report import render
+from analysis.studies.levels import figures
+from analysis.studies.levels.tables import times
+from analysis.summary import summarise
+from roundabout.spec import load_experiment
+from roundabout.store import Run
+
+EXPERIMENT = """
+name: timers
+about: Two jobs, whose timers are changed
+topology: dumbbell-2x2
+iterations: 4
+jobs: {j1: {profile: vgg19-fig1, workers: [s0, s2]}, j2: {profile: vgg19-fig1, workers: [s1, s3]}}
+transport: {name: dcqcn}
+factors:
+  variant: {fair: {}, unfair: {}}
+  %s
+study: levels
+"""
+NUMBERS = "transport.T_us: [100, 125, 400]"
+NAMES = "timer: {short: {transport: {T_us: 100}}, long: {transport: {T_us: 400}}}"
+
+
+def made(folder, timers):
+    path = folder / "timers.yaml"
+    path.write_text(EXPERIMENT % timers)
+    experiment = load_experiment(path, Path(__file__).parents[2] / "experiments")
+    run = Run.create(folder, experiment.name, manifest(experiment, SCALE, "build/bin/replay"), "20261121T093012Z-7f3a")
+    for cell in experiment.cells:
+        add_trial(run, cell, None, 1)
+    return run
+
+
+def test_a_factor_in_numbers_lies_at_its_values(tmp_path):
+    run = made(tmp_path, NUMBERS)
+    results = summarise(run)
+    assert results.factor == "transport.T_us"
+    assert [(line.name, line.job, len(line.cells)) for line in results.lines] == [
+        ("fair", "j1", 3), ("fair", "j2", 3), ("unfair", "j1", 3), ("unfair", "j2", 3)
+    ]  # fmt: skip
+    for line in results.lines:
+        assert line.best == min(line.cells, key=lambda cell: cell.median_ms).levels["transport.T_us"]
+    panel, _ = figures.times(results).axes
+    assert panel.get_xlabel() == "transport.T_us"
+    assert panel.lines[0].get_xdata().tolist() == [100, 125, 400]
+    run.write_summary(results.record())
+    page = render(run).read_text()
+    assert page.count("<img ") == 1
+    assert page.count(">least<") == 4
+
+
+def test_a_factor_in_names_lies_in_their_order(tmp_path):
+    results = summarise(made(tmp_path, NAMES))
+    panel, _ = figures.times(results).axes
+    assert panel.lines[0].get_xdata().tolist() == [0, 1]
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["short", "long"]
+    assert [row[1].value for row in times(results).sections[0].rows] == ["short", "long"]
+
+
+@pytest.mark.parametrize("factor", ["timer", "variant"])
+def test_the_factor_may_be_named(tmp_path, factor):
+    run = made(tmp_path, NAMES)
+    run.write_manifest(
+        run.manifest | {"experiment": {**run.manifest["experiment"], "study": {"over": factor, "kind": "levels"}}}
+    )
+    assert {len(line.cells) for line in summarise(run).lines} == {2}
+    assert summarise(run).factor == factor
