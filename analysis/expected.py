@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations with what they name: printed figures in numbers, with their source; and what is wrong with one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, cast
@@ -106,6 +106,12 @@ def resolved(expectation: Expectation) -> Resolved:
     return replace(known, source=source, rows=places)
 
 
+def told_of(expectation: Expectation, expected: Resolved, names: Collection[str]) -> str:
+    """What is expected, in words; of a row, what is expected of the columns `names`, where there are any."""
+    columns = {name: each for name, each in expected.columns.items() if name in names}
+    return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
+
+
 def complain(expectation: Expectation, cells: Sequence[Cell]) -> Complaint | None:
     """What is wrong with an expectation about these cells: its quantity, a printed figure, a field that it needs."""
     if expectation.what not in known():
@@ -204,14 +210,18 @@ def _row(expectation: Row) -> Resolved:
     printed = papers.printed(expectation.row).entry.figures if isinstance(expectation.row, str) else expectation.row
     row = cast("Mapping[str, float | str | Bounds]", printed)
     columns = {name: _limits(each) if isinstance(each, Bounds) else _figure(each) or 0.0 for name, each in row.items()}
-    texts = [f"{name} {each if isinstance(each, Limits) else f'{each:.4g}'}" for name, each in columns.items()]
     return Resolved(
         tolerance=expectation.tolerance,
         within=expectation.within,
         columns=columns,
         by=expectation.by,
-        text=f"{', '.join(texts)} {_off(expectation)}",
+        text=_listed(columns, expectation),
     )
+
+
+def _listed(columns: Mapping[str, float | Limits], expectation: Row) -> str:
+    texts = [f"{name} {each if isinstance(each, Limits) else f'{each:.4g}'}" for name, each in columns.items()]
+    return f"{', '.join(texts)} {_off(expectation)}"
 
 
 def _curve(expectation: Curve) -> Resolved:

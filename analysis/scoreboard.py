@@ -16,8 +16,10 @@ from analysis import papers
 from analysis.expected import resolved
 from analysis.quantities import known
 from analysis.reading.fidelity import fidelity
+from analysis.render.verdicts import described
+from analysis.results import Summary
 from analysis.summary import stored_or_new
-from analysis.verdicts import Word, expectations, together
+from analysis.verdicts import Verdict, Word, expectations, together
 from roundabout.errors import RoundaboutError
 from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
 from roundabout.store import Run
@@ -31,9 +33,6 @@ MARKS: dict[str, tuple[str, str]] = {
 MOST = 3
 """So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
 
-Record = dict[str, Any]
-"""An entry of `expectations` in summary.json."""
-
 
 @dataclass(frozen=True)
 class Showing:
@@ -46,12 +45,12 @@ class Showing:
     run: str | None = None
     age_s: float | None = None
     nature: str | None = None
-    expectations: tuple[Record, ...] = ()
+    expectations: tuple[Verdict, ...] = ()
 
     @property
-    def measured(self) -> list[Record]:
+    def measured(self) -> list[Verdict]:
         """The expectations of which something was measured."""
-        return [each for each in self.expectations if each["verdict"] != "not measured"]
+        return [each for each in self.expectations if each.verdict != "not measured"]
 
 
 @dataclass(frozen=True)
@@ -66,19 +65,24 @@ class Line:
     showings: tuple[Showing, ...]
 
     @property
-    def measured(self) -> list[Record]:
+    def measured(self) -> list[Verdict]:
         """All that was measured of it."""
         return [each for showing in self.showings for each in showing.measured]
 
     @property
+    def computed(self) -> bool:
+        """Whether all figures come of computed runs."""
+        return bool(self.measured) and all(each.nature == "computed" for each in self.showings if each.measured)
+
+    @property
     def verdict(self) -> Word:
         """Inside where all of that is."""
-        return together([each["verdict"] for each in self.measured])
+        return together([each.verdict for each in self.measured])
 
     @property
     def bases(self) -> list[str]:
         """On which bases agreement was to be expected."""
-        return list(dict.fromkeys(each["basis"] for each in self.measured if each["basis"]))
+        return list(dict.fromkeys(each.basis for each in self.measured if each.basis))
 
     @property
     def missing(self) -> str:
@@ -93,7 +97,7 @@ class Line:
             [*([f"to be run: {waiting}"] if waiting else []), *([f"not measured by {ran}"] if ran else [])]
         )
 
-    def record(self) -> Record:
+    def record(self) -> dict[str, Any]:
         """For programs."""
         return {
             **asdict(self),
@@ -121,10 +125,11 @@ def scoreboard(runs: Path, root: Path = EXPERIMENTS, now: datetime | None = None
     return lines
 
 
-def as_record(lines: Sequence[Line]) -> Record:
+def as_record(lines: Sequence[Line]) -> dict[str, Any]:
     """The scoreboard for programs."""
-    measured = sum(bool(line.measured) for line in lines)
-    return {"rows": [line.record() for line in lines], "measured": measured, "of": len(lines)}
+    computed = sum(line.computed for line in lines)
+    measured = sum(bool(line.measured) for line in lines) - computed
+    return {"rows": [line.record() for line in lines], "measured": measured, "computed": computed, "of": len(lines)}
 
 
 def age(seconds: float) -> str:
@@ -160,12 +165,14 @@ def quantities() -> Table:
 
 def in_short(lines: Sequence[Line]) -> str:
     """How many rows are measured, and how they agree."""
-    measured = [line for line in lines if line.measured]
-    words = [f"{word} {sum(line.verdict == word for line in measured)}" for word in ("inside", "outside", "undecided")]
+    known = [line for line in lines if line.measured]
+    computed = sum(line.computed for line in known)
+    words = [f"{word} {sum(line.verdict == word for line in known)}" for word in ("inside", "outside", "undecided")]
     open_ = sum(not line.showings for line in lines)
     return (
-        f"{len(measured)} of {len(lines)} rows measured ({', '.join(words)}); {open_} that no experiment shows yet, "
-        f"{len(lines) - len(measured) - open_} that no run here has measured"
+        f"{len(known) - computed} of {len(lines)} rows measured{f', {computed} computed' if computed else ''} "
+        f"({', '.join(words)}); {len(lines) - len(known) - open_} that no run here has measured, {open_} that no "
+        "experiment shows yet"
     )
 
 
@@ -177,7 +184,7 @@ def _found(line: Line) -> Text:
     if line.missing and line.showings:
         text.append(f"\n  {line.missing}", "dim")
     for record in line.measured[:MOST]:
-        mark, colour = MARKS[record["verdict"]]
+        mark, colour = MARKS[record.verdict]
         text.append(f"\n{mark} ", colour).append(brief(record))
     if len(line.measured) > MOST:
         text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
@@ -191,17 +198,17 @@ def _judged(line: Line) -> Text:
     if line.missing:
         return Text("not measured" if line.showings else "nothing yet", "dim")
     mark, colour = MARKS[line.verdict]
-    inside = sum(each["verdict"] == "inside" for each in line.measured)
+    inside = sum(each.verdict == "inside" for each in line.measured)
     word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
     for basis in line.bases:
         word.append(f"\n{basis}", "dim")
     return word
 
 
-def brief(record: Record) -> str:
+def brief(verdict: Verdict) -> str:
     """What was found beside what the paper has."""
-    what = record["claim"] or f"{record['what']}{': ' + record['of'] if record['of'] else ''}"
-    return f"{what}: {record['found']}" + ("" if record["claim"] else f" (paper {record['expected']})")
+    what = verdict.claim or described(verdict)
+    return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
 
 
 def _shown_by(root: Path) -> dict[str, set[str]]:
@@ -216,7 +223,7 @@ def _shown_by(root: Path) -> dict[str, set[str]]:
     return shown
 
 
-def _newest(runs: Path) -> Iterator[tuple[Run, Record]]:
+def _newest(runs: Path) -> Iterator[tuple[Run, Summary]]:
     """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
@@ -226,18 +233,18 @@ def _newest(runs: Path) -> Iterator[tuple[Run, Record]]:
         chosen = min(valid, key=lambda run: fidelity(run.manifest["testbed"]).nature == "computed", default=None)
         if chosen:
             try:
-                yield chosen, stored_or_new(chosen).record()
+                yield chosen, stored_or_new(chosen)
             except RoundaboutError:
                 continue
 
 
-def _of(row: str, summary: Record) -> tuple[Record, ...]:
-    return tuple(each for each in summary["expectations"] if row in each["rows"])
+def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:
+    return tuple(each for each in summary.expectations if row in each.rows)
 
 
-def _showing(name: str, row: str, newest: dict[str, tuple[Run, Record]], now: datetime) -> Showing:
+def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: datetime) -> Showing:
     if name not in newest:
         return Showing(name)
     run, summary = newest[name]
     began = datetime.strptime(run.id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    return Showing(name, run.id, (now - began).total_seconds(), fidelity(summary["testbed"]).nature, _of(row, summary))
+    return Showing(name, run.id, (now - began).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary))

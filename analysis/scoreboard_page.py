@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import papers
 from analysis.render.page import Html, filled, whole_page
 from analysis.render.style import FAINT, INK, RC, SOFT
-from analysis.scoreboard import Line, Record, Showing, age, in_short
+from analysis.render.verdicts import described
+from analysis.scoreboard import Line, Showing, age, in_short
+from analysis.verdicts import Part, Verdict
 from roundabout.store.files import write_text
 
 COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
@@ -37,15 +40,9 @@ def page(lines: Sequence[Line]) -> str:
 
 
 def _shown(showing: Showing) -> dict[str, Any]:
-    found = [
-        (each["verdict"], each["claim"] or f"{each['what']}{_of(each)} (paper {each['expected']})", each["found"])
-        for each in showing.measured
-    ]
+    found = [(each.verdict, each.claim or f"{described(each)} (paper {each.expected})", each.found)
+             for each in showing.measured]  # fmt: skip
     return {"of": showing, "found": found, "age": age(showing.age_s or 0)}
-
-
-def _of(record: Record) -> str:
-    return f": {record['of']}" if record["of"] else ""
 
 
 def _image(line: Line) -> Html:
@@ -62,12 +59,9 @@ def _image(line: Line) -> Html:
 def picture(line: Line) -> Figure | None:
     """Paper against measured; the paper alone where nothing was, None where it printed no figure."""
     mpl.rcParams.update(RC)
-    curves = [each for each in line.measured if any(part["x"] is not None for part in each["parts"])]
+    curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
     parts = [
-        (each, part)
-        for each in line.measured
-        for part in each["parts"]
-        if part["x"] is None and part["measured"] is not None
+        (each, part) for each in line.measured for part in each.parts if part.x is None and part.measured is not None
     ]
     if parts:
         figure, axes = _frame(min(len(parts), MOST))
@@ -86,50 +80,50 @@ def _frame(lines: int) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _against(axes: Axes, place: int, record: Record, part: dict[str, Any]) -> None:
+def _against(axes: Axes, place: int, record: Verdict, part: Part) -> None:
     """One figure on a scale of its own, from 0 (or what is below it) to what is highest."""
-    ends = [end for end in (part["paper"], part["at_least"], part["at_most"]) if end is not None]
-    values = [part["measured"], *ends, *(part["ci95"] or ())]
+    assert part.measured is not None
+    ends = [end for end in (part.paper, part.at_least, part.at_most) if end is not None]
+    values = [part.measured, *ends, *(part.ci95 or ())]
     low, high = min(0.0, *values), max(0.0, *values)
     scale = (high - low) or 1.0
 
     def at(value: float) -> float:
         return float((value - low) / scale)
 
-    colour = COLOURS.get(part["verdict"], SOFT)
+    colour = COLOURS.get(part.verdict, SOFT)
     axes.plot([0, 1], [place, place], color=FAINT, linewidth=1)
-    if part["paper"] is not None and record["tolerance"]:
-        off = record["tolerance"] / scale
-        axes.barh(place, 2 * off, left=at(part["paper"]) - off, height=0.62, color=FAINT, clip_on=True)
-    if part["at_least"] is not None or part["at_most"] is not None:
-        begin = at(part["at_least"]) if part["at_least"] is not None else 0.0
-        end = at(part["at_most"]) if part["at_most"] is not None else 1.0
+    if part.paper is not None and part.tolerance:
+        begin, end = (min(max(at(part.paper + side * part.tolerance), 0), 1.03) for side in (-1, 1))
+        axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
+    if part.at_least is not None or part.at_most is not None:
+        begin = at(part.at_least) if part.at_least is not None else 0.0
+        end = at(part.at_most) if part.at_most is not None else 1.0
         axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
     for end in ends:
         axes.plot([at(end)] * 2, [place - 0.31, place + 0.31], color=INK, linewidth=1.6)
-    if part["ci95"]:
-        axes.plot([at(each) for each in part["ci95"]], [place, place], color=colour, linewidth=1.6)
-    axes.plot(at(part["measured"]), place, "o", color=colour, markersize=5)
-    name = part["name"] if len(record["parts"]) > 1 else record["what"]
-    _label(axes, place, name, f"{part['measured']:.3g} {record['unit']}")
+    if part.ci95:
+        axes.plot([at(each) for each in part.ci95], [place, place], color=colour, linewidth=1.6)
+    axes.plot(at(part.measured), place, "o", color=colour, markersize=5)
+    name = part.name if len(record.parts) > 1 else record.what
+    _label(axes, place, name, f"{part.measured:.3g} {record.unit}")
 
 
 def _label(axes: Axes, place: int, name: str, value: str) -> None:
     short = name if len(name) <= 23 else f"{name[:22]}…"
     axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT)
-    axes.text(1.04, place, value, ha="left", va="center", fontsize=7, color=INK)
+    axes.text(1.08, place, value, ha="left", va="center", fontsize=7, color=INK)
 
 
-def _curve(record: Record) -> Figure:
+def _curve(record: Verdict) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 1.3))
     axes = figure.add_axes((0.14, 0.2, 0.82, 0.74))
-    known = [part for part in record["parts"] if part["measured"] is not None]
-    for name in dict.fromkeys(part["name"] for part in known):
-        own = [part for part in known if part["name"] == name]
-        axes.plot([part["x"] for part in own], [part["paper"] for part in own], color=SOFT, linestyle="--")
-        axes.plot([part["x"] for part in own], [part["measured"] for part in own], color=COLOURS[record["verdict"]])
-        for part in own:
-            axes.plot(part["x"], part["measured"], "o", color=COLOURS[part["verdict"]], markersize=4)
+    for name in dict.fromkeys(part.name for part in record.parts):
+        own = [part for part in record.parts if part.name == name and part.measured is not None]
+        x, paper, measured = (np.array([getattr(part, each) for part in own]) for each in ("x", "paper", "measured"))
+        axes.plot(x, paper, color=SOFT, linestyle="--")
+        axes.plot(x, measured, color=COLOURS[record.verdict])
+        axes.scatter(x, measured, s=16, color=[COLOURS[part.verdict] for part in own], zorder=3)
     axes.tick_params(labelsize=7)
     return figure
 

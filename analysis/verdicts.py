@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from analysis import papers
-from analysis.expected import Limits, Resolved, resolved
+from analysis.expected import Limits, Resolved, resolved, told_of
 from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
 from analysis.statistics.bootstrap import Interval
 from analysis.studies import study_of
@@ -27,13 +27,17 @@ NOT_MEASURED: Word = "not measured"
 
 @dataclass(frozen=True)
 class Part:
-    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None."""
+    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None.
+
+    `tolerance` is how far it may lie from the paper's, in the unit.
+    """
 
     name: str
     measured: float | None
     ci95: Interval | None
     verdict: Word
     paper: float | None = None
+    tolerance: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     x: float | None = None
@@ -54,6 +58,7 @@ class Verdict:
     over: str | None
     job: str | None
     at: Mapping[str, Any] | None
+    only: Mapping[str, Any] | None
     paper: float | None
     tolerance: float | None
     at_least: float | None
@@ -111,6 +116,7 @@ def verdict(
         over=expectation.over,
         job=expectation.job,
         at=expectation.at,
+        only=expectation.only,
         paper=expected.paper,
         tolerance=expected.tolerance,
         at_least=expected.limits.at_least,
@@ -121,7 +127,7 @@ def verdict(
         basis=expectation.basis,
         source=expected.source,
         claim=expectation.claim,
-        expected=expected.text,
+        expected=told_of(expectation, expected, [part.name for part in parts if part.measured is not None]),
         found=found,
         rows=tuple(dict.fromkeys([*expected.rows, *rows])),
         parts=parts,
@@ -220,7 +226,7 @@ def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
 def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
     """By the figure itself; its interval is only shown."""
     word: Word = "inside" if abs(case.value - paper) <= expected.off(paper) else "outside"
-    return Part(name or case.name, case.value, case.ci95, word, paper)
+    return Part(name or case.name, case.value, case.ci95, word, paper, expected.off(paper))
 
 
 def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:

@@ -92,7 +92,12 @@ def described(verdict: Verdict) -> str:
     over = f" over {verdict.over}" if verdict.over else ""
     job = f", {verdict.job}" if verdict.job else ""
     at = "".join(f", {factor} {level}" for factor, level in (verdict.at or {}).items())
-    return f"{verdict.what}{of}{over}{job}{at}"
+    only = "".join(f", {_names(names)}" for names in (verdict.only or {}).values())
+    return f"{verdict.what}{of}{over}{job}{at}{only}"
+
+
+def _names(names: str | Sequence[str]) -> str:
+    return names if isinstance(names, str) else " and ".join(names)
 
 
 def _head(title: str) -> Column:

@@ -40,7 +40,7 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
     assert (showing.experiment, showing.run, showing.nature) == ("unfair-vgg19", run.id, "emulated")
     assert age(showing.age_s) == "2 days"
     faster = showing.measured[0]
-    assert (faster["paper"], faster["verdict"], faster["basis"]) == (1.23, "inside", "fitted")
+    assert (faster.paper, faster.verdict, faster.basis) == (1.23, "inside", "fitted")
     assert first.bases == ["fitted", "by construction"]
     assert len(measured(run)) == 3
 
