@@ -74,7 +74,7 @@ def picture(line: Line) -> Figure | None:
 def _frame(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
     axes = figure.add_axes((0.42, 0.02, 0.57, 0.96))
-    axes.set_xlim(0, 1.5)
+    axes.set_xlim(0, 1.75)
     axes.set_ylim(lines - 0.5, -0.5)
     axes.set_axis_off()
     return figure, axes
@@ -106,7 +106,7 @@ def _against(axes: Axes, place: int, record: Verdict, part: Part) -> None:
         axes.plot([at(each) for each in part.ci95], [place, place], color=colour, linewidth=1.6)
     axes.plot(at(part.measured), place, "o", color=colour, markersize=5)
     name = part.name if len(record.parts) > 1 else record.what
-    _label(axes, place, name, f"{part.measured:.3g} {record.unit}")
+    _label(axes, place, name, f"{part.measured:.4g} {record.unit}")
 
 
 def _label(axes: Axes, place: int, name: str, value: str) -> None:
