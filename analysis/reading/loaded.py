@@ -14,7 +14,7 @@ from analysis.reading.data import iterations, query
 from analysis.reading.once import read_once
 from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.sweep import Level, Sweep
-from roundabout.fluid import fluid_limits
+from roundabout.fluid import ITERATIONS, fluid_limits
 from roundabout.spec import Experiment, ResolvedJob, TrialSpec
 from roundabout.store import Run
 
@@ -79,10 +79,15 @@ class LoadedJob:
         """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
         return self.job.profile.comm_bytes / 1e6
 
-    def fluid_s(self, load_gbps: float) -> float:
+    def fluid_s(self, load_gbps: float, iterations: int = ITERATIONS) -> float:
         """The fluid model's iteration time at a load of cross traffic; infinite where that leaves nothing."""
-        limits = fluid_limits(_with_load(self.spec, load_gbps))[self.job_name]
+        limits = fluid_limits(_with_load(self.spec, load_gbps), iterations)[self.job_name]
         return limits.fair_ms / 1e3
+
+    def fluid_line(self, loads_gbps: Array) -> Array:
+        """The same at many loads, in s, for figures: a job that is alone does in each iteration what it does in any."""
+        iterations = 2 if len(self.spec.jobs) == 1 else ITERATIONS
+        return np.array([self.fluid_s(load, iterations) for load in loads_gbps])
 
     def times_s(self, load_gbps: float) -> Array:
         """Iteration times of the level that stands for a load; empty where none is near."""

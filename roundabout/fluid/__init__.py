@@ -3,10 +3,11 @@
 
 from roundabout.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.fluid.limits import Limits, best_offsets, capacities, fluid_limits, left_by_cross_traffic
-from roundabout.fluid.model import Course, Interval, Iteration, Rate, iteration_times
+from roundabout.fluid.model import ITERATIONS, Course, Interval, Iteration, Rate, iteration_times
 from roundabout.fluid.rates import Direction
 
 __all__ = [
+    "ITERATIONS",
     "Course",
     "Direction",
     "FluidJob",

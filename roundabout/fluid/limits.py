@@ -36,15 +36,16 @@ class Limits:
 NEVER = Limits(math.inf, math.inf, math.inf)
 
 
-def fluid_limits(spec: TrialSpec) -> dict[str, Limits]:
+def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
     """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
 
-    When jobs begin, end and depart is left out of account.
+    When jobs begin, end and depart is left out of account. The second half of so many `iterations` counts; a job that
+    is alone does the same from its first on.
     """
     capacity = left_by_cross_traffic(spec)
     jobs = {name: replace(job, start_ms=0.0) for name, job in fluid_jobs(spec).items()}
     moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
-    found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items()))), strict=True))
+    found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items())), iterations), strict=True))
     return {name: found.get(name, NEVER) for name in jobs}
 
 
@@ -103,13 +104,15 @@ def _steady(times: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=64)
-def _limits(jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...]) -> tuple[Limits, ...]:
+def _limits(
+    jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...], iterations: int
+) -> tuple[Limits, ...]:
     rates = dict(capacity)
     if len(jobs) == 1:
-        return (Limits(*map(_steady, iteration_times(jobs, rates) * 3)),)
-    alone = [iteration_times([job], rates)[0] for job in jobs]
-    fair = iteration_times(jobs, rates)
-    interleaved = iteration_times(best_offsets(jobs, rates), rates)
+        return (Limits(*map(_steady, iteration_times(jobs, rates, iterations) * 3)),)
+    alone = [iteration_times([job], rates, iterations)[0] for job in jobs]
+    fair = iteration_times(jobs, rates, iterations)
+    interleaved = iteration_times(best_offsets(jobs, rates, iterations=iterations), rates, iterations)
     return tuple(Limits(*map(_steady, times)) for times in zip(alone, fair, interleaved, strict=True))
 
 

@@ -84,7 +84,7 @@ class JobSweep:
         if self.sweep is None:
             return np.empty(0), np.empty(0)
         loads_gbps = np.linspace(0, self.sweep.loads_gbps[-1], POINTS)
-        return loads_gbps, np.array([self.loaded.fluid_s(load) for load in loads_gbps])
+        return loads_gbps, self.loaded.fluid_line(loads_gbps)
 
 
 @read_once
