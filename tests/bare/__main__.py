@@ -93,7 +93,7 @@ def build(root: Path) -> None:
     """A bare system in `root`, with a copy of HEAD in /root/roundabout."""
     install_debootstrap()
     sources = apt_sources()
-    mirror = sources[0].split()[1:2] if sources else []
+    mirror = [words[1] for words in map(str.split, sources) if words[2] == RELEASE][:1]
     # In namespaces too: what it mounts must not outlive it.
     isolated("debootstrap", "--variant=minbase", "--include=git,make", RELEASE, str(root), *mirror)
     pass_on_ways(root, sources)
