@@ -58,7 +58,7 @@ class Verdict:
     over: str | None
     job: str | None
     at: Mapping[str, Any] | None
-    only: Mapping[str, Any] | None
+    only: Mapping[str, str | tuple[str, ...]] | None
     paper: float | None
     tolerance: float | None
     at_least: float | None
