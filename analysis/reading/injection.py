@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast hosts put data into the network, from captured packets: the thesis' moving average, and exact windows.
+"""How fast hosts put data into the network, from captured packets, by Salamy's moving average.
 
 Salamy's thesis ("Network Requirements for Distributed Machine Learning Training in the Cloud") calls it the packet
 injection rate: outbound packets whose payload is not zero, so that no packet counts twice, seen through a moving
@@ -33,7 +33,7 @@ class Injections:
 
 
 def injections(packets: pa.Table) -> list[Injections]:
-    """The flows of the table `packets`, by the thesis' filter, largest first."""
+    """The flows of the table `packets`, by Salamy's filter, largest first."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
     place = ("trial", "host", "flow")
     kept = kept.filter(pc.is_valid(kept["flow"])).sort_by([(name, "ascending") for name in (*place, "controller_ns")])
@@ -62,16 +62,6 @@ def moving_average_gbps(at_ns: Integers, payload_bytes: Integers, width: int) ->
     total = np.concatenate([[0], np.cumsum(payload_bytes, dtype=np.int64)])
     sent = total[width + 1 :] - total[1:-width]
     return at_ns[width:], _gbps(sent, at_ns[width:] - at_ns[:-width])
-
-
-def windows_gbps(at_ns: Integers, payload_bytes: Integers, edges_ns: Integers) -> Floats:
-    """Gbit/s in each window between consecutive `edges_ns`, which hold every packet once: from an edge up to the next.
-
-    Windows must lie within the capture: before and after it a rate of 0 would be a guess. `at_ns` must not fall.
-    """
-    total = np.concatenate([[0], np.cumsum(payload_bytes, dtype=np.int64)])
-    sent = np.diff(total[np.searchsorted(at_ns, edges_ns, side="left")])
-    return _gbps(sent, np.diff(edges_ns))
 
 
 def _gbps(sent_bytes: Integers, took_ns: Integers) -> Floats:

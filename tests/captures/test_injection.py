@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.reading.injection import injections, moving_average_gbps, windows_gbps
+from analysis.reading.injection import injections, moving_average_gbps
 from roundabout.store import schemas
 
 MS = 1_000_000
@@ -46,25 +46,6 @@ def test_too_few_packets_have_no_average() -> None:
 def test_no_width_is_refused() -> None:
     with pytest.raises(ValueError, match="width is 0, expected at least 1 packet"):
         moving_average_gbps(*steady(5), 0)
-
-
-def test_a_packet_on_an_edge_belongs_to_the_window_that_begins_there() -> None:
-    at_ns, payload = np.array([0, 999, 1000, 1999]), np.array([1, 2, 4, 8])
-    assert (windows_gbps(at_ns, payload, np.array([0, 1000, 2000])) * 1000 / 8).tolist() == [3, 12]
-
-
-@given(
-    gaps=st.lists(st.integers(0, 10**6), min_size=1, max_size=200),
-    cuts=st.lists(st.integers(0, 10**8), min_size=1, max_size=20, unique=True),
-    data=st.data(),
-)
-def test_windows_lose_and_invent_nothing(gaps: list[int], cuts: list[int], data: st.DataObject) -> None:
-    at_ns = np.cumsum(gaps) + 10**18
-    payload = np.array(data.draw(st.lists(st.integers(1, 65535), min_size=len(gaps), max_size=len(gaps))))
-    edges = np.array([10**18, *(10**18 + 1 + cut for cut in sorted(cuts)), 10**18 + 10**9])
-    sent = windows_gbps(at_ns, payload, edges) * np.diff(edges) / 8
-    assert sent.sum() == pytest.approx(payload.sum())
-    assert (sent >= 0).all()
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=20, max_size=100), st.integers(1, 19))

@@ -30,7 +30,7 @@ class Choice:
 
 
 def candidates(link_gbps: float) -> list[Candidate]:
-    """The thesis' three n and a free one, at the link's rate and at a C that is fitted; never both free.
+    """Salamy's three n and a free one, at the link's rate and at a C that is fitted; never both free.
 
     n and C trade off so closely that a sweep of a dozen levels does not tell them apart.
     """

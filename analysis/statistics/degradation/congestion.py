@@ -9,7 +9,7 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 - the tangent is the line of least squares through the next `TANGENT_LEVELS` levels, or the last two;
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
-The thesis states neither its axis nor how far off the line is off it: `BEND` is ours, and docs/degradation.md says what
+Salamy states neither the axis nor how far off the line is off it: `BEND` is ours, and docs/degradation.md says what
 it affects.
 """
 
@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class CongestionPoint:
-    """Where the two lines cross, and the level next to it, which is what the thesis calls the congestion point."""
+    """Where the two lines cross, and the level next to it, which is what Salamy calls the congestion point."""
 
     load_gbps: float
     time_s: float

@@ -28,7 +28,7 @@ def required_gbps(data_mb: float, time_s: Array | float) -> Array:
 def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Array:
     """What the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4 and 3.6).
 
-    At the congestion point the thesis takes it for the data that an iteration sends; it counts all that cross traffic
+    At the congestion point Salamy takes it for the data that an iteration sends; it counts all that cross traffic
     leaves as used, so it errs upwards.
     """
     return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
@@ -52,7 +52,7 @@ def spare_capacity_gbps(
 ) -> float:
     """The mean delta over the levels at which the link is saturated: those from the congestion point on (Table 3.8).
 
-    Levels above `heaviest_gbps` are left out, as the thesis leaves out very heavy ones without saying from where.
+    Levels above `heaviest_gbps` are left out, as Salamy leaves out very heavy ones without saying from where.
     Raises DegradationError where no level is left.
     """
     saturated = (sweep.loads_gbps >= congestion_gbps) & (sweep.loads_gbps <= heaviest_gbps)

@@ -6,7 +6,7 @@ import numpy as np
 from analysis.statistics.bootstrap import Array
 
 EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
-"""The thesis' n by type of cross traffic: equations 3.3, 3.5 and 3.6."""
+"""Salamy's n by type of cross traffic: equations 3.3, 3.5 and 3.6."""
 
 
 def rescaled(load_gbps: Array, link_gbps: float) -> Array:

@@ -34,7 +34,7 @@ class Level:
 
     @property
     def p99_s(self) -> float:
-        """The tail that the thesis draws as a bar above each mean (Figures 3-2 to 3-4)."""
+        """The tail that Salamy draws as a bar above each mean (Figures 3-2 to 3-4)."""
         return float(np.quantile(self.times_s, 0.99))
 
 
