@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from statistics import fmean
 
-from analysis.reading.cells import Measured, first_shares, measured
+from analysis.reading.cells import CellTrials, cells_of, first_shares
 from analysis.results import FAIR, gain_of_possible
 from roundabout.fluid import fluid_limits
 from roundabout.store import Run, StoreError
@@ -53,7 +53,7 @@ def judge(run: Run) -> Judgement:
     Raises:
         StoreError: one of its trials is missing or invalid.
     """
-    cells = {cell.variant: cell for cell in measured(run)}
+    cells = {cell.variant: cell for cell in cells_of(run)}
     missing = [name for name in (FAIR, UNFAIR) if name not in cells]
     if missing:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(missing)}, expected one of each variant")
@@ -72,10 +72,10 @@ def judge(run: Run) -> Judgement:
     )
 
 
-def _mean(cell: Measured, job: str, which: slice) -> float:
+def _mean(cell: CellTrials, job: str, which: slice) -> float:
     return fmean(float(times[which].mean()) for times in cell.repetitions(job))
 
 
-def _drift(cell: Measured, job: str) -> float:
+def _drift(cell: CellTrials, job: str) -> float:
     quarter = min(len(times) for times in cell.repetitions(job)) // 4
     return _mean(cell, job, slice(-quarter, None)) / _mean(cell, job, slice(0, quarter)) - 1

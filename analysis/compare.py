@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from analysis.reading.cells import CellId, Measured, measured, speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of, speedup
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import JobCell, Result, Summary, Testbed
@@ -74,7 +74,7 @@ def compare(one: Run, other: Run, *, mixed: bool = False) -> Comparison:
             f"{one.id} is {natures[0]} and {other.id} is {natures[1]}",
             f"what was {natures[0]} is not what was {natures[1]}; say --mixed to compare them all the same",
         )
-    cells = tuple(_compared(measured(one), measured(other), a.cells, b.cells))
+    cells = tuple(_compared(cells_of(one), cells_of(other), a.cells, b.cells))
     if not cells:
         raise CompareError(
             f"{one.id} and {other.id} have no variant, levels and job in common",
@@ -103,7 +103,7 @@ def table(comparison: Comparison) -> RenderableType:
 
 
 def _compared(
-    one: Sequence[Measured], other: Sequence[Measured], a: Sequence[JobCell], b: Sequence[JobCell]
+    one: Sequence[CellTrials], other: Sequence[CellTrials], a: Sequence[JobCell], b: Sequence[JobCell]
 ) -> Iterator[ComparedCell]:
     there = {cell.id: cell for cell in other}
     sides = [{(cell.id, cell.job): Side.model_validate(cell.model_dump()) for cell in cells} for cells in (a, b)]

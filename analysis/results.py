@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from analysis.quantities import Reading
-from analysis.reading.cells import SEED, CellId, Measured, experiment_of, measured, pooled, speedup
+from analysis.reading.cells import SEED, CellId, CellTrials, cells_of, experiment_of, pooled, speedup
 from analysis.reading.fidelity import Fidelity, fidelity
 from analysis.reading.marks import JobMarks, of_cells
 from analysis.statistics.bootstrap import Array, Interval, interval95, resample
@@ -156,7 +156,7 @@ class Summary(Result):
 
 def common(run: Run, study: StudyChoice) -> dict[str, Any]:
     """The fields that all studies have, by name."""
-    cells = measured(run)
+    cells = cells_of(run)
     testbed = run.manifest["testbed"]
     parts = tuple(
         _cell(cell, job, _baseline(cells, cell, study.baseline), own.get(job))
@@ -179,7 +179,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
     }
 
 
-def gain_of_possible(cell: Measured, baseline: Measured | None, job: str, limits: Limits) -> float | None:
+def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
     """Which part of what interleaving could gain over the baseline was gained, by medians over the last half."""
     if baseline is None or baseline is cell or job not in baseline.times:
         return None
@@ -193,7 +193,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _cell(cell: Measured, job: str, baseline: Measured | None, marks: JobMarks | None) -> JobCell:
+def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, marks: JobMarks | None) -> JobCell:
     repetitions = [times[:, None] for times in cell.repetitions(job)]
     limits = fluid_limits(cell.spec)[job]
     compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
@@ -238,7 +238,7 @@ def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
     }
 
 
-def _baseline(cells: list[Measured], cell: Measured, variant: str) -> Measured | None:
+def _baseline(cells: list[CellTrials], cell: CellTrials, variant: str) -> CellTrials | None:
     """What `cell` is compared with: the baseline at the same levels of the other factors."""
     around = cell.id.without("variant")
     return next((each for each in cells if each.variant == variant and each.id.without("variant") == around), None)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from analysis.reading.cells import Measured, experiment_of, measured
+from analysis.reading.cells import CellTrials, cells_of, experiment_of
 from analysis.statistics.bootstrap import Array, Interval, interval95, resample
 from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
 from roundabout.spec import Experiment
@@ -36,7 +36,7 @@ class Reading:
         return self.once(_experiment)
 
     @property
-    def cells(self) -> Sequence[Measured]:
+    def cells(self) -> Sequence[CellTrials]:
         """What the valid trials measured, by variant and levels."""
         return self.once(_cells)
 
@@ -50,8 +50,8 @@ def _experiment(reading: Reading) -> Experiment:
     return experiment_of(reading.run)
 
 
-def _cells(reading: Reading) -> Sequence[Measured]:
-    return measured(reading.run)
+def _cells(reading: Reading) -> Sequence[CellTrials]:
+    return cells_of(reading.run)
 
 
 def _sweeps(reading: Reading) -> Sequence[JobSweep]:
@@ -90,16 +90,16 @@ class Asked:
     job: str | None = None
     at: Mapping[str, Any] | None = None
 
-    def cells_of(self, variant: str | None) -> list[Measured]:
+    def cells_of(self, variant: str | None) -> list[CellTrials]:
         """What was measured of a variant at the levels asked for."""
         return [cell for cell in self.reading.cells if variant in (None, cell.variant) and cell.id.matches(self.at)]
 
     @property
-    def cells(self) -> list[Measured]:
+    def cells(self) -> list[CellTrials]:
         """What was measured of the variant asked for."""
         return self.cells_of(self.of)
 
-    def jobs(self, cell: Measured) -> list[str]:
+    def jobs(self, cell: CellTrials) -> list[str]:
         """The jobs of a cell that are asked for and were measured."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
@@ -125,7 +125,7 @@ class Asked:
             for job in self.jobs(cell)
         ]
 
-    def case(self, cell: Measured, job: str, value: float, ci95: Interval | None = None) -> Case:
+    def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
         """A figure of one job of a cell, named by what tells it from the others asked for."""
         profile = cell.spec.jobs[job].profile
         levels = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}

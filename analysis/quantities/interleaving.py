@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
-from analysis.reading.cells import Measured, communication
+from analysis.reading.cells import CellTrials, communication
 from analysis.reading.counted import Floats
 from analysis.reading.data import iterations, rows_of
 from analysis.reading.traces import together
@@ -72,7 +72,7 @@ def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
     ]
 
 
-def _sharing(asked: Asked) -> list[tuple[Measured, list[Spans]]]:
+def _sharing(asked: Asked) -> list[tuple[CellTrials, list[Spans]]]:
     """The cells whose jobs share links, with their trials."""
     courses = asked.reading.once(_courses)
     cells = [cell for cell in asked.cells if not cell.spec.one_job_at_a_time and len(cell.times) > 1]

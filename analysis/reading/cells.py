@@ -59,7 +59,7 @@ class CellId:
 
 
 @dataclass
-class Measured:
+class CellTrials:
     """The valid trials of a cell.
 
     `trials` holds their keys in the order of repetitions, and `times` per job and repetition the iteration times in ms.
@@ -114,7 +114,7 @@ class Measured:
         return [np.column_stack(each) for each in alike]
 
 
-def jobs_of(cells: Iterable[Measured]) -> list[str]:
+def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
     """Every job that was measured in one of them, in the experiment's order."""
     return list(dict.fromkeys(job for cell in cells for job in cell.jobs))
 
@@ -132,9 +132,9 @@ def cell_of_trial(run: Run) -> dict[str, CellId]:
 
 
 @read_once
-def measured(run: Run) -> list[Measured]:
+def cells_of(run: Run) -> list[CellTrials]:
     """Everything that the run's valid trials measured, in the order of the experiment's levels."""
-    cells = [Measured(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
+    cells = [CellTrials(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
     at, of_trial = {cell.id: cell for cell in cells}, cell_of_trial(run)
     for record in sorted(run.trials(), key=itemgetter("repetition")):
         if record["valid"]:
@@ -156,12 +156,12 @@ def _alike(series: Sequence[Array]) -> list[Array]:
     return [each[: min(map(len, series))] for each in series]
 
 
-def first_shares(run: Run, cell: Measured, one: str, other: str) -> list[float]:
+def first_shares(run: Run, cell: CellTrials, one: str, other: str) -> list[float]:
     """Bytes sent by the hosts of job `one` over those of job `other`, per trial, while both send for the first time."""
     return [ours / theirs for _, (ours, theirs) in first_meetings(run, cell, (one, other)) if theirs]
 
 
-def first_meetings(run: Run, cell: Measured, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
+def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
     """Per trial: how long two jobs both send for the first time, in s, and the bytes that the hosts of each send then.
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
@@ -181,7 +181,7 @@ def first_meetings(run: Run, cell: Measured, pair: tuple[str, str]) -> list[tupl
     return [each for each in found if np.isfinite(each[1]).all()]
 
 
-def speedup(slow: Measured, fast: Measured, job: str | None) -> tuple[float, Interval | None] | None:
+def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> tuple[float, Interval | None] | None:
     """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
 
     Medians are over all iterations of all repetitions. None where there is nothing to compare.

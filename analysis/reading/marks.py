@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.reading.cells import Measured
+from analysis.reading.cells import CellTrials
 from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
 from analysis.reading.joins import Iterations, Joined, join
@@ -99,7 +99,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
     )
 
 
-def of_cells(run: Run, cells: Sequence[Measured], what: str = "marks") -> list[dict[str, JobMarks]]:
+def of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
     """Per cell, and per job of which they are known: its marks per iteration."""
     counted = per_iteration(run, what)
     if counted is None:

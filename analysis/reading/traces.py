@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from analysis.reading.cells import Measured, communication
+from analysis.reading.cells import CellTrials, communication
 from analysis.reading.counted import NEVER, Counted, Floats, Integers
 from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, iterations, rows_of
 from roundabout.store import Run
@@ -25,7 +25,7 @@ class Trace:
     bottleneck at the bins' beginnings, in the direction in which that worker sends; None where it was not measured.
     """
 
-    cell: Measured
+    cell: CellTrials
     trial: str
     edges_ms: Floats
     spans: dict[str, Floats]
@@ -33,24 +33,24 @@ class Trace:
     backlog_bytes: Floats | None
 
 
-def traces(run: Run, cells: Sequence[Measured]) -> list[list[Trace]]:
+def traces(run: Run, cells: Sequence[CellTrials]) -> list[list[Trace]]:
     """The course of every trial of each cell."""
     of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
     return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
 
 
-def communicating(run: Run, cell: Measured, trial: str) -> tuple[int, dict[str, Floats]]:
+def communicating(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
     """When a trial's first job started, ns; and by job, when each iteration communicates: ms since, (iterations, 2)."""
     return _communicating(iterations(run), cell, trial)
 
 
-def _communicating(of_jobs: pa.Table, cell: Measured, trial: str) -> tuple[int, dict[str, Floats]]:
+def _communicating(of_jobs: pa.Table, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
     start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
     return start_ns, {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in cell.jobs}
 
 
 def _trace(
-    cell: Measured,
+    cell: CellTrials,
     trial: str,
     of_jobs: pa.Table,
     sent: Mapping[HostPlace, Counted],
@@ -66,7 +66,7 @@ def _trace(
     return Trace(cell, trial, edges_ms, spans, rates, None if samples is None else np.interp(edges_ns[:-1], *samples))
 
 
-def _bottleneck_port(cell: Measured, trial: str) -> PortPlace | None:
+def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
     """The bottleneck in the direction in which the first job's first worker sends across it."""
     link = cell.spec.topology.bottleneck
     first = next(iter(cell.spec.jobs.values()))

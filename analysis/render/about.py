@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from analysis.reading.cells import Measured, measured
+from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
 from analysis.render.page import Html, filled, shown, text
 from analysis.render.tables import Cell, Column, Table, plain
@@ -76,7 +76,7 @@ def provenance(run: Run) -> Html:
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
-        ("transports", filled("lines", lines=_transports(measured(run)))),
+        ("transports", filled("lines", lines=_transports(cells_of(run)))),
     ]
     hosts = sessions[-1]["hosts"] if sessions else {}
     programs = manifest.get("artefacts", {})
@@ -99,7 +99,7 @@ def _pairs(values: Mapping[str, Any]) -> Html:
     return filled("pairs", pairs=values)
 
 
-def _transports(cells: Sequence[Measured]) -> list[str]:
+def _transports(cells: Sequence[CellTrials]) -> list[str]:
     """What each variant's jobs are told, by levels only where that differs between them."""
     told = defaultdict(set)
     for cell in cells:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.reading.cells import measured
+from analysis.reading.cells import cells_of
 from analysis.reading.data import query, rows_of
 from analysis.reading.marks import of_cells, per_iteration
 from roundabout.store import Identity, Run, build_table
@@ -128,7 +128,7 @@ def test_an_older_run_tells_marks_only_where_one_job_sends(short_run):
     assert rows_of(joined.iterations, trial=alone)["count"].null_count <= 1
     (port,) = rows_of(joined.ports, trial=alone).to_pylist()
     assert port["no_source"] == 0
-    known = [set(each) for each in of_cells(short_run, measured(short_run))]
+    known = [set(each) for each in of_cells(short_run, cells_of(short_run))]
     assert known == [{"j1", "j2"}, set(), set()]
 
 
@@ -174,7 +174,7 @@ def test_without_switches_the_nics_of_receivers_tell(short_run):
     samples = rows_of(fair, towards="s2")["gained"][0].as_py()
     gained = {row["towards"]: (row["link"], row["gained"]) for row in fair.to_pylist()}
     assert gained == {"s0": ("s0", 7 * samples), "s1": ("s1", 0), "s2": ("s2", samples), "s3": ("s3", 0)}
-    cells = of_cells(short_run, measured(short_run))
+    cells = of_cells(short_run, cells_of(short_run))
     assert {job: float(own.known[0].sum()) > 0 for job, own in cells[1].items()} == {"j1": True, "j2": False}
     assert cells[1]["j1"].bound >= 8  # a clock that may be off by a millisecond widens every edge
 

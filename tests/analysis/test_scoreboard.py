@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from analysis.reading.cells import measured
+from analysis.reading.cells import cells_of
 from analysis.scoreboard import age, as_record, in_short, scoreboard
 from analysis.scoreboard_page import page, picture
 from roundabout.cli.main import main
@@ -42,7 +42,7 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
     faster = showing.measured[0]
     assert (faster.paper, faster.verdict, faster.basis) == (1.23, "inside", "fitted")
     assert first.bases == ["fitted", "by construction"]
-    assert len(measured(run)) == 3
+    assert len(cells_of(run)) == 3
 
 
 def test_a_run_without_a_valid_trial_does_not_count(make_run):

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from analysis.reading.cells import first_shares, measured, speedup
+from analysis.reading.cells import cells_of, first_shares, speedup
 from analysis.reading.data import query
 from analysis.summary import summarise
 
@@ -55,7 +55,7 @@ def test_cells_come_in_the_order_of_the_experiment(summary):
 
 
 def test_figures_are_those_of_all_iterations_of_all_repetitions(run, summary):
-    (fair,) = [each for each in measured(run) if each.variant == "fair"]
+    (fair,) = [each for each in cells_of(run) if each.variant == "fair"]
     times = np.concatenate(fair.repetitions("j1"))
     assert len(times) == 250
     own = cell(summary, "fair", "j1")
@@ -75,7 +75,7 @@ def test_the_toy_behaves_as_the_paper_says(summary):
 
 
 def test_a_speedup_without_a_job_is_that_of_the_job_that_gains_least(run, summary):
-    alone, fair, unfair = measured(run)
+    alone, fair, unfair = cells_of(run)
     each = [speedup(fair, unfair, job)[0] for job in ("j1", "j2")]
     assert speedup(fair, unfair, None)[0] == pytest.approx(min(each))
     assert [cell(summary, "unfair", job)["speedup_over_fair"] for job in ("j1", "j2")] == pytest.approx(each)
@@ -85,7 +85,7 @@ def test_a_speedup_without_a_job_is_that_of_the_job_that_gains_least(run, summar
 
 def test_the_slowest_worker_makes_the_iteration(run):
     table = run.table("iterations")
-    (fair,) = [each for each in measured(run) if each.variant == "fair"]
+    (fair,) = [each for each in cells_of(run) if each.variant == "fair"]
     rows = [row for row in table.to_pylist() if row["trial"] == fair.trials[0] and row["job"] == "j1"]
     slowest = [max(row["iteration_ms"] for row in rows if row["iteration"] == number) for number in range(50)]
     repetition = rows[0]["repetition"]
@@ -125,7 +125,7 @@ def test_invalid_trials_count_in_no_figure_and_are_named(make_run):
 
 
 def test_shares_are_taken_while_both_send(run):
-    fair, unfair = measured(run)[1:]
+    fair, unfair = cells_of(run)[1:]
     assert len(first_shares(run, fair, "j1", "j2")) == 5
     assert np.mean(first_shares(run, fair, "j1", "j2")) == pytest.approx(1.0, abs=0.02)
     assert min(first_shares(run, unfair, "j1", "j2")) > 1.8

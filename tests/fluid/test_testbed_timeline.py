@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.reading.cells import measured
+from analysis.reading.cells import cells_of
 from analysis.reading.given import given
 from analysis.summary import summarise
 from roundabout.runner.run import Runner
@@ -78,7 +78,7 @@ def test_a_job_that_departs_leaves_the_link_to_others(run: Run) -> None:
 
 
 def test_jobs_that_run_different_iterations_are_compared_over_what_both_ran(run: Run) -> None:
-    cell = next(each for each in measured(run) if each.variant == "leaving")
+    cell = next(each for each in cells_of(run) if each.variant == "leaving")
     assert {job: [len(times) for times in each.values()] for job, each in cell.times.items()} == {"j1": [10], "j2": [3]}
     (both,) = cell.together(["j1", "j2"])
     assert both == pytest.approx(np.full((3, 2), FAIR_MS))

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.reading.cells import Measured, jobs_of
+from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.counted import Floats
 from analysis.reading.marks import JobMarks
 from analysis.reading.traces import Trace, mean_per_iteration
@@ -91,7 +91,7 @@ def sliding(traces: Sequence[Trace]) -> Figure:
     return result
 
 
-def distributions(cells: Sequence[Measured], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
+def distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
     """Cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks where they are known.
 
     All repetitions, by variant and job; both beside each other as in the interleaving thesis, Figure 4.13.
@@ -108,7 +108,7 @@ def distributions(cells: Sequence[Measured], marks: Sequence[Marks], found: Sequ
     return result
 
 
-def over_iterations(cells: Sequence[Measured], found: Sequence[JobCell]) -> Figure:
+def over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
     """Iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
     jobs = jobs_of(cells)
     result, axes = panels(len(jobs), 3.3)
@@ -132,7 +132,7 @@ def over_iterations(cells: Sequence[Measured], found: Sequence[JobCell]) -> Figu
     return result
 
 
-def marks_over_iterations(cells: Sequence[Measured], marks: Sequence[Marks]) -> Figure | None:
+def marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
     """ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None where not known.
 
     Thin lines for repetitions, a thick one for their median.
@@ -185,7 +185,7 @@ def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
     panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2)
 
 
-def _distribution(panel: Axes, cells: Sequence[Measured], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
+def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
     """Cumulative distributions, by variant in colours and by job in dashes; `values` are a cell's, by job."""
     colours, jobs = variant_colours([cell.name for cell in cells]), jobs_of(cells)
     for cell, by_job in zip(cells, values, strict=True):
@@ -264,7 +264,7 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
     words(panel, job_colours(jobs) | ({"at once": BOTH} if both and len(jobs) > 1 else {}))
 
 
-def _key(panel: Axes, cells: Sequence[Measured]) -> None:
+def _key(panel: Axes, cells: Sequence[CellTrials]) -> None:
     """Which line is which: variants by colour, jobs by dashes."""
     words(panel, variant_colours([cell.name for cell in cells]))
     for place, job in enumerate(jobs_of(cells)):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from analysis.reading.cells import jobs_of, measured
+from analysis.reading.cells import cells_of, jobs_of
 from analysis.reading.marks import of_cells
 from analysis.reading.once import ReadOnce
 from analysis.reading.traces import traces
@@ -30,7 +30,7 @@ from roundabout.store import Run
 run = ReadOnce(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
-cells = measured(run)
+cells = cells_of(run)
 together = sharing(cells)
 courses = traces(run, together)
 first_traces = [each[0] for each in courses]

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from analysis.reading.cells import CellId, Measured, measured
+from analysis.reading.cells import CellId, CellTrials, cells_of
 from analysis.reading.traces import at_once, communicating
 from analysis.results import Result, Summary, common
 from roundabout.spec import StudyChoice
@@ -36,15 +36,15 @@ class Results(Summary):
 
 def study(run: Run, choice: StudyChoice) -> Results:
     """Everything that the report of jobs that share a link shows."""
-    return Results(**common(run, choice), overlaps=tuple(_overlap(run, cell) for cell in sharing(measured(run))))
+    return Results(**common(run, choice), overlaps=tuple(_overlap(run, cell) for cell in sharing(cells_of(run))))
 
 
-def sharing(cells: Sequence[Measured]) -> list[Measured]:
+def sharing(cells: Sequence[CellTrials]) -> list[CellTrials]:
     """The cells whose jobs ran at the same time."""
     return [cell for cell in cells if not cell.spec.one_job_at_a_time]
 
 
-def _overlap(run: Run, cell: Measured) -> Overlap:
+def _overlap(run: Run, cell: CellTrials) -> Overlap:
     _, spans = communicating(run, cell, cell.trials[0])
     middle = max(each[len(each) // 2, 0] for each in spans.values())
     return Overlap(
