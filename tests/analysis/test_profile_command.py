@@ -108,6 +108,6 @@ def test_a_job_of_an_experiment_keeps_its_settings():
     assert (job["profile"], job["workers"], job["transport"]) == (
         "vgg19-fig1",
         ["s0", "s2"],
-        {"name": "dcqcn", "T_us": 125.0},
+        {"name": "dcqcn", "stands_for": "RDMA", "T_us": 125.0},
     )
     assert document["name"] == "profile-unfair-vgg19-j1"
