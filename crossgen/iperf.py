@@ -102,7 +102,7 @@ class Iperf3:
 
 
 class Iperf2:
-    """iperf 2, as the thesis used it: prints CSV, and the sender's count."""
+    """iperf 2, as Salamy used it: prints CSV, and the sender's count."""
 
     server = ("iperf", "-s")
 

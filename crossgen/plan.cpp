@@ -18,7 +18,7 @@ enum BurstClass : std::uint16_t { kBurstClass, kQuietClass };
 constexpr double kMostFlows = 1e9;
 constexpr std::uint64_t kLeastQuietFlows = 8; // Algorithm 2
 
-// The thesis names the distributions of a burst's split and arrival, not their parameters: both are guesses. The split
+// Salamy names the distributions of a burst's split and arrival, not their parameters: both are guesses. The split
 // is even, give or take a tenth. The second flow comes so early that the first one still occupies the link: a burst is
 // then one block of bytes from its very start, which is what its height and width say.
 constexpr double kSplitDeviation = 0.1;

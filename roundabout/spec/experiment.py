@@ -80,7 +80,7 @@ class Job(Worked):
 class CrossTraffic(Strict):
     """Traffic that belongs to no job, from one host to others.
 
-    `consistent` and `burst` are the network requirements thesis' web-search loads (Algorithms 1 and 2), `iperf` is a
+    `consistent` and `burst` are Salamy's web-search loads (Algorithms 1 and 2), `iperf` is a
     fixed number of long-lived flows (section 3.2). The load is the payload asked for, of all receivers together.
     """
 
@@ -93,7 +93,7 @@ class CrossTraffic(Strict):
     transport: Transport = Transport(name="cubic")
     gaps: Literal["poisson-process", "poisson-distributed"] = Field(
         default="poisson-process",
-        description="between flows of `consistent`: exponential, or the thesis' literal Poisson-distributed",
+        description="between flows of `consistent`: exponential, or Salamy's literal Poisson-distributed",
     )
 
 

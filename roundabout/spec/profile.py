@@ -16,7 +16,7 @@ Group = Annotated[Tuple[Rank], Field(min_length=2)]
 def ring_allreduce_bytes(parameters: int, workers: int) -> int:
     """Payload in bytes that each of `workers` sends to all-reduce that many 32-bit parameters in a ring.
 
-    Source: network requirements thesis, equation 3.1 (which counts bits).
+    Source: Salamy, equation 3.1 (which counts bits).
     """
     return round(2 * (workers - 1) / workers * parameters * 4)
 

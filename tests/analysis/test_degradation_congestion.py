@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demands, congestion points and the next levels, on the thesis' own figures and on links that share like water."""
+"""Demands, and congestion points, on Salamy's own figures and on links that share like water."""
 
 import numpy as np
 import pytest

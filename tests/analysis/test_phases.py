@@ -29,7 +29,7 @@ def profile(*parts):
 
 
 VGG = profile(compute(150), send(32.15, 143))
-# Three peaks, then a heavy phase (the Cassini thesis' GPT jobs).
+# Three peaks, then a heavy phase (the interleaving thesis' GPT jobs).
 GPT = profile(
     compute(60), send(16, 20), compute(15), send(16, 20), compute(15), send(16, 20), compute(25), send(35.5, 90)
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over loads: their sweeps in summary.json and on the screen, and what they say of the thesis."""
+"""Runs over loads: their sweeps in summary.json and on the screen, and what they say of Salamy."""
 
 import json
 from pathlib import Path

@@ -81,7 +81,7 @@ TEST(Plan, SizesScaleAndArrivalsStay) {
 }
 
 TEST(Plan, BurstsAreExact) {
-  PlanSpec bursts = spec(6, 100 * kMs); // the thesis' example: 7.5 MB a period
+  PlanSpec bursts = spec(6, 100 * kMs); // Salamy's example: 7.5 MB a period
   bursts.burst = Burst{};
   const auto flows = planned(bursts);
   for (std::uint64_t period = 0; period < 10; period++) {

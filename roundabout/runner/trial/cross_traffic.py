@@ -23,7 +23,7 @@ LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so 
 FLUSH_S = 60.0  # a generator has told of all its flows within this
 FIRST_PORT = 29400
 MOST_PARALLEL = 10
-BURST = ("--burst-width-us", "1000", "--burst-period-ms", "10", "--burst-height", "3")  # the thesis, section 2.5
+BURST = ("--burst-width-us", "1000", "--burst-period-ms", "10", "--burst-height", "3")  # Salamy, section 2.5
 
 Stop = Callable[[Sequence[Program]], None]
 
@@ -130,7 +130,7 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
 def parallel(load_gbps: float, link_gbps: float) -> int:
     """With how many connections iperf begins: each gets a fair share of the link beside one other that wants all.
 
-    The thesis raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
+    Salamy raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
     begun with 1, it would take much of a short trial.
     """
     share = load_gbps / link_gbps

@@ -10,8 +10,8 @@ from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
 SYSCTLS = {
-    # That TCP answers to marks is a guess for the thesis' servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
-    # traffic takes 1.44 and 3.4 s (the thesis' fit: 1.40 and 3.1); beside TCP that fills queues, 2.4 and 6.0 s.
+    # That TCP answers to marks is a guess for Salamy's servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
+    # traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues, 2.4 and 6.0 s.
     "net.ipv4.tcp_ecn": 1,
     "net.ipv4.tcp_early_retrans": 0,  # where nothing is lost, a probe for lost tails only sends twice
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
