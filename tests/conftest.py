@@ -10,6 +10,28 @@ import pytest
 
 from tests import quiet
 
+# Their tests raise labs, whose links are measured when they are raised.
+RAISE_LABS = (
+    "ansible/test_provision.py",
+    "captures/test_real_lab.py",
+    "captures/test_trial.py",
+    "extending/test_trainer.py",
+    "extending/test_transport.py",
+    "lab/",
+    "rack/test_lab_as_rack.py",
+    "runner/test_profile.py",
+    "runner/test_real_lab.py",
+    "transports/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that raise labs are `quiet` ones."""
+    places = tuple(str(Path(__file__).parent / each) for each in RAISE_LABS)
+    for item in items:
+        if str(item.path).startswith(places):
+            item.add_marker("quiet")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_dead_runs() -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that measure times or rates are marked `quiet`: they count where nobody else takes the CPU.
+"""Tests that measure times or rates, as every lab does when it is raised, are marked `quiet`.
+
+They count where nobody else takes the CPU.
 
 Where such a test fails while others were busy, or CPU was stolen, it waits a while for a quiet machine and runs again;
 where that is so each time it is skipped, and says so: nothing is known. On a quiet machine it fails like any other.
@@ -70,6 +72,7 @@ def run(item: pytest.Item, nextitem: pytest.Item | None) -> Sequence[pytest.Test
     """Run a test until it passes, or fails on a quiet machine; skipped if there never was one."""
     for number in range(TRIES):
         if number:
+            item.session._setupstate.teardown_exact(None)  # or a fixture that failed would fail again, unasked
             wait_for_quiet()
         begun = Cpu.now()
         reports = runtestprotocol(item, log=False, nextitem=nextitem)

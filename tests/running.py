@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from roundabout.spec.patterns import transfers
+
 PATIENCE_S = 40
 
 Event = dict[str, Any]
@@ -68,3 +70,29 @@ class Running:
             assert stream
             with suppress(BrokenPipeError):
                 stream.close()
+
+
+def told_job(name: str, workers: Sequence[tuple[str, str, int]], phases: Sequence[Event], **options: Any) -> Event:
+    """A job as trainers are told it: its workers by host, address and port; `options` change the rest."""
+    return {
+        "name": name,
+        "workers": [{"name": host, "address": address, "port": port} for host, address, port in workers],
+        "connections": 1,
+        "iterations": 3,
+        "seed": 7,
+        "jitter": 0,
+        "begins_ms": 0,
+        "departs_ms": None,
+        "phases": [told_phase(phase, len(workers)) for phase in phases],
+        **options,
+    }
+
+
+def told_phase(phase: Event, workers: int) -> Event:
+    """A phase as trainers are told it."""
+    if "bytes" not in phase:
+        return phase
+    groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
+    found = transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
+    told = [[part for part in transfer if part is not None] for transfer in found]
+    return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}

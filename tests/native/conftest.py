@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.spec.patterns import transfers
-from tests.running import Event, Running
+from tests.running import Event, Running, told_job
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "bin"
 
@@ -104,20 +103,8 @@ class Job:
         subnet = "10.99.0" if self.hosts else "127.0.0"
         self.workers: dict[int, Running] = {}
         port = options.pop("port", None) or free_port()
-        self.told = {
-            "name": "j1",
-            "workers": [
-                {"name": f"s{rank}", "address": f"{subnet}.{rank + 1}", "port": port} for rank in range(workers)
-            ],
-            "connections": 1,
-            "iterations": 3,
-            "seed": 7,
-            "jitter": 0,
-            "begins_ms": 0,
-            "departs_ms": None,
-            "phases": [told_phase(phase, workers) for phase in phases],
-            **options,
-        }
+        there = [(f"s{rank}", f"{subnet}.{rank + 1}", port) for rank in range(workers)]
+        self.told = told_job("j1", there, phases, **options)
 
     def connect(self, rank: int, **options: Any) -> Running:
         words = ["--rank", str(rank), "--job", json.dumps(self.told | options)]
@@ -137,16 +124,6 @@ class Job:
         for worker in self.workers.values():
             worker.say(f"start {start_ns}")
         return start_ns
-
-
-def told_phase(phase: Event, workers: int) -> Event:
-    """A phase as trainers are told it."""
-    if "bytes" not in phase:
-        return phase
-    groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
-    found = transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
-    told = [[part for part in transfer if part is not None] for transfer in found]
-    return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}
 
 
 @pytest.fixture

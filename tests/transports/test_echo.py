@@ -11,10 +11,9 @@ import pytest
 
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
+from tests.running import told_job
 
-PROFILE = {
-    "phases": [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 4_000_000, "alone_ms": 100}]
-}
+PHASES = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 4_000_000, "alone_ms": 100}]
 JOBS = {"j1": ("s0", "s2"), "j2": ("s1", "s3")}
 ITERATIONS = 10
 
@@ -37,10 +36,10 @@ def play(lab: Lab, replay: str) -> None:
     """Both jobs at once, so that they meet on the bottleneck."""
     workers = []
     for port, (job, hosts) in enumerate(JOBS.items(), 29500):
-        addresses = ",".join(lab.hosts[host].address for host in hosts)
+        there = [(host, lab.hosts[host].address, port) for host in hosts]
+        told = json.dumps(told_job(job, there, PHASES, iterations=ITERATIONS))
         for rank, host in enumerate(hosts):
-            words = ["--job", job, "--rank", str(rank), "--addresses", addresses, "--port", str(port)]
-            words += ["--profile", json.dumps(PROFILE), "--iterations", str(ITERATIONS)]
+            words = ["--rank", str(rank), "--job", told]
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             workers.append(subprocess.Popen(on(lab, host, replay, *words), **pipes))
     for worker in workers:
