@@ -32,7 +32,9 @@ PIP_FILES = ("etc/pip.conf", "root/.config/pip/pip.conf", "root/.pip/pip.conf")
 MARKS = re.compile(
     r"(?:Setting up: (.*)|TASK \[(.*?)\].*|(PLAY RECAP).*|(Test project).*|=+ (test session) starts.*)\n"
 )
+# The folder is a mount of its own: a lab's hosts make the mounts below their root private, which must be one.
 MOUNTS = """
+mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount -t sysfs sysfs "$1/sys"
 mount --rbind /dev "$1/dev"
