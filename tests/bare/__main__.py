@@ -32,13 +32,16 @@ PIP_FILES = ("etc/pip.conf", "root/.config/pip/pip.conf", "root/.pip/pip.conf")
 MARKS = re.compile(
     r"(?:Setting up: (.*)|TASK \[(.*?)\].*|(PLAY RECAP).*|(Test project).*|=+ (test session) starts.*)\n"
 )
-# The folder is a mount of its own: a lab's hosts make the mounts below their root private, which must be one.
+# The folder becomes the root of its mounts: a chroot is left by whoever enters a lab host's namespaces.
 MOUNTS = """
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount -t sysfs sysfs "$1/sys"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs tmpfs "$1/run"
+cd "$1"
+pivot_root . mnt
+umount --lazy /mnt
 """
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -143,7 +146,7 @@ def environment(root: Path) -> dict[str, str]:
 def run(root: Path, command: str, begin: Callable[[str], None]) -> int:
     """Run a command in the copy and pass on what it prints; its exit status."""
     print(f"\n== {command}", flush=True)
-    script = f'set -e; {MOUNTS} exec chroot "$1" /bin/sh -c "cd /root/roundabout && $2"'
+    script = f'set -e; {MOUNTS} cd /root/roundabout && exec /bin/sh -c "$2"'
     argv = [*isolation(), "sh", "-c", script, "sh", str(root), command]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, env=environment(root), text=True, start_new_session=True, **pipes) as process:
