@@ -10,24 +10,26 @@ import pytest
 
 from tests import quiet
 
-# Their tests raise labs, whose links are measured when they are raised.
-RAISE_LABS = (
+# Their tests raise labs, whose links are measured when they are raised, or play programs against the clock.
+AGAINST_THE_CLOCK = (
     "ansible/test_provision.py",
     "captures/test_real_lab.py",
     "captures/test_trial.py",
+    "crossgen/test_iperf.py",
+    "crossgen/test_send.py",
     "extending/test_trainer.py",
     "extending/test_transport.py",
     "lab/",
+    "native/",
     "rack/test_lab_as_rack.py",
-    "runner/test_profile.py",
-    "runner/test_real_lab.py",
+    "runner/",
     "transports/",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that raise labs are `quiet` ones."""
-    places = tuple(str(Path(__file__).parent / each) for each in RAISE_LABS)
+    """They are `quiet` ones."""
+    places = tuple(str(Path(__file__).parent / each) for each in AGAINST_THE_CLOCK)
     for item in items:
         if str(item.path).startswith(places):
             item.add_marker("quiet")
