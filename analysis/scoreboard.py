@@ -16,7 +16,8 @@ from analysis import papers
 from analysis.expected import resolved
 from analysis.quantities import known
 from analysis.reading.fidelity import fidelity
-from analysis.render.verdicts import described
+from analysis.render.screen import MARKS
+from analysis.render.verdicts import TONES, described
 from analysis.results import Summary
 from analysis.summary import stored_or_new
 from analysis.verdicts import Verdict, Word, expectations, together
@@ -24,12 +25,6 @@ from roundabout.errors import RoundaboutError
 from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
 from roundabout.store import Run
 
-MARKS: dict[str, tuple[str, str]] = {
-    "inside": ("✓", "green"),
-    "outside": ("✗", "red"),
-    "undecided": ("?", "yellow"),
-    "not measured": ("-", "dim"),
-}
 MOST = 3
 """So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
 
@@ -184,7 +179,7 @@ def _found(line: Line) -> Text:
     if line.missing and line.showings:
         text.append(f"\n  {line.missing}", "dim")
     for record in line.measured[:MOST]:
-        mark, colour = MARKS[record.verdict]
+        mark, colour = MARKS[TONES[record.verdict]]
         text.append(f"\n{mark} ", colour).append(brief(record))
     if len(line.measured) > MOST:
         text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
@@ -197,7 +192,7 @@ def _found(line: Line) -> Text:
 def _judged(line: Line) -> Text:
     if line.missing:
         return Text("not measured" if line.showings else "nothing yet", "dim")
-    mark, colour = MARKS[line.verdict]
+    mark, colour = MARKS[TONES[line.verdict]]
     inside = sum(each.verdict == "inside" for each in line.measured)
     word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
     for basis in line.bases:

@@ -78,9 +78,10 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
         return text(f"Too little was measured to hold it against {paper}.")
     against = [each.claim or "" for each in known if each.verdict == "outside"]
     agree = sum(each.verdict == "inside" for each in known)
+    undecided = len(known) - agree - len(against)
     title = (
         f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; not agreeing: {len(against)}; "
-        f"not measured: {len(claims) - agree - len(against)}."
+        f"{f'undecided: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
     )
     bold = filled("strong", text=title)
     return bold + listed("Not so here:", against)

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from analysis.expected import Limits, complain
 from analysis.quantities import Case, Curve, Reading, known, named
 from analysis.quantities._registry import Quantity
+from analysis.render.verdicts import in_short
 from analysis.verdicts import _bounded, judge, together, verdict
 from roundabout.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
@@ -203,3 +204,12 @@ def test_a_misspelt_quantity_is_told_what_was_meant():
     with pytest.raises(UsageError, match="found no quantity 'mean iteration tim'") as caught:
         named("mean iteration tim")
     assert "mean iteration time" in caught.value.hint
+
+
+def test_claims_are_counted_by_what_became_of_them(toy):
+    kinds = [None, (1.5, 2.5), (2.5, 3.0), (1.0, 2.0)]
+    claims = [
+        toy(expected(Bound, at_most=2.0, claim="a claim"), [Case("j1", 1.5, ends)] if ends else []) for ends in kinds
+    ]
+    counted = "Of 4 claims of Salamy, agreeing with this run: 1; not agreeing: 1; undecided: 1; not measured: 1."
+    assert in_short(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"
