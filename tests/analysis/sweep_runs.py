@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from made_up import BEGIN_NS, BOOT_NS, manifest, record
 
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, build_table
+from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
 
 ROOT = Path(__file__).parents[2] / "experiments"
 SCALE = 20.0

@@ -5,14 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import SCALE, add_trial
-from made_up import manifest
 
 from analysis.report import on_terminal, render
 from analysis.studies import study_of
 from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Run
+from tests.analysis.made_up import manifest
+from tests.analysis.unfair_runs import SCALE, add_trial
 
 GROUPS = """
 name: groups

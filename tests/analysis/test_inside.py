@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
 from analysis.papers.salamy import RESNET
 from analysis.reading.inside import inside
 from analysis.render.page import shown
 from analysis.studies.load_sweep.tables import inside as as_table
 from analysis.summary import summarise
+from tests.analysis.sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
 STEP_NS = 10_000_000
 RATE_GBPS = 4.0

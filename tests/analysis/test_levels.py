@@ -4,8 +4,6 @@
 from pathlib import Path
 
 import pytest
-from conftest import SCALE, add_trial
-from made_up import manifest
 
 from analysis.report import render
 from analysis.studies.levels import figures
@@ -13,6 +11,8 @@ from analysis.studies.levels.tables import times
 from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Run
+from tests.analysis.made_up import manifest
+from tests.analysis.unfair_runs import SCALE, add_trial
 
 EXPERIMENT = """
 name: timers

@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from sweep_runs import experiment, sweep_run
 
 from analysis.reading.injected import injected, skewness
 from analysis.reading.requested import requested
 from analysis.report import render
 from analysis.summary import summarise
+from tests.analysis.sweep_runs import experiment, sweep_run
 
 KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
-from sweep_runs import ROOT, experiment, mean_s, sweep_run
 
 from analysis.quantities import Reading
 from analysis.reading.cells import experiment_of
@@ -24,6 +23,7 @@ from analysis.summary import stored_or_new, summarise
 from analysis.verdicts import judge
 from roundabout.spec import load_experiment
 from roundabout.store.files import write_json
+from tests.analysis.sweep_runs import ROOT, experiment, mean_s, sweep_run
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 LOADS = [0, 6, 11, 14, 16, 18, 20]
