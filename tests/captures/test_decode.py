@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import tshark
-from capture_frames import Frame, pcap, pcapng, random_frame
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from roundabout.runner.tables.packets import DecodeError, Totals, to_parquet
+from tests.captures import tshark
+from tests.captures.capture_frames import Frame, pcap, pcapng, random_frame
 
 START_NS = 1_700_000_000 * 10**9
 Packet = dict[str, Any]
