@@ -141,7 +141,7 @@ class Runner:
         with (
             lease.hold("machine", f"{experiment} {path.name}", self.state),
             journal.keep(path.name, path, self.state) as notes,
-            temporary.files(path.name, notes),
+            temporary.files(path.name, notes, self.state),
         ):
             yield notes
 

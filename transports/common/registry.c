@@ -89,7 +89,6 @@ static int is_bpffs(const char *path) {
 }
 
 static int mount_bpffs(void) {
-  mkdir(HOME, 0755);
   mkdir(BPFFS, 0700);
   if (!is_bpffs(BPFFS) && mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
     return fail("cannot mount a BPF file system at %s: %s; expected root and CONFIG_BPF_SYSCALL", BPFFS,
@@ -113,9 +112,11 @@ static void leave_bpffs(void) {
     rmdir(BPFFS);
 }
 
-// Loading and unloading are one at a time. The lock ends with the process.
+// Loading and unloading are one at a time. The lock ends with the process. Others may pass the folder and not open it:
+// who opens a folder can lock it.
 static int lock_registry(void) {
-  mkdir(HOME, 0755);
+  mkdir(HOME, 0711);
+  chmod(HOME, 0711);
   int fd = open(HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0 || flock(fd, LOCK_EX))
     return fail("cannot lock %s: %s; expected root", HOME, strerror(errno));

@@ -10,6 +10,18 @@ from roundabout.errors import RoundaboutError
 STATE = Path("/run/roundabout")
 
 
+def make_state(state: Path) -> None:
+    """Make the folder `state` where it is missing. Others may pass it, not open it: who opens a folder can lock it."""
+    state.mkdir(parents=True, exist_ok=True)
+    state.chmod(0o711)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder of the state, for root alone, where it is missing."""
+    make_state(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def open_private(path: Path) -> int:
     """A handle on the file `path`, for root alone; it and its folders are made where missing.
 
@@ -17,8 +29,7 @@ def open_private(path: Path) -> int:
     """
     while True:
         try:
-            path.parent.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            make_private(path.parent)
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             continue  # somebody tidied up in between

@@ -9,18 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roundabout.runner.machine.journal import Entry, Journal
+from roundabout.runner.machine.state import make_private
 
 KIND = "folder"
 
 
 @contextmanager
-def files(run_id: str, notes: Journal) -> Iterator[None]:
-    """Keep all temporary files of this process and its children where `clean` finds them."""
-    folder, before = Path(tempfile.gettempdir()) / f"roundabout-{run_id}", tempfile.tempdir
+def files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
+    """Keep all temporary files of this process and its children where `clean` finds them, and nobody else comes.
+
+    In /tmp, whoever guesses the folder's name could make it first.
+    """
+    folder, before = state / f"temporary-{run_id}", tempfile.tempdir
     names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
     outer = {name: os.environ.pop(name, None) for name in names}
     with notes.owing({"kind": KIND, "path": str(folder)}, remove):
-        folder.mkdir(mode=0o700)
+        make_private(folder)
         tempfile.tempdir = str(folder)
         os.environ.update(dict.fromkeys(names, str(folder)))
         try:

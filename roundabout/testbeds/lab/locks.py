@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from roundabout.runner.machine.state import make_state
+
 
 @contextmanager
 def locked_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
@@ -28,9 +30,9 @@ def locked_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> I
 
 def _open_locked(folder: Path, deadline: float, *, create: bool) -> int:
     while True:
-        if create:
-            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         try:
+            if create:
+                make_state(folder)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             if create:

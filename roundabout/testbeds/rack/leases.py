@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases on a rack's hosts, switches and links, for its several users.
 
-All of them are locks on files of one machine that every user's inventory names. A program there holds the locks for as
-long as it hears from its owner: they end with the owner's connection, and with silence, and nobody else can end them.
-It answers whatever it hears, so that the owner knows, too.
+All of them are locks on files of one machine that every user's inventory names; root alone can open those, and with
+them lock them. A program there holds the locks for as long as it hears from its owner: they end with the owner's
+connection, and with silence, and nobody else can end them. It answers whatever it hears, so that the owner knows, too.
 """
 
 from collections.abc import Iterable
@@ -17,14 +17,16 @@ SILENCE_S = 60
 HOLDER = r"""
 import fcntl, json, os, select, sys, time
 folder, owner, silence_s, names = sys.argv[1], sys.argv[2], float(sys.argv[3]), sorted(sys.argv[4:])
-os.makedirs(folder, mode=0o755, exist_ok=True)
+os.umask(0o077)
+os.makedirs(folder, exist_ok=True)
+os.chmod(folder, 0o700)
 held = []
 def content():
     utc = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return json.dumps({"owner": owner, "since_utc": since, "heard_utc": utc}).encode()
 since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 for name in names:
-    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
