@@ -56,6 +56,13 @@ def test_a_dcqcn_job_has_the_timer_that_the_papers_testbed_has(rich: Rich) -> No
     assert cell.spec.jobs["j2"].transport.parameters["T_us"] == 125
 
 
+def test_a_file_far_longer_than_any_experiment_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text(PLAIN + "factors: {variant: {" + "a: {}, " * 15_000)
+    with pytest.raises(SpecError, match="more than 100000 bytes, expected a specification, which is a page long"):
+        load_experiment(path)
+
+
 def test_a_manifest_gives_the_experiment_back(rich: Rich) -> None:
     experiment = load_experiment(rich())
     assert Experiment.model_validate_json(experiment.model_dump_json()) == experiment
