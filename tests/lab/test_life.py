@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.testbeds.lab import Lab, LabError, marking, network, paths
+from roundabout.testbeds.lab import Lab, LabError, marking, network, paths, rates
 from roundabout.testbeds.lab.locks import locked_folder
 from roundabout.testbeds.lab.namespaces import inside
 
@@ -97,6 +97,7 @@ def test_wrong_rate_of_the_trunk_is_an_error(topology, lab_name, monkeypatch, fa
 
     name = lab_name()
     monkeypatch.setattr(network, "queues", wrong)
+    monkeypatch.setattr(rates, "PATIENCE_S", 1.0)
     message = rf"link L1, from tor0 to tor1: measured ({measured}) Gbit/s of payload, expected 43 within 3%"
     with pytest.raises(LabError, match=message):
         Lab.up(topology, name)

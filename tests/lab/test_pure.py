@@ -3,6 +3,7 @@
 
 import errno
 import os
+import re
 import threading
 import time
 
@@ -88,6 +89,38 @@ def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
         assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= rates.CPU_CARRIES_BPS
         assert all(one is other or one.is_apart_from(other) for one in group for other in group)
     assert len(groups) < len(probes) / 2
+
+
+class Busy:
+    """Links on a machine that is busy for `busy_s`: each measurement is off until then. Its clock is its own."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, busy_s: float) -> None:
+        self.now, self.busy_s, self.looks = 0.0, busy_s, 0
+        patch.setattr(rates.time, "monotonic", lambda: self.now)
+        patch.setattr(rates, "_base_rtt_us", lambda *_: 100.0)
+        patch.setattr(rates._Meter, "of", lambda _, group, window_s: self.measure(group, window_s))
+
+    def measure(self, group: list[rates.Probe], window_s: float) -> dict[int, float]:
+        self.now += window_s
+        self.looks += 1
+        return {probe.port.ifindex: 41.59 if self.now < self.busy_s else 42.9 for probe in group}
+
+
+def test_a_link_that_is_off_while_the_machine_is_busy_is_looked_at_again(topology, monkeypatch):
+    Busy(monkeypatch, 28)
+    measured = rates.verify(lay_out(topology), {}, {}, 50)
+    assert {port.payload_rate_gbps for link in measured for port in link.ports} == {42.9}
+
+
+def test_a_link_that_stays_off_is_said_to_be_after_half_a_minute_of_tries(topology, monkeypatch):
+    links = Busy(monkeypatch, 1000)
+    message = r"measured 41.59 Gbit/s of payload, expected 43 within 3%.*each of (\d+) tries, of which .* after 3\d s"
+    with pytest.raises(LabError, match=message) as caught:
+        rates.verify(lay_out(topology), {}, {}, 50)
+    assert 30 < links.now < 60
+    tries = int(re.search(message, caught.value.message)[1])
+    assert tries > 5
+    assert links.looks % tries == 0
 
 
 @pytest.mark.parametrize(
