@@ -22,7 +22,9 @@ AGAINST_THE_CLOCK = (
     "lab/",
     "native/",
     "rack/test_lab_as_rack.py",
-    "runner/",
+    "runner/test_clock_runs.py",
+    "runner/test_profile.py",
+    "runner/test_real_lab.py",
     "transports/",
 )
 COMPUTING = "lab/test_pure.py"  # for all that: its failures are never somebody else's
