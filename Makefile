@@ -3,6 +3,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof bench bare clean setup setup-tests
 
+# Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
+unexport PYTHONDONTWRITEBYTECODE
+
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
