@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -124,6 +125,8 @@ while not select.select([sys.stdin], [], [], 0.005)[0]:
 
 SETTINGS = r"""
 path, command = home / "settings.json", words[2]
+if fault("freezes in " + command):
+    time.sleep(60)
 if fault("settings fail"):
     sys.exit("error: sysctl net.ipv4.tcp_ecn cannot be written")
 if command == "restore":
@@ -246,6 +249,9 @@ class FakeFacility(SshFacility):
             raise RoundaboutError("the lease was lost")
 
     def undo(self, entry):
+        while (self.folder / "frozen").exists():  # what is to be undone does not answer
+            (self.folder / "undoing").touch()
+            time.sleep(0.01)
         if entry["kind"] == "folder":
             shutil.rmtree(entry["path"], ignore_errors=True)
         if entry["kind"] in ("testbed", "transport"):
@@ -276,6 +282,9 @@ class Notes:
 
     def link(self, name, gbps, marks_per_s):
         self.links.append((name, gbps, marks_per_s))
+
+    def leaves(self, owed):
+        print("left:", *owed, file=sys.stderr)
 
     def trial_ended(self, trial, reasons, again):
         self.ended.append((trial.variant, reasons, again))

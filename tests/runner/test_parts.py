@@ -167,4 +167,4 @@ def test_short_programs_answer_or_complain():
     with pytest.raises(RoundaboutError, match="^controller: sh -c: it broke$"):
         check_call(LocalConnection(), ["sh", "-c", "echo error: it broke >&2; exit 3"])
     with pytest.raises(RoundaboutError, match="cannot run nothing-like-this: No such file"):
-        call(LocalConnection("here"), ["nothing-like-this"])
+        LocalConnection("here").start(["nothing-like-this"])

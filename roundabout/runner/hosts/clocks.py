@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError
+from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
 
 CONTROLLER = "controller"
@@ -265,7 +266,7 @@ class HostClock:
         before_ns = self._run_clock.now_ns()
         self._program.send(question)
         try:
-            after_ns, answer = self._answers.get(timeout=PATIENCE_S)
+            after_ns, answer = take(self._answers, patience(PATIENCE_S))
         except Empty:
             self._connection.close()  # whoever waits for this host need not wait on
             raise LostHostError(self._program.host, f"its clock did not answer within {PATIENCE_S:g} s") from None

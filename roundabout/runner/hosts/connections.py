@@ -5,20 +5,28 @@ Fabric connects. Programs, short and long, run in sessions of its paramiko trans
 command's streams a hundred times a second, which is CPU taken from what is being measured. Here every read blocks.
 """
 
+import os
 import shlex
+import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Protocol
 
 import paramiko
 
 from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.deadlines import within
 
 WINDOW_BYTES = 16 << 20  # a whole trial's output fits: no round trip ever holds a collector up
 CHUNK_BYTES = 1 << 16
+OPEN_S, START_S = 30, 20  # a host that lets nobody in, or starts nothing, within this is lost
+END_S = 2  # a ProxyCommand that is told to end does so within this
+
+# What paramiko raises where a connection breaks; the last where it was closed meanwhile.
+BROKEN = (paramiko.SSHException, OSError, EOFError, AttributeError)
 
 
 class LostHostError(RoundaboutError):
@@ -79,7 +87,11 @@ class Tunnel:
         """End the command."""
         self.socket.close()
         self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 class SshConnection:
@@ -94,25 +106,41 @@ class SshConnection:
                 self._tunnel = Tunnel(_expanded(connection.gateway, host))
                 connection.gateway = None
                 connection.connect_kwargs["sock"] = self._tunnel.socket
-            connection.open()
-        except (paramiko.SSHException, OSError, EOFError) as error:
+            with self._within(OPEN_S):
+                connection.open()
+        except BROKEN as error:
             self.close()
             raise LostHostError(host, f"cannot connect: {error}") from error
 
     def start(self, argv: Sequence[str]) -> Channel:
         """Start a program there. Raises LostHostError."""
         try:
-            session = self._connection.transport.open_session(window_size=WINDOW_BYTES)
-            session.exec_command(shlex.join(argv))
-        except (paramiko.SSHException, OSError, EOFError, AttributeError) as error:
+            with self._within(START_S):
+                session = self._connection.transport.open_session(window_size=WINDOW_BYTES)
+                session.exec_command(shlex.join(argv))
+        except BROKEN as error:
             raise LostHostError(self.host, str(error) or type(error).__name__) from error
         return SshChannel(self.host, session)
 
     def close(self) -> None:
-        """Drop the connection."""
-        self._connection.close()
+        """Drop the connection, and those that it goes through; what waits for the host need not wait on."""
+        hop = self._connection
+        while hasattr(hop, "client"):
+            hop.client.close()
+            hop = hop.gateway
         if self._tunnel:
             self._tunnel.close()
+
+    @contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        """Close what takes longer. Raises TimeoutError then."""
+        with within(seconds, self.close) as overdue:
+            try:
+                yield
+            except BROKEN:
+                if overdue.is_set():
+                    raise TimeoutError(f"no answer within {seconds:g} s") from None
+                raise
 
 
 def _expanded(proxy_command: str, host: str) -> str:
@@ -135,12 +163,12 @@ class SshChannel:
         """Write all of `data` to its stdin. Raises LostHostError."""
         try:
             self._session.sendall(data)
-        except (OSError, EOFError) as error:
+        except BROKEN as error:
             raise LostHostError(self._host, str(error) or "its program ended") from error
 
     def close_stdin(self) -> None:
         """Tell the program to end."""
-        with suppress(OSError, EOFError):  # it may be gone already, which is what was wanted
+        with suppress(*BROKEN):  # it may be gone already, which is what was wanted
             self._session.shutdown_write()
 
     def result(self) -> tuple[int | None, str]:
@@ -151,7 +179,8 @@ class SshChannel:
 
     def close(self) -> None:
         """Drop the program: sshd closes its stdin."""
-        self._session.close()
+        with suppress(*BROKEN):
+            self._session.close()
 
 
 class LocalConnection:
@@ -199,7 +228,7 @@ class LocalChannel:
             rest = memoryview(data)
             while rest:
                 rest = rest[self._process.stdin.write(rest) :]
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # the latter where its stdin is closed
             pass  # it ended: its exit status says why
 
     def close_stdin(self) -> None:
@@ -218,5 +247,7 @@ class LocalChannel:
         return status, said
 
     def close(self) -> None:
-        """Kill the program."""
-        self._process.kill()
+        """Kill the program, and what it started."""
+        if self._process.returncode is None:  # its number, which is its group's, cannot be another's yet
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)

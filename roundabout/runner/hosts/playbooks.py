@@ -17,6 +17,7 @@ from typing import Any, Literal
 from roundabout.errors import RoundaboutError, UsageError
 
 PLAYBOOKS = Path(__file__).parents[3] / "ansible"
+TASK_S = 600  # a host that needs longer for a task has failed it; tasks that fetch packages say how long they may take
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
@@ -86,16 +87,20 @@ def _play(command: Sequence[str], folder: str, show: Callable[[str], None] | Non
     """Exit status and output of ansible-playbook."""
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": folder}
-    environment = os.environ | own | {"LC_ALL": "C.UTF-8"}
+    environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}
     lines = []
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as playbook:
         assert playbook.stdout is not None
-        for line in playbook.stdout:
-            lines.append(line)
-            if show:
-                show(line.rstrip("\n"))
+        try:
+            for line in playbook.stdout:
+                lines.append(line)
+                if show:
+                    show(line.rstrip("\n"))
+        except BaseException:
+            playbook.terminate()  # or it would be waited for, and hosts may not answer
+            raise
     return playbook.returncode, "".join(lines)
 
 

@@ -2,11 +2,17 @@
 """Programs on connected hosts: short ones run to their end, long ones whose lines are collected."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.connections import Channel, Connection, LostHostError
+from roundabout.runner.hosts.deadlines import within
+
+CALL_S = 60  # what is read, set, loaded or restored takes seconds
+GRACE_S = 5  # the host itself ends what takes longer, so that nothing goes on there, and has so long to say so
+TIMED_OUT = 124  # as timeout(1) says it
 
 
 @dataclass(frozen=True)
@@ -18,15 +24,36 @@ class Completed:
     stderr: str
 
 
+@contextmanager
+def answering(connection: Connection, channel: Channel, seconds: float, what: str) -> Iterator[None]:
+    """Give up a host that needs longer for `what` than the context may last. Raises LostHostError."""
+
+    def drop() -> None:
+        connection.close()
+        channel.close()
+
+    try:
+        with within(seconds, drop) as overdue:
+            yield
+    except RoundaboutError:
+        if not overdue.is_set():
+            raise
+    if overdue.is_set():
+        raise LostHostError(connection.host, f"{what} took longer than {seconds:g} s")
+
+
 def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
-    """Run a short program to its end. Raises LostHostError."""
-    channel = connection.start(argv)
-    channel.write(stdin.encode())
-    channel.close_stdin()
-    stdout = b"".join(iter(channel.read, b""))
-    status, stderr = channel.result()
+    """Run a short program to its end. Raises LostHostError, also where that does not come in time."""
+    channel = connection.start(["timeout", str(CALL_S), *argv])
+    with answering(connection, channel, CALL_S + GRACE_S, argv[0]):
+        channel.write(stdin.encode())
+        channel.close_stdin()
+        stdout = b"".join(iter(channel.read, b""))
+        status, stderr = channel.result()
     if status is None:
         raise LostHostError(connection.host, f"the connection broke during {argv[0]}")
+    if status == TIMED_OUT:
+        raise LostHostError(connection.host, f"{argv[0]} took longer than {CALL_S:g} s")
     return Completed(status, stdout.decode(errors="replace"), stderr)
 
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.clocks import UTC_STEP_NS, Ledger, Reading
-from roundabout.runner.hosts.connections import Channel, LostHostError
+from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.programs import answering
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.records import RecordError
@@ -26,6 +27,9 @@ from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, build_table, files, schemas
 from roundabout.store.convert import to_paper_units
+
+START_S = 30  # tcpdump listens within this
+FETCH_S, FETCH_S_PER_MB = 30, 1.0  # its files come within this
 
 
 class CaptureError(RoundaboutError):
@@ -64,7 +68,7 @@ def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str,
 def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
     if host.name not in asked.hosts:
         return None
-    return _Running(host.name, bench.connections[host.name].start(command(host, asked)))
+    return _Running(bench.connections[host.name], host, asked)
 
 
 def command(host: Host, asked: Capture) -> list[str]:
@@ -76,9 +80,12 @@ def command(host: Host, asked: Capture) -> list[str]:
 class _Running:
     """A capture.py at work on a host."""
 
-    def __init__(self, host: str, channel: Channel) -> None:
-        self._host, self._channel, self._rest = host, channel, b""
-        self._began = self._said()
+    def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
+        self._connection, self._host, self._rest = connection, host.name, b""
+        self._channel = connection.start(command(host, asked))
+        self._fetch_s = FETCH_S + FETCH_S_PER_MB * asked.budget_mb
+        with answering(connection, self._channel, START_S, "starting a capture"):
+            self._began = self._said()
 
     def end(self) -> None:
         """Tell it to stop; other hosts can be told meanwhile."""
@@ -88,14 +95,15 @@ class _Running:
         """Its files, into a folder of the host's in `folder`. Raises RecordError, LostHostError."""
         place = files.make_directory(folder / self._host)
         try:
-            counts = self._said()
-            sizes = counts.pop("files")
-            paths = tuple(place / f"{number}.pcap" for number in range(len(sizes)))
-            for path, size in zip(paths, sizes, strict=True):
-                self._save(path, size)
+            with answering(self._connection, self._channel, self._fetch_s, "fetching a capture"):
+                counts = self._said()
+                sizes = counts.pop("files")
+                paths = tuple(place / f"{number}.pcap" for number in range(len(sizes)))
+                for path, size in zip(paths, sizes, strict=True):
+                    self._save(path, size)
+                self._channel.result()
         except CaptureError as error:
             raise RecordError(error.message) from error
-        self._channel.result()
         return Captured(self._began["device"], self._began["monotonic_ns"], paths, counts)
 
     def _said(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.trial.bench import Bench
@@ -171,7 +172,7 @@ class _Waiting:
         """Wait for that. Raises CrossTrafficError, LostHostError."""
         who = f"cross traffic: {self.program.name} on {self.program.host}"
         try:
-            if self._ready.get(timeout=READY_S):
+            if take(self._ready, patience(READY_S)):
                 return
         except Empty:
             raise CrossTrafficError(f"{who} was not ready after {READY_S} s") from None

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines on whatever waits for a host.
+
+Only time counts in which this process ran: one that was stopped, and goes on, gives its hosts what they were promised.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import repeat
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+SLICE_S = 1.0  # being stopped costs a deadline no more than this
+
+T = TypeVar("T")
+
+
+def patience(seconds: float) -> Iterator[float]:
+    """`seconds` in slices, to be waited for one after another."""
+    count = math.ceil(seconds / SLICE_S)
+    return repeat(seconds / count, count)
+
+
+def take(queue: "SimpleQueue[T]", slices: Iterator[float]) -> T:
+    """What comes next. Raises Empty where it has not come when all slices have passed."""
+    for slice_s in slices:
+        try:
+            return queue.get(timeout=slice_s)
+        except Empty:
+            pass
+    raise Empty
+
+
+@contextmanager
+def within(seconds: float, drop: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call `drop`, in a thread, where the context lasts longer; the event says so. It shall end what blocks there."""
+    ended, overdue = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if not any(ended.wait(slice_s) for slice_s in patience(seconds)):
+            overdue.set()
+            drop()
+
+    threading.Thread(target=watch, name="deadline", daemon=True).start()
+    try:
+        yield overdue
+    finally:
+        ended.set()
