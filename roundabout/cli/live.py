@@ -2,7 +2,7 @@
 """What a run shows while it runs: a few lines that change on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -126,6 +126,11 @@ class TerminalObserver:
         self._progress.end(again)
         self._draw(now=True)
 
+    def leaves(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        self._live.stop()
+        self._console.print(left(owed), soft_wrap=True, markup=False, highlight=False)
+
     def _draw(self, *, now: bool = False) -> None:
         if now or time.monotonic() - self._drawn >= REFRESH_S:
             self._drawn = time.monotonic()
@@ -142,6 +147,11 @@ def draw(progress: Progress) -> RenderableType:
         times = f"last {job.last_ms:6.1f} ms   mean {job.mean_ms:6.1f} ms" if job.done else "starting"
         jobs.add_row(f"  {name}", f"iteration {job.done:3d} of {job.iterations}", times)
     return Group(overall, jobs, Text(f"  {progress.link}" if progress.link else ""))
+
+
+def left(owed: Sequence[str]) -> str:
+    """What a run says that was interrupted once more."""
+    return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
 
 
 class PlainObserver:
@@ -180,6 +190,10 @@ class PlainObserver:
         for reason in reasons:
             self._say(f"  {'again' if again else 'invalid'}: {reason}")
         self._progress.end(again)
+
+    def leaves(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        self._say(left(owed))
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)

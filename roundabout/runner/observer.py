@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run tells whoever watches it."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from roundabout.plan import Plan, PlannedTrial
@@ -24,6 +25,9 @@ class Observer(Protocol):
 
     def link(self, name: str, gbps: float, marks_per_s: float | None) -> None:
         """How much the bottleneck carries (headers included) in its busier direction, and ECN marks; None: unknown."""
+
+    def leaves(self, owed: Sequence[str]) -> None:
+        """The run ends at once, and leaves what it made of these kinds."""
 
     def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
         """The attempt is stored. `reasons` make it invalid; `again`: it will be repeated."""

@@ -2,6 +2,7 @@
 """A run from lease to last trial, and everything undone in reverse."""
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -9,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from pydantic_core import to_jsonable_python
 
@@ -31,6 +32,7 @@ from roundabout.store.schemas import VERSION
 MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
+INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
 Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
 Settle = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
@@ -115,13 +117,15 @@ class Runner:
         return self._execute(experiment, run.path, RunClock.carry_on(run.manifest["clock"]), check)
 
     def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
-        with _undisturbed() as undo_begins, ExitStack() as stack:
+        with ExitStack() as stack:
+            ending = stack.enter_context(_Ending(self.observer))
             notes = stack.enter_context(self._machine(experiment.name, path)) if self.facility.takes_machine else None
+            ending.notes = notes
             transports = tuple(experiment.transports.values())
             artefacts = self.facility.artefacts(transports)
             visit = Visit(path.name.lower(), transports, clock, self.observer, notes)
             testbeds = stack.enter_context(Testbeds(self.facility, visit))
-            stack.callback(undo_begins)
+            stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = planned(self.facility, experiment, testbed.identity(), artefacts)
             run = settle(plan, testbed)
@@ -293,17 +297,40 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-@contextmanager
-def _undisturbed() -> Iterator[Callable[[], None]]:
-    """Once the function was called, Ctrl-C and SIGTERM wait for this context to end: nothing cuts an undo short."""
-    handlers: dict[int, Any] = {}
+class _Ending:
+    """How a run ends: what it made is undone, whatever comes, but for whoever presses Ctrl-C twice.
 
-    def begin() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handlers[number] = signal.signal(number, lambda *_: None)
+    Then nothing more is undone, and what is owed stays in the journal: hosts may not answer, and waiting may be no use.
+    """
 
-    try:
-        yield begin
-    finally:
-        for number, handler in handlers.items():
+    def __init__(self, observer: Observer) -> None:
+        self.notes: Journal | None = None
+        self._observer = observer
+        self._begun = False
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._handle(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
+
+    def begin(self) -> None:
+        """From now on all is undone: other signals wait."""
+        self._begun = True
+        self._handle(signal.SIGTERM, lambda *_: None)
+
+    def _handle(self, number: int, handler: Callable[..., None]) -> None:
+        self._handlers[number] = signal.signal(number, handler)
+
+    def _interrupt(self, *_signal: object) -> None:
+        signal.signal(signal.SIGINT, self._leave)
+        self._observer.step("undoing all of it; Ctrl-C once more leaves it to `roundabout clean`")
+        if not self._begun:
+            raise KeyboardInterrupt
+
+    def _leave(self, *_signal: object) -> NoReturn:
+        self._observer.leaves(self.notes.kinds if self.notes else [])
+        os._exit(INTERRUPTED)  # threads may wait for hosts, and would be waited for

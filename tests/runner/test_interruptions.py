@@ -74,7 +74,8 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
         wait_for(lambda: len(list(work.runs.glob("*/*/trials/*/trial.json"))) >= 2)
         process.send_signal(number)
         time.sleep(0.05)
-        process.send_signal(number)  # impatience must not cut the undoing short
+        if number == signal.SIGTERM:
+            process.send_signal(number)  # which must not cut the undoing short
         _, stderr = process.communicate(timeout=30)
     assert process.returncode in (status, -number), stderr  # -number: all was undone when the second one came
     assert "Traceback" not in stderr
@@ -86,6 +87,47 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
     assert 2 <= told["committed"] < 40
     assert pq.read_table(run.path / "trials.parquet").num_rows == told["committed"]
     assert len(run.interrupted()) <= 1
+
+
+@pytest.fixture
+def frozen(work):
+    """What is to be undone does not answer until this file is gone."""
+    path = work.facility.folder / "frozen"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, frozen):
+    with subprocess.Popen(
+        drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(lambda: len(list(work.runs.glob("*/*/trials/*/trial.json"))) == 1)
+        process.send_signal(signal.SIGINT)
+        wait_for((frozen.parent / "undoing").exists)
+        process.send_signal(signal.SIGTERM)  # it is ending already
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "left: folder settings testbed transport" in stderr
+    assert "Traceback" not in stderr
+    assert work.facility.left
+    frozen.unlink()
+    clean(work)
+    assert work.facility.left == []
+    assert not work.state.exists()
+    assert [trial["valid"] for trial in work.resume().trials()] == [True, True]
+
+
+def test_the_first_ctrl_c_does_not_cut_short_what_a_run_undoes_at_its_end(work, file, drive, frozen):
+    with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE) as process:
+        wait_for((frozen.parent / "undoing").exists)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        frozen.unlink()
+        assert process.wait(timeout=10) == 0
+    assert work.facility.left == []
+    assert not work.state.exists()
 
 
 def test_no_program_outlives_a_killed_runner(work, tiny, drive):

@@ -51,6 +51,11 @@ class Journal:
             except LostHostsError:
                 self._later.append((entry, undo))
 
+    @property
+    def kinds(self) -> list[str]:
+        """What is owed, in short."""
+        return sorted({entry["kind"] for entry in self._owed})
+
     def catch_up(self) -> None:
         """Undo at last what waited for lost hosts. Raises one RoundaboutError for all that still cannot be."""
         later, self._later = self._later, []
