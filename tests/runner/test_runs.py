@@ -2,12 +2,15 @@
 """What runs measure, what makes a trial invalid, and what is left afterwards."""
 
 import json
+import time
 
 import duckdb
 import pytest
 
 from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts import programs
 from roundabout.runner.machine import lease
+from roundabout.runner.trial import attempt
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.store import Run, schemas
 
@@ -160,6 +163,33 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
         work.resume()
     assert len(attempted) == 1
     assert Run.open("last", work.runs).committed() == set()
+    assert work.facility.left == []
+
+
+def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
+    work.facility.fault("s0", iteration_ms=20_000)
+    start = attempt._start_together
+
+    def start_and_lose(*arguments):
+        start(*arguments)
+        work.facility.lease_lost = True
+
+    monkeypatch.setattr(attempt, "_start_together", start_and_lose)
+    begun = time.monotonic()
+    with pytest.raises(RoundaboutError, match="the lease was lost"):
+        work.start()
+    assert time.monotonic() - begun < 15  # of a minute
+    assert work.facility.left == []
+    assert Run.open("last", work.runs).committed() == set()
+
+
+@pytest.mark.parametrize("command", ["apply", "read"])
+def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
+    monkeypatch.setattr(programs, "CALL_S", 1)
+    work.facility.fault("s2", **{f"freezes in {command}": True})
+    run = work.start()
+    assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 1 s"]
+    assert [trial["valid"] for trial in run.trials()] == [True]
     assert work.facility.left == []
 
 

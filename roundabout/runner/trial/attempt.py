@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -11,6 +12,7 @@ from typing import Any
 from roundabout.plan import PlannedTrial, iteration_s
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.observer import Observer
@@ -205,10 +207,10 @@ def _stop(now: Attempting, programs: Sequence[Program], patience_s: float = PATI
 
 def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
     waiting = set(programs)
-    deadline = time.monotonic() + READY_S
+    slices = patience(READY_S)
     while waiting:
         try:
-            worker, line = arrived.get(timeout=max(0.0, deadline - time.monotonic()))
+            worker, line = take(arrived, slices)
         except Empty:
             names = ", ".join(sorted(f"{worker.job} on {worker.host}" for worker in waiting))
             raise TrialFailedError(f"trainers were not ready after {READY_S} s: {names}") from None
@@ -235,28 +237,33 @@ def _watch(
     generators: Sequence[Generator],
     meter: LinkMeter | None,
 ) -> None:
-    """Follow the trainers until all are done. Raises TrialFailedError where one fails or nothing happens any more."""
+    """Follow the trainers until all are done.
+
+    Raises TrialFailedError where one fails or nothing happens any more, RoundaboutError where the site is not ours.
+    """
     running = set(programs)
     patience_s = _patience_s(now.trial.spec)
-    heard = refreshed = time.monotonic()
+    silent_s, refreshed = 0.0, -math.inf
     while running:
+        if time.monotonic() - refreshed >= REFRESH_S:
+            refreshed = time.monotonic()
+            now.bench.check_held()
+            cross_traffic.check(generators)
+            if meter and (reading := meter.read()):
+                now.observer.link(meter.link, *reading)
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
-            if time.monotonic() - heard > patience_s:
+            silent_s += REFRESH_S  # and no more than that while this process was stopped
+            if silent_s > patience_s:
                 raise TrialFailedError(f"no trainer finished an iteration for {patience_s:.0f} s") from None
         else:
-            heard = time.monotonic()
+            silent_s = 0.0
             if line is None and worker not in running:
                 continue
             _show(now, worker, event := _event(now, programs, arrived, worker, line))
             if event["event"] == "done":
                 running.discard(worker)
-        if time.monotonic() - refreshed >= REFRESH_S:
-            refreshed = time.monotonic()
-            cross_traffic.check(generators)
-            if meter and (reading := meter.read()):
-                now.observer.link(meter.link, *reading)
 
 
 def _patience_s(spec: TrialSpec) -> float:

@@ -3,7 +3,7 @@
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +42,16 @@ class Bench:
     connections: Mapping[str, Connection]
     clocks: Mapping[str, Clock]  # of the controller and its hosts
     controller: Connection
+    check_held: Callable[[], None]  # raises RoundaboutError where somebody else may use the site meanwhile
     _pool: ThreadPoolExecutor
 
     def each(self, action: Callable[[Host], T]) -> dict[str, T]:
         """Do something for every host at once; answers by host. Raises the first error."""
-        return dict(zip(self.site.hosts, self._pool.map(action, self.site.hosts.values()), strict=True))
+        answers = {name: self._pool.submit(action, host) for name, host in self.site.hosts.items()}
+        try:
+            return {name: answer.result() for name, answer in answers.items()}
+        finally:
+            wait(answers.values())  # or a host might be restored first, and changed then
 
     def read_clocks(self, phase: Phase) -> dict[str, Reading]:
         """A reading of every clock; during a trial nobody is asked what keeps it. Raises LostHostError."""
@@ -78,7 +83,7 @@ def prepared(facility: "SshFacility", site: Site, visit: Visit) -> Iterator[Benc
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, **noted}, facility.undo))
-        yield Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), pool)
+        yield Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool)
 
 
 def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:

@@ -29,6 +29,7 @@ from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
+HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
 EXTRA = ("BTF",)  # without it only transports in eBPF are missing
 
 
@@ -48,36 +49,54 @@ class AsRoot:
 
 
 class Lease:
-    """A rack's hosts, switches and links, held until `end`, or until this process dies."""
+    """A rack's hosts, switches and links, held until `end`, or until this process dies.
+
+    Its holder's silence counts from when we spoke to it, not from its answer: it may have heard us right then.
+    """
 
     def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
         """Take the lease. Raises BusyError, which names the holder, at once; RackError where nobody can take one."""
         self._connection, self._ended = connection, threading.Event()
-        self._heard_s = time.monotonic()
+        self._guards: list[Program] = []
+        self._confirmed_s = _now_s()
         argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
         self._answered = threading.Event()
         self._program = Program("lease", connection, argv, self._hear)
         self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._beating.start()
         silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
-        if "held" not in self._program.lines:
+        if HELD not in self._program.lines:
             self.end()
             raise self._refusal(silence or [*self._program.lines, self._program.why_ended()])
 
     def check(self) -> None:
         """Raise RackError where it was lost, or may have been."""
-        silent_s = time.monotonic() - self._heard_s
-        if self._program.ended or silent_s > leases.SILENCE_S - leases.HEARTBEAT_S:
+        if self._program.ended or self._left_s <= 0:
+            silent_s = _now_s() - self._confirmed_s
             why = self._program.why_ended() if self._program.ended else f"silent for {silent_s:.0f} s"
             raise RackError(
                 f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
                 "others may use the rack now; finish the run later: roundabout resume",
             )
 
+    def guard(self, connection: Connection) -> None:
+        """Have a host break this connection before the lease can end unheard. Raises LostHostError."""
+        argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self._left_s:.1f}"]
+        self._guards.append(Program("guard", connection, argv))
+
+    @property
+    def _left_s(self) -> float:
+        """For how long the rack is surely ours, less the time that stopping takes."""
+        return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
+
     def _hear(self, _program: Program, line: str | None) -> None:
-        if line == "held":
-            self._heard_s = time.monotonic()
-        if line is None or line == "held" or line.startswith("busy "):
+        words = line.split() if line else []
+        if words[:1] == [HELD]:
+            self._confirmed_s = float(words[1]) if words[1:] else self._confirmed_s
+            for guard in self._guards:
+                with suppress(LostHostError):  # its connection was closed
+                    guard.send(f"{self._left_s:.1f}")
+        if line is None or words[:1] in ([HELD], ["busy"]):
             self._answered.set()
 
     def _refusal(self, said: Sequence[str]) -> RoundaboutError:
@@ -90,7 +109,7 @@ class Lease:
     def _beat(self) -> None:
         with suppress(LostHostError):  # `check` says so
             while not self._ended.wait(leases.HEARTBEAT_S):
-                self._program.send("here")
+                self._program.send(f"{_now_s():.3f}")
 
     def end(self) -> None:
         """Give it back."""
@@ -99,6 +118,11 @@ class Lease:
         self._program.close_stdin()
         self._program.finish()
         self._connection.close()
+
+
+def _now_s() -> float:
+    """Seconds of a clock that goes on while this machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def facility(where: Mapping[str, str]) -> "RackFacility":
@@ -127,6 +151,7 @@ class RackFacility(SshFacility):
         # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)
         while True:
+            self.check_held()
             try:
                 self._take_lease(name, taken)  # first: nobody else gets the rack while a host reboots
                 self._rack = Rack.reach(inventory, topology, name)
@@ -173,8 +198,11 @@ class RackFacility(SshFacility):
             self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
 
     def connect(self, site: Site, host: str) -> Connection:
-        """Connect to one of its hosts."""
-        return self._as_root(SshConnection(host, site.connect(host)))
+        """Connect to one of its hosts, which breaks the connection where the lease may be lost."""
+        assert self._lease
+        connection = self._as_root(SshConnection(host, site.connect(host)))
+        self._lease.guard(connection)
+        return connection
 
     def check_held(self) -> None:
         """Raise RackError where the lease on the rack was lost."""

@@ -4,6 +4,9 @@
 All of them are locks on files of one machine that every user's inventory names; root alone can open those, and with
 them lock them. A program there holds the locks for as long as it hears from its owner: they end with the owner's
 connection, and with silence, and nobody else can end them. It answers whatever it hears, so that the owner knows, too.
+
+The owner may be stopped, or cut off, and end nothing of what it started. So a guard on each host is told, whenever the
+holder has answered, for how long the lease surely lasts: it breaks the host's connection when that has passed.
 """
 
 from collections.abc import Iterable
@@ -33,16 +36,39 @@ for name in names:
         print("busy " + name + " " + os.read(handle, 4096).decode(errors="replace"), flush=True)
         sys.exit(0)
     held.append(handle)
+heard = b""
 while True:
     for handle in held:
         now = content()
         os.pwrite(handle, now, 0)
         os.ftruncate(handle, len(now))
-    print("held", flush=True)
-    if not select.select([0], [], [], silence_s)[0] or not os.read(0, 4096):
+    print("held", *heard.decode().split()[-1:], flush=True)
+    if not select.select([0], [], [], silence_s)[0]:
+        break
+    heard = os.read(0, 4096)
+    if not heard:
         break
 for handle in held:
     os.ftruncate(handle, 0)
+"""
+
+# Runs on every leased host, over the connection that it guards. Its argument, and then each line, says for how many
+# seconds it may hear nothing. Programs end when their connection's sshd does, whose streams they read.
+GUARD = r"""
+import os, select, signal, sys
+left_s = float(sys.argv[1])
+while select.select([0], [], [], left_s)[0]:
+    heard = os.read(0, 4096).split()
+    if not heard:
+        sys.exit(0)
+    left_s = float(heard[-1])
+process = os.getppid()
+while process > 1:
+    name, fields = open("/proc/%d/stat" % process).read().split("(", 1)[1].rsplit(")", 1)
+    if name.startswith("sshd"):
+        os.kill(process, signal.SIGKILL)
+        break
+    process = int(fields.split()[1])
 """
 
 
