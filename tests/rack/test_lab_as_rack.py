@@ -4,13 +4,15 @@
 Lab links are slower than a rack's; the rack is told by how much, so that experiments can be as they are.
 """
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from roundabout.spec import load_topology
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.rack import Rack
 
@@ -223,14 +226,23 @@ def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
     second.undo({"kind": "testbed", "name": "second"})
 
 
-def lose(lab: Lab, host: str, how: signal.Signals) -> None:
-    """Break every connection to the host, once; or have it fall silent, as a machine without power does."""
+def processes(lab: Lab, host: str, word: bytes) -> list[int]:
+    """Those on the host whose command lines have this word."""
     pid = lab.pids()[host]
     namespace = os.readlink(f"/proc/{pid}/ns/pid")
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if os.readlink(entry / "ns/pid") == namespace and b"sshd" in (entry / "cmdline").read_bytes():
-                os.kill(int(entry.name), how)
+            if os.readlink(entry / "ns/pid") == namespace and word in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+def lose(lab: Lab, host: str, how: signal.Signals) -> None:
+    """Break every connection to the host, once; or have it fall silent, as a machine without power does."""
+    for pid in processes(lab, host, b"sshd"):
+        with suppress(ProcessLookupError):
+            os.kill(pid, how)
 
 
 def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
@@ -272,3 +284,63 @@ def test_a_host_that_stays_lost_ends_the_run_with_one_message(
     with pytest.raises(RoundaboutError, match="host s3 does not answer"):
         run(inventory, TINY, tmp_path, Silent())
     thread.join()
+
+
+@contextmanager
+def driven(action: str, lab: Lab, inventory: Path, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
+    """A run in a process of its own."""
+    words = [sys.executable, Path(__file__).with_name("drive.py"), action, inventory, lab.name, folder, *more]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+STOPS = [(6, 0.5, 8), pytest.param((leases.SILENCE_S, leases.HEARTBEAT_S, 120), marks=pytest.mark.proof)]
+
+
+@pytest.mark.usefixtures("deployed")
+@pytest.mark.parametrize("times", STOPS)
+def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
+    lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[float, float, float]
+) -> None:
+    silence_s, heartbeat_s, stopped_s = times
+    routes = {host: on_host(lab, host, "ip", "route") for host in lab.hosts}
+    monkeypatch.setenv("LEASES", json.dumps({"SILENCE_S": silence_s, "HEARTBEAT_S": heartbeat_s}))
+    (tmp_path / "experiment.yaml").write_text(TINY.replace("iterations: 3", "iterations: 5000"))
+    events = "runs/*/*/partial/*/events.jsonl"
+    with driven("start", lab, inventory, tmp_path) as process:
+        wait_for(lambda: any('"start"' in path.read_text() for path in tmp_path.glob(events)))
+        process.send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        try:
+            assert any(processes(lab, host, b"replay") for host in lab.hosts)
+            wait_for(lambda: not any(processes(lab, host, b"replay") for host in lab.hosts), silence_s)
+            second = RackFacility(inventory)
+            wait_for(lambda: free(second), silence_s)
+            time.sleep(max(0, stopped + stopped_s - time.monotonic()))
+        finally:
+            process.send_signal(signal.SIGCONT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the lease on the rack was lost" in stderr
+    assert {host: on_host(lab, host, "ip", "route") for host in lab.hosts} == routes
+    assert not (tmp_path / "state").exists()
+    second.undo({"kind": "testbed", "name": "second"})
+
+
+def free(facility: RackFacility) -> bool:
+    """Whether the rack can be leased, which then is so."""
+    try:
+        facility.raise_site(load_topology("configuration-b"), "second")
+    except BusyError:
+        return False
+    return True

@@ -239,7 +239,8 @@ class FakeFacility(SshFacility):
                 path = host.prefix / "bin" / name
                 path.write_text(PYTHON + COMMON + text)
                 path.chmod(0o755)
-            shutil.copy(Path(__file__).parents[2] / "collectors" / "clock.py", host.prefix / "bin")
+            clocks = [self.folder / "clock.py", Path(__file__).parents[2] / "collectors" / "clock.py"]
+            shutil.copy(next(filter(Path.exists, clocks)), host.prefix / "bin")
 
     def connect(self, site, host):
         return FakeConnection(host)

@@ -4,7 +4,9 @@
 KILL_AT counts renames: each one makes something durable. The process kills itself right before that one; 0 only counts.
 """
 
+import importlib
 import itertools
+import json
 import os
 import signal
 import sys
@@ -37,6 +39,9 @@ def do():
 
 
 Path.rename = counted
+for name, value in json.loads(os.environ.get("CONSTANTS", "{}")).items():
+    module, _, constant = name.rpartition(".")
+    setattr(importlib.import_module(f"roundabout.runner.{module}"), constant, value)
 signal.signal(signal.SIGTERM, running.end)
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do

@@ -15,6 +15,7 @@ from hypothesis import assume, given, strategies as st
 from roundabout.runner.hosts import clocks
 from roundabout.runner.hosts.clocks import CONTROLLER, HostClock, Ledger, Reading, RunClock, SharedClock, repeated
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
+from roundabout.runner.trial import captures
 
 CLOCK = Path(__file__).parents[2] / "collectors" / "clock.py"
 UTC_NS = 1_800_000_000 * 10**9
@@ -162,6 +163,19 @@ def test_a_step_of_utc_is_told_once_for_each_kernel():
         (CONTROLLER, "UTC", 5 * SECOND_NS),
         ("s0", "UTC", 5 * SECOND_NS),
     ]
+
+
+@given(away_ns=st.integers(-UTC_NS, UTC_NS), moved_ns=st.integers(-(10**12), 10**12))
+def test_packets_are_joined_by_the_utc_that_their_host_takes_for_it(away_ns, moved_ns):
+    """Be it in another year, or set back or forward by a quarter of an hour meanwhile."""
+    last_ns = 10 * SECOND_NS
+    first, last = (reading(at, UTC_NS, 2, at + UTC_NS + away_ns + moved) for at, moved in ((0, 0), (last_ns, moved_ns)))
+    at = np.arange(SECOND_NS, last_ns, SECOND_NS)
+    for moved in (0, moved_ns):  # stamped before or after that
+        stamps = at + UTC_NS + away_ns + moved
+        host_ns, run_ns, bound_ns = captures._HostUtc(ledger(first, last), "s0").joined(stamps)
+        assert (np.abs(host_ns - at) <= bound_ns).all()
+        assert (np.abs(run_ns - at - UTC_NS) <= bound_ns).all()
 
 
 def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):

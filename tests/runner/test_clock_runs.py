@@ -4,6 +4,9 @@
 import itertools
 import json
 import os
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -11,10 +14,11 @@ import pytest
 from roundabout.runner.hosts import clocks
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
+from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.facility import LabFacility
 
-HOUR_NS = 3600 * 10**9
+YEAR_NS = 365 * 86_400 * 10**9
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests
 
 # Of a host whose clock jumps after two readings of eight round trips each: the session's and the trial's first.
@@ -26,25 +30,38 @@ for number, question in enumerate(iter(sys.stdin.readline, "")):
 """
 
 
+# Of a host whose UTC is years away, and maybe put right between the same two readings.
+OF_ANOTHER_YEAR = """
+import sys, time
+for number, question in enumerate(iter(sys.stdin.readline, "")):
+    away_ns = {after} if number > 17 else {before}
+    print("{{}}" if question == "sync\\n" else f"{{time.monotonic_ns()}} {{time.time_ns() + away_ns}}", flush=True)
+"""
+
+
 @pytest.fixture
-def stepping(work, monkeypatch):
-    """A workplace where s1's clock steps during the first attempt."""
-    provision = work.facility.provision
+def ticking(work, monkeypatch):
+    """A workplace where s1 has another clock.py."""
 
-    def provision_and_replace(testbed):
-        provision(testbed)
-        (testbed.hosts["s1"].prefix / "bin" / "clock.py").write_text(STEPPING)
+    def give(clock_py):
+        provision = work.facility.provision
 
-    monkeypatch.setattr(work.facility, "provision", provision_and_replace)
-    return work
+        def provision_and_replace(testbed):
+            provision(testbed)
+            (testbed.hosts["s1"].prefix / "bin" / "clock.py").write_text(clock_py)
+
+        monkeypatch.setattr(work.facility, "provision", provision_and_replace)
+        return work
+
+    return give
 
 
 def events(folder):
     return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
 
 
-def test_a_trial_whose_hosts_clock_stepped_is_invalid_and_says_so(stepping):
-    run = stepping.start()
+def test_a_trial_whose_hosts_clock_stepped_is_invalid_and_says_so(ticking):
+    run = ticking(STEPPING).start()
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (True, 2)
     (rejected,) = run.path.glob("rejected/*/trial.json")
@@ -58,13 +75,68 @@ def test_a_trial_whose_hosts_clock_stepped_is_invalid_and_says_so(stepping):
     assert told["by_ns"] == step["by_ns"]
 
 
-def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypatch):
+@pytest.mark.parametrize(("before_ns", "after_ns"), [(-20 * YEAR_NS, -20 * YEAR_NS), (-50 * YEAR_NS, 0)])
+def test_what_a_host_of_another_year_measures_is_joined_like_any_others(ticking, before_ns, after_ns):
+    run = ticking(OF_ANOTHER_YEAR.format(before=before_ns, after=after_ns)).start()
+    (trial,) = run.trials()
+    assert (trial["valid"], trial["attempt"]) == (True, 1)
+    steps = [(step["host"], step["clock"]) for step in trial["clock_steps"]]
+    assert steps == ([] if before_ns == after_ns else [("s1", "UTC")])
+    for name in ("iterations", "counters", "clock"):
+        rows = run.table(name).to_pylist()
+        assert {"s0", "s1", "s2", "s3"} <= {row["host"] for row in rows}
+        assert all(abs(row["controller_ns"] - trial["start_ns"]) < 60e9 for row in rows), name
+    away = {row["utc_ns"] - row["controller_ns"] for row in rows if row["host"] == "s1"}
+    assert min(away) == pytest.approx(before_ns, abs=1e9)
+    assert max(away) == pytest.approx(after_ns, abs=1e9)
+
+
+# How long a controller is stopped; it shall not take its hosts for lost. Their clocks are being read all the time.
+IMPATIENT = {
+    "hosts.clocks.PERIOD_S": 0.001,
+    "hosts.clocks.PATIENCE_S": 1,
+    "hosts.deadlines.SLICE_S": 0.1,
+    "trial.attempt.STALL_S": 1,
+    "trial.attempt.STALL_ITERATIONS": 0,
+}
+SLOW = """
+import sys, time
+for question in iter(sys.stdin.readline, ""):
+    time.sleep(0.02)
+    print("{}" if question == "sync\\n" else f"{time.monotonic_ns()} {time.time_ns()}", flush=True)
+"""
+STOPS = [(1.3, IMPATIENT), pytest.param((120, {}), marks=pytest.mark.proof)]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_controller_that_was_stopped_goes_on_with_its_trial(work, tiny, drive, monkeypatch, stop):
+    stopped_s, constants = stop
+    monkeypatch.setenv("CONSTANTS", json.dumps(constants))
+    work.facility.fault("s0", iteration_ms=50)
+    (work.facility.folder / "clock.py").write_text(SLOW)
+    work.write(tiny(iterations=40))
+    with subprocess.Popen(drive("start", work.folder)) as process:
+        deadline = time.monotonic() + 30
+        while not any('"start"' in path.read_text() for path in work.runs.glob("*/*/partial/*/events.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(stopped_s)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=60) == 0
+    (trial,) = Run.open("last", work.runs).trials()
+    assert (trial["valid"], trial["attempt"]) == (True, 1)
+    assert work.facility.left == []
+
+
+@pytest.mark.parametrize("by_ns", [5 * 10**9, -20 * YEAR_NS])
+def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypatch, by_ns):
     instant, calls = clocks._instant, itertools.count()
 
     def stepping():
         monotonic_ns, utc_ns = instant()
         return monotonic_ns, utc_ns + (
-            5 * 10**9 if next(calls) >= 3 else 0
+            by_ns if next(calls) >= 3 else 0
         )  # after the anchor, the session's reading and the trial's first
 
     monkeypatch.setattr(clocks, "_instant", stepping)
@@ -73,10 +145,10 @@ def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypa
     assert (trial["valid"], trial["attempt"]) == (True, 1)
     (step,) = trial["clock_steps"]
     assert (step["host"], step["clock"]) == ("controller", "UTC")
-    assert step["by_ns"] == pytest.approx(5 * 10**9, abs=1e6)
+    assert step["by_ns"] == pytest.approx(by_ns, abs=1e6)
     rows = [row for row in run.table("clock").to_pylist() if row["host"] == "controller"]
     assert [row["phase"] for row in rows] == ["anchor", "before", "after"]
-    assert rows[-1]["utc_ns"] - rows[-1]["controller_ns"] == pytest.approx(5 * 10**9, abs=1e6)
+    assert rows[-1]["utc_ns"] - rows[-1]["controller_ns"] == pytest.approx(by_ns, abs=1e6)
     assert len({row["offset_ns"] for row in rows}) == 1
     assert any(event["event"] == "clock stepped" for event in events(run.path / "trials" / trial["trial"]))
 
@@ -114,14 +186,14 @@ def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkey
 
 
 class ShiftedLab(LabFacility):
-    """Labs where s0's clock is an hour ahead."""
+    """Labs where s0's clock is a year ahead."""
 
     def raise_site(self, topology, name):
-        return Lab.up(topology, name, clock_shift_ns={"s0": HOUR_NS})
+        return Lab.up(topology, name, clock_shift_ns={"s0": YEAR_NS})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
-def test_an_hours_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
+def test_a_years_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
     monkeypatch.setattr(clocks, "PERIOD_S", 0.5)
     path = work.write(tiny(iterations=4))
     run = Runner(ShiftedLab(), work.notes).start(load_experiment(path), str(path), work.runs)
@@ -137,7 +209,7 @@ def test_an_hours_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
         host, host_ns, run_ns, bound_ns = (
             table[column].to_numpy() for column in ("host", "host_ns", "controller_ns", "offset_bound_ns")
         )
-        shift_ns = np.where(host == "s0", HOUR_NS, 0)
+        shift_ns = np.where(host == "s0", YEAR_NS, 0)
         assert {"s0", "s1", "s2", "s3"} <= set(host), name
         assert (np.abs(run_ns - (host_ns - shift_ns + offset_ns)) <= bound_ns).all(), name
         assert (bound_ns[host != "controller"] > 0).all() and bound_ns.max() < 20e6, name
