@@ -21,6 +21,7 @@ AGAINST_THE_CLOCK = (
     "extending/test_transport.py",
     "lab/",
     "native/",
+    "rack/test_guard.py",
     "rack/test_lab_as_rack.py",
     "runner/test_clock_runs.py",
     "runner/test_profile.py",
