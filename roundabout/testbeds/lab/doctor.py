@@ -23,6 +23,7 @@ TOOLS = {
     "llvm-strip": "builds eBPF programs",
     "cmake": "builds native programs",
     "ninja": "builds native programs",
+    "cc": "builds native programs",
     "c++": "builds native programs",
     "ip": "reads and sets links",
     "tc": "shows queues",
