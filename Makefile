@@ -60,10 +60,14 @@ lint: setup-tests ## check style, types, import rules, playbooks and scripts
 	cd ansible && ansible-lint --offline --profile production
 	shellcheck bootstrap .ci/run
 
-test: setup-tests ## run all tests but the long proofs, native ones first
+test: setup-tests ## run all tests but the long proofs, native ones first, or TESTS='tests/lab tests/spec' only
+ifdef TESTS
+	$(SUDO) $(PYTHON) -m pytest $(TESTS)
+else
 	$(SUDO) ctest --test-dir build --output-on-failure
 	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
 	$(SUDO) $(PYTHON) -m pytest $(COMPUTING:%=--ignore=%)
+endif
 
 proof: setup-tests ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m proof
@@ -71,8 +75,8 @@ proof: setup-tests ## run the long proofs: before a change to what they prove
 bench: setup-tests ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done
 
-bare: ## run README's two commands on a bare Debian 12, or COMMAND='make experiment NAME=unfair-vgg19' only; say how long each takes
-	@$(SUDO) python3 -m tests.bare $(if $(COMMAND),'$(COMMAND)')
+bare: ## README's commands on a bare Debian 12 and a bare Ubuntu 24.04, and how long they take (one: SYSTEM=debian12 WHO=stranger COMMAND='make doctor')
+	@$(SUDO) python3 -m tests.bare $(SYSTEM:%=--system %) $(WHO:%=--user %) $(if $(COMMAND),'$(COMMAND)')
 
 clean: setup ## undo what a killed run left on this machine
 	@$(ROUNDABOUT) clean

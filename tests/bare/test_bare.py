@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make bare` shows and passes on; the rest is `make bare` itself."""
 
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,14 +42,62 @@ def test_what_begins_a_part(line: str, part: str | None) -> None:
     assert (mark and next(group for group in mark.groups() if group)) == part
 
 
+ROOT = bare.Stay("debian12", "root", ())
+STRANGER = bare.Stay("ubuntu24.04", bare.STRANGER, ())
+
+
 def test_a_strangers_environment_knows_the_way_to_packages_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"https_proxy": "there:3128", "PIP_FIND_LINKS": "/wheels", "LAB_SECRET": "x"}.items():
         monkeypatch.setenv(name, value)
-    found = bare.environment(tmp_path)
+    found = bare.environment(tmp_path, ROOT)
     assert found["https_proxy"] == "there:3128"
     assert found.keys().isdisjoint({"PIP_FIND_LINKS", "LAB_SECRET", "PIP_CERT"})
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/machine.crt").touch()
-    assert bare.environment(tmp_path)["PIP_CERT"] == "/etc/machine.crt"
+    assert bare.environment(tmp_path, ROOT)["PIP_CERT"] == "/etc/machine.crt"
+
+
+def test_whoever_is_not_root_has_a_home_of_his_own(tmp_path: Path) -> None:
+    assert [bare.environment(tmp_path, stay)["HOME"] for stay in (ROOT, STRANGER)] == ["/root", "/home/stranger"]
+    assert [str(stay) for stay in (ROOT, STRANGER)] == ["Debian 12, as root", "Ubuntu 24.04, as a user with sudo"]
+
+
+@pytest.mark.parametrize("name", bare.SYSTEMS)
+def test_a_system_is_from_its_own_archive_where_this_machine_knows_no_other(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def indextargets(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        known = "deb http://mirror/debian trixie main\n" if "Origin: Debian" in words else ""
+        return subprocess.CompletedProcess(words, 0, known)
+
+    system = bare.SYSTEMS[name]
+    monkeypatch.setattr(bare.subprocess, "run", indextargets)
+    assert bare.apt_sources(system) == system.sources
+    assert next(line.split()[2] for line in system.sources) == system.release
+
+
+def test_this_machines_way_to_a_system_is_the_first_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "deb http://mirror/security bookworm-security main\ndeb http://mirror/debian bookworm main\n"
+    done = subprocess.CompletedProcess([], 0, said)
+    monkeypatch.setattr(bare.subprocess, "run", lambda *_, **__: done)
+    assert bare.apt_sources(bare.SYSTEMS["debian12"]) == sorted(said.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "stays"),
+    [
+        ([], bare.STAYS),
+        (["make doctor"], [bare.Stay("debian12", "root", ["make doctor"])]),
+        (["--system", "ubuntu24.04"], [bare.Stay("ubuntu24.04", "root", bare.README)]),
+        (["--user", "stranger", "true"], [bare.Stay("debian12", "stranger", ["true"])]),
+    ],
+)
+def test_what_is_asked_for(words: list[str], stays: Sequence[bare.Stay]) -> None:
+    assert bare.asked(words) == stays
+
+
+def test_both_systems_are_visited_and_one_without_being_root() -> None:
+    assert {stay.system for stay in bare.STAYS} == bare.SYSTEMS.keys()
+    assert {stay.user for stay in bare.STAYS} == {"root", bare.STRANGER}
