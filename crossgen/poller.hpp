@@ -5,6 +5,7 @@
 #include "native/fd.hpp"
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
