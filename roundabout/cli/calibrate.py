@@ -16,6 +16,7 @@ from rich.table import Table
 from roundabout.cli.live import watching
 from roundabout.cli.options import Runs
 from roundabout.cli.running import end
+from roundabout.cli.screen import Screen
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
@@ -39,7 +40,7 @@ def command(
 ) -> None:
     """Try settings of the lab against the papers and the fluid model, and show the map of what gives which."""
     signal.signal(signal.SIGTERM, end)
-    console = Console()
+    console = Screen()
     tried = _read(candidates, only or [])
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []

@@ -4,11 +4,11 @@
 import json
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
 from roundabout.spec.transports import Declaration, known
 
 FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
@@ -23,7 +23,7 @@ def command(
     if as_json:
         print(json.dumps([_record(each) for each in declared], indent=2))
         return
-    console = Console()
+    console = Screen()
     for each in declared:
         console.print(_table(each))
         names = [*(counter.name for counter in each.counters), *(derived.name for derived in each.derived)]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from analysis.compare import compare, table
 from roundabout.cli.options import Json, Runs
+from roundabout.cli.screen import Screen
 from roundabout.store import Run
 
 
@@ -25,4 +25,4 @@ def command(
     if as_json:
         print(json.dumps(comparison.record(), indent=2))
     else:
-        Console().print(table(comparison))
+        Screen().print(table(comparison))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
 from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.tables.packets import Totals, to_parquet
 
@@ -44,7 +45,7 @@ def _check(address: str) -> None:
 
 
 def _show(target: Path, totals: Totals) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Screen(highlight=False, soft_wrap=True)
     console.print(f"{target}: {totals.packets} packets of {totals.flows} flows")
     less = {
         "with headers captured in part": totals.truncated,
@@ -57,4 +58,4 @@ def _show(target: Path, totals: Totals) -> None:
         if count:
             console.print(f"  {count} {what}")
     for damage in totals.damage:
-        console.print(f"[yellow]warning[/] {damage}")
+        console.print(Text.assemble(("warning", "yellow"), f" {damage}"))

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab, LabError
@@ -43,14 +44,13 @@ def up(
     ] = None,
 ) -> None:
     """Build a lab and measure its links."""
-    console = Console()
+    console = Screen()
     shifts = _shifts_ns(clock_shift or ())
-    with console.status(f"building {topology} and measuring its links"):
+    with console.status(Text(f"building {topology} and measuring its links")):
         lab = Lab.up(load_topology(topology), name, scale=scale, clock_shift_ns=shifts)
     console.print(_link_table(lab))
-    console.print(
-        f"[green]up[/]  {lab.name}: {len(lab.hosts)} hosts, {len(lab.topology.switches)} switches, 1:{lab.scale:g}"
-    )
+    counts = f"{len(lab.hosts)} hosts, {len(lab.topology.switches)} switches"
+    console.print(Text.assemble(("up", "green"), f"  {lab.name}: {counts}, 1:{lab.scale:g}"))
     console.print(f"    roundabout lab ssh {next(iter(lab.hosts))}")
     console.print(f"    ssh -F {lab.ssh_config()} {next(iter(lab.hosts))}", soft_wrap=True)
 
@@ -66,9 +66,9 @@ def down(
     names = Lab.names() if everything else (name or _only_lab(),)
     for each in names:
         Lab.down(each)
-        Console().print(f"[green]down[/]  {each}")
+        Screen().print(Text.assemble(("down", "green"), f"  {each}"))
     if not names:
-        Console().print("no labs on this machine")
+        Screen().print("no labs on this machine")
 
 
 @app.command()
@@ -82,9 +82,9 @@ def status(
     if as_json:
         print(json.dumps({"labs": reports}, indent=1))
         return
-    console = Console()
+    console = Screen()
     if not names:
-        console.print("no labs on this machine; [bold]roundabout lab up[/] makes one")
+        console.print(Text.assemble("no labs on this machine; ", ("roundabout lab up", "bold"), " makes one"))
     for report in reports:
         _show(console, report)
 
@@ -187,16 +187,16 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     if "hosts" not in report:
         return
     console.print(f"    {report['topology']} at 1:{report['scale']:g}, since {report['created_utc'][:19]}Z")
-    console.print(f"    {', '.join(_host(host) for host in report['hosts'])}")
+    console.print(Text("    ") + Text(", ").join(_host(host) for host in report["hosts"]))
     console.print(_link_table(Lab.find(report["name"])))
 
 
-def _host(host: dict[str, Any]) -> str:
+def _host(host: dict[str, Any]) -> Text:
     if not host["pid"]:
-        return f"[red]{host['name']} dead[/]"
+        return Text(f"{host['name']} dead", "red")
     shift_ns = host["clock_shift_ns"]
     clock = "" if shift_ns is None else f" (clock {shift_ns / 1e9:+g} s)"
-    return f"{host['name']} {host['address']}{clock}"
+    return Text(f"{host['name']} {host['address']}{clock}")
 
 
 def _link_table(lab: Lab) -> Table:

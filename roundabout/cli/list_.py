@@ -3,11 +3,11 @@
 
 import json
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
 from roundabout.spec.load import Summary, catalogue
 
 
@@ -19,7 +19,7 @@ def command(
     if as_json:
         print(json.dumps([_record(summary) for summary in summaries], indent=2))
     else:
-        Console().print(_table(summaries))
+        Screen().print(_table(summaries))
 
 
 def _record(summary: Summary) -> dict[str, str | int | None]:

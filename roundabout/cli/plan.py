@@ -5,10 +5,10 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
 from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.spec import TrialSpec
 from roundabout.spec.load import load_experiment
@@ -24,7 +24,7 @@ def command(
     if as_json:
         print(json.dumps(_record(plan), indent=2))
     else:
-        console = Console()
+        console = Screen()
         console.print(table(plan))
         console.print(f"{len(plan.trials)} trials, about {duration(plan.expected_s)}")
 

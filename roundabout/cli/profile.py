@@ -13,9 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from roundabout.cli.options import Inventory, Runs, Testbed
 from roundabout.cli.running import asked, end
+from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.testbed import Facility
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
@@ -51,7 +53,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     What was found is stored as a profile with the run, and shown beside the profile that was played.
     """
     target = _free(save) if save else None
-    console = Console(stderr=as_json)
+    console = Screen(stderr=as_json)
     if measured:
         run, name = Run.open(measured, runs), job
     else:
@@ -181,9 +183,9 @@ def _table(found: "Found", played: Profile) -> Table:
     return table
 
 
-def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> str:
+def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
     most = max(estimate.value - estimate.low, estimate.high - estimate.value)
-    return f"{estimate.value / unit:.{digits}f} [dim]±{most / unit:.{digits}f}[/]"
+    return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
 def _verdict(differs: "Difference", timed_ms: float) -> str:

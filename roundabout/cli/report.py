@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from analysis.report import on_terminal, render
 from analysis.summary import summarise
 from roundabout.cli.options import Runs, WhichRun
+from roundabout.cli.screen import Screen
 from roundabout.store import Run
 
 
@@ -26,6 +26,6 @@ def command(
     if as_json:
         print(json.dumps(summary.record(), indent=2))
         return
-    console = Console()
+    console = Screen()
     console.print(on_terminal(summary))
     console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)

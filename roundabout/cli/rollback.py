@@ -5,10 +5,10 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from roundabout.cli.playbook import Inventory, Json, run, table
+from roundabout.cli.screen import Screen
 from roundabout.runner.hosts import playbooks
 
 
@@ -43,7 +43,7 @@ def show(reports: playbooks.Reports) -> None:
         for each in report.get("not_restored", []):
             told.add_row(host, Text(each["setting"]), Text(_failure(each)))
     if told.row_count:
-        Console().print(told)
+        Screen().print(told)
 
 
 def _failure(each: dict[str, Any]) -> str:

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
 from roundabout.cli.plan import duration, iterations
 from roundabout.cli.running import asked, execute
+from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.plan import Plan
 from roundabout.runner.run import planned
@@ -33,7 +33,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     experiment, where = checked_experiment(name, length), asked(testbed, inventory)
     # The order is the run's; keys depend on the testbed.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
-    Console(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
+    Screen(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
     execute(lambda runner: runner.start(experiment, which, runs, length), where, as_json=as_json)

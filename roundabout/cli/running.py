@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
-
+from roundabout.cli.screen import Screen
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Facility
 from roundabout.store import Run
@@ -34,7 +33,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     from roundabout.cli.live import watching  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, end)
-    console = Console(stderr=as_json)
+    console = Screen(stderr=as_json)
     with watching(console) as observer:
         run = work(Runner(where, observer, give=given))
     summary = summarise(run)

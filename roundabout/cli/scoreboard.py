@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from analysis.scoreboard import as_record, quantities, scoreboard, table
 from analysis.scoreboard_page import write_page
 from roundabout.cli.options import Json, Runs
+from roundabout.cli.screen import Screen
 
 
 def command(
@@ -22,7 +22,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Show every result of the papers, the newest valid run's figures beside it, and make a page of it."""
-    console = Console()
+    console = Screen()
     if list_quantities:
         console.print(quantities())
         return

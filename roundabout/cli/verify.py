@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from roundabout.cli.playbook import Inventory, Json, run, table
+from roundabout.cli.screen import Screen
 from roundabout.runner.hosts import playbooks
 
 Drift = tuple[str, str, str, str]  # host, what, expected, found
@@ -52,4 +52,4 @@ def show(found: list[Drift]) -> None:
     drift = table("host", "what", "expected", "found")
     for row in found:
         drift.add_row(*map(Text, row))
-    Console().print(drift)
+    Screen().print(drift)

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout list`, `validate`, `plan` and `schema` as a user meets them."""
 
+import io
 import json
+import re
+import struct
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
 from roundabout.cli.main import main
 from roundabout.cli.plan import duration
+from roundabout.cli.screen import Screen
+from roundabout.programs import ROOT
+from roundabout.spec import EXPERIMENTS
+from roundabout.spec.library import CATALOG
 
 
 def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +80,46 @@ def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFi
 )
 def test_durations_read_well(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+MARKUP = "[/ref] [red]x :warning: [bold"
+
+
+def test_what_an_experiment_says_of_itself_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (EXPERIMENTS / CATALOG / "unfair-vgg19.yaml").read_text()
+    path = tmp_path / "unfair-vgg19.yaml"
+    path.write_text(re.sub(r"^about: .*$", f'about: "{MARKUP}"', text, flags=re.MULTILINE))
+    monkeypatch.setattr("roundabout.cli.run.execute", lambda *_, **__: None)
+    assert main(["run", str(path), "--testbed", "fluid"]) == 0
+    assert f"unfair-vgg19: {MARKUP}\n" in capsys.readouterr().out
+
+
+def test_a_captures_name_is_shown_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x[" / "b].pcap"
+    path.parent.mkdir()
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1) + b"torn")
+    assert main(["decode", str(path), "-o", str(path.parent / "b].parquet")]) == 0
+    said = capsys.readouterr().out
+    assert "x[/b].parquet: 0 packets" in said
+    assert "warning" in said
+
+
+@pytest.mark.parametrize("words", [["run", MARKUP], ["run", f"--{MARKUP}"], [MARKUP], ["report", MARKUP]])
+def test_a_mistake_on_the_command_line_is_shown_as_it_is(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (1, 2)
+    assert "[red]x" in capsys.readouterr().err
+
+
+def test_no_part_of_what_is_shown_is_read_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    grid = Table(MARKUP, title=MARKUP, caption=MARKUP)
+    grid.add_row(MARKUP)
+    Screen(file=out, width=200).print(MARKUP, grid)
+    assert out.getvalue().count(MARKUP) == 5
+
+
+def test_commands_print_on_our_screen_alone() -> None:
+    sources = [*(ROOT / "roundabout").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")]
+    assert [path.name for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
