@@ -200,6 +200,9 @@ def restore(host: Host, owner: str) -> Dict[str, Any]:
                 report["skipped"].append({"setting": _label(key), "reason": reason})
             else:
                 held[key] = stack[-1]
+        strange = {key: reason for key, reason in ((key, _why_strange(key)) for key in held) if reason}
+        for key, reason in strange.items():
+            report["failed"].append({"setting": _label(key), "found": held.pop(key)["found"], "reason": reason})
         for (kind, target), names in reversed(list(_grouped(held).items())):
             _restore_target(host, {(kind, target, name): held[kind, target, name] for name in names}, report)
         if mine and not report["failed"]:
@@ -214,6 +217,18 @@ def _why_skip(host: Host, holder: Entry, owner: str) -> str:
         return "gone with an earlier boot"
     if holder["owner"] != owner:
         return f"now held by {holder['owner']}, who inherits what was found"
+    return ""
+
+
+def _why_strange(key: Key) -> str:
+    """Why this version cannot restore a setting that another one journalled; empty where it can."""
+    kind, target, name = key
+    if kind not in KINDS:
+        return f"unknown kind of setting {kind!r}: restore with the version that applied it"
+    try:
+        KINDS[kind].check(target, name, None)
+    except SettingsError as error:
+        return str(error)
     return ""
 
 

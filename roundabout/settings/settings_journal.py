@@ -13,6 +13,11 @@ from roundabout.settings.settings_host import SettingsError
 
 Key = Tuple[str, str, str]  # kind, target ("" for sysctls and CPUs), name
 Entry = Dict[str, Any]  # one line of the journal
+FIELDS = {
+    "found": {"owner", "kind", "target", "name", "boot", "found", "wrote"},
+    "restored": {"owner"},
+}  # that each kind of entry has
+BY_HAND = "move the file away; what it held must be restored by hand"
 
 
 class Journal:
@@ -43,10 +48,13 @@ class Journal:
         found = []
         for number, line in enumerate(self.path.read_text().splitlines(), start=1):
             try:
-                found.append(json.loads(line))
+                entry = json.loads(line)
             except ValueError as error:
-                hint = "move the file away; what it held must be restored by hand"
-                raise SettingsError(f"{self.path}: line {number} is not JSON: {line[:60]!r}", hint) from error
+                raise SettingsError(f"{self.path}: line {number} is not JSON: {line[:60]!r}", BY_HAND) from error
+            if not isinstance(entry, dict) or not FIELDS.get(str(entry.get("entry")), {"?"}) <= entry.keys():
+                hint = f"restore with the version that wrote it; or {BY_HAND}"
+                raise SettingsError(f"{self.path}: line {number} is no entry of this version: {line[:60]!r}", hint)
+            found.append(entry)
         return found
 
     def append(self, entries: List[Entry]) -> None:
