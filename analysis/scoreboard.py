@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scoreboard: every result of the papers, which experiment shows it, and what the newest valid run has of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from analysis.verdicts import Verdict, Word, expectations, together
 from roundabout.errors import RoundaboutError
 from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
 from roundabout.store import Run
+
+Complain = Callable[[RoundaboutError], None]
 
 MOST = 3
 """So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
@@ -103,13 +106,14 @@ class Line:
         }
 
 
-def scoreboard(runs: Path, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
+def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
     """All rows, in the order of the papers, with the newest valid run of each experiment of the catalogue or of `runs`.
 
-    A run of which no trial is valid does not count; a computed one only where nothing was measured.
+    A run of which no trial is valid does not count; a computed one only where nothing was measured; and one that cannot
+    be read neither: `complain` is told why.
     """
     shown = _shown_by(root)
-    newest = {run.path.parent.name: (run, summary) for run, summary in _newest(runs)}
+    newest = {run.path.parent.name: (run, summary) for run, summary in _newest(runs, complain)}
     at = now or datetime.now(UTC)
     lines = []
     for paper, row in papers.rows():
@@ -218,19 +222,25 @@ def _shown_by(root: Path) -> dict[str, set[str]]:
     return shown
 
 
-def _newest(runs: Path) -> Iterator[tuple[Run, Summary]]:
+def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
     """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
         by_experiment.setdefault(run.path.parent.name, []).append(run)
     for own in by_experiment.values():
-        valid = (run for run in own if any(record["valid"] for record in run.trials()))
-        chosen = min(valid, key=lambda run: fidelity(run.manifest["testbed"]).nature == "computed", default=None)
+        found = []
+        for run in own:
+            try:
+                if any(record["valid"] for record in run.trials()):
+                    found.append((fidelity(run.manifest["testbed"]).nature == "computed", run))
+            except RoundaboutError as error:
+                complain(error)
+        chosen = min(found, key=itemgetter(0), default=None)
         if chosen:
             try:
-                yield chosen, stored_or_new(chosen)
-            except RoundaboutError:
-                continue
+                yield chosen[1], stored_or_new(chosen[1])
+            except RoundaboutError as error:
+                complain(error)
 
 
 def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:

@@ -7,22 +7,29 @@ from analysis.reading.cells import experiment_of
 from analysis.reading.once import ReadOnce
 from analysis.results import Summary
 from analysis.studies import study_of
-from roundabout.store import Run
+from roundabout.store import Run, StoreError
 from roundabout.store.files import read_json
 
 
 def summarise(run: Run) -> Summary:
-    """What the run's study finds; the caller stores it. The same run gives the same. Raises UsageError."""
+    """What the run's study finds; the caller stores it. The same run gives the same.
+
+    Raises UsageError, and StoreError where anything that was stored is missing or is not what it was.
+    """
+    run.check()
     experiment = experiment_of(run)
     return study_of(experiment).of(ReadOnce(run), experiment.study)
 
 
 def stored_or_new(run: Run) -> Summary:
-    """What was found as it was stored; made anew where it was not, or as another version."""
+    """What was found as it was stored; made anew where it was not, or as another version. Raises StoreError."""
     path = run.path / "summary.json"
     if path.exists():
         try:
-            return study_of(experiment_of(run)).results.model_validate(read_json(path))
+            found = study_of(experiment_of(run)).results.model_validate(read_json(path))
         except ValidationError:
-            pass  # an older version's, which lacks something
+            return summarise(run)  # an older version's, which lacks something
+        if found.run != run.id:
+            raise StoreError(f"{path} is of run {found.run}, expected {run.id}", "make it anew: roundabout report")
+        return found
     return summarise(run)

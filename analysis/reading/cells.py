@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pydantic import ValidationError
 
 from analysis.reading.counted import NEVER, Counted, Integers
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
@@ -17,7 +18,7 @@ from analysis.statistics.bootstrap import Array, Interval, interval95, resample
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
-from roundabout.store import Run
+from roundabout.store import Run, StoreError
 
 SEED = 1
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
@@ -121,8 +122,16 @@ def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
 
 @read_once
 def experiment_of(run: Run) -> Experiment:
-    """The experiment as it was resolved when the run began."""
-    return Experiment.model_validate(run.manifest["experiment"])
+    """The experiment as it was resolved when the run began. Raises StoreError where this version cannot read it."""
+    try:
+        return Experiment.model_validate(run.manifest["experiment"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise StoreError(
+            f"{run.path / 'manifest.json'}: experiment.{where}: {first['msg']}",
+            "read this run with the version of roundabout that wrote it",
+        ) from error
 
 
 @read_once

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from analysis.reading.counted import Counted, Integers
 from analysis.reading.once import read_once
 from roundabout.store import Run, StoreError
+from roundabout.store.files import LOST
 from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, schema
 
@@ -53,18 +54,17 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
 
     Raises StoreError where a table cannot be read.
     """
-    keys = [record["trial"] for record in run.trials() if record["valid"]]
     with duckdb.connect() as connection:
         for name in TABLES.keys() & set(re.findall(r"\w+", sql)):  # opening hundreds of files takes its time
-            paths = [run.path / "trials" / key / f"{name}.parquet" for key in keys]
-            # Under the schema of today: columns that an old run lacks are null.
-            files = ds.dataset([str(path) for path in paths if path.exists()], schema=schema(name), format="parquet")
-            connection.register(name, run.table(name) if name == "trials" or run.is_outdated(name) else files)
+            if name == "trials" or run.is_outdated(name):
+                connection.register(name, run.table(name))
+            else:  # under the schema of today: columns that an old run lacks are null
+                paths = [str(path) for path in run.paths(name)]
+                connection.register(name, ds.dataset(paths, schema=schema(name), format="parquet"))
         try:
             return connection.sql(sql, params=values).to_arrow_table()
         except (duckdb.InvalidInputException, duckdb.IOException) as error:
-            hint = "restore the file, or run the experiment again"
-            raise StoreError(f"cannot read the tables of {run.path}: {error}", hint) from error
+            raise StoreError(f"cannot read the tables of {run.path}: {error}", LOST) from error
 
 
 @read_once

@@ -19,9 +19,10 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, make no page.")] = False,
 ) -> None:
-    """Write a run's summary.json and report.html anew, and show the table."""
+    """Write a run's trials.parquet, summary.json and report.html anew, and show the table."""
     run = Run.open(which, runs)
     summary = summarise(run)
+    run.refresh_trials()
     run.write_summary(summary.record())
     if as_json:
         print(json.dumps(summary.record(), indent=2))

@@ -11,6 +11,8 @@ from analysis.scoreboard import as_record, quantities, scoreboard, table
 from analysis.scoreboard_page import write_page
 from roundabout.cli.options import Json, Runs
 from roundabout.cli.screen import Screen
+from roundabout.errors import RoundaboutError
+from roundabout.runner.machine.journal import raise_together
 
 
 def command(
@@ -21,14 +23,19 @@ def command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every result of the papers, the newest valid run's figures beside it, and make a page of it."""
+    """Show every result of the papers, the newest valid run's figures beside it, and make a page of it.
+
+    Runs that cannot be read are left out, and named at the end; the exit status is 1 then.
+    """
     console = Screen()
     if list_quantities:
         console.print(quantities())
         return
-    lines = scoreboard(runs)
+    unread: list[RoundaboutError] = []
+    lines = scoreboard(runs, unread.append)
     if as_json:
         print(json.dumps(as_record(lines), indent=2))
-        return
-    console.print(table(lines))
-    console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)
+    else:
+        console.print(table(lines))
+        console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)
+    raise_together(unread)

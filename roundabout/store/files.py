@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: whole or not at all, given back to whoever called sudo, and clear about a full disk."""
+"""Writing files: whole or not at all, never through a link, given back to whoever called sudo, and clear about a full
+disk.
+"""
 
 import errno
 import json
@@ -7,9 +9,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from roundabout.errors import RoundaboutError
+
+LOST = "restore the file, or run the experiment again"
 
 
 class StoreError(RoundaboutError):
@@ -28,30 +32,66 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {path}: {found}", hint) from error
 
 
-def make_directory(path: Path) -> Path:
-    """Create `path` and the parents that are missing; what is new belongs to whoever called sudo."""
+def make_directory(path: Path, mode: int = 0o777) -> Path:
+    """Create `path`, with `mode` but for the umask, and the parents that are missing, on disk when this returns.
+
+    What is new belongs to whoever called sudo.
+    """
     missing = [each for each in (path, *path.parents) if not each.exists()]
     with disk_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode, parents=True, exist_ok=True)
         for each in missing:
             give_back(each)
+            sync(each.parent)
     return path
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace `path` by a file that holds `text`: readers see the old file or the new one, also after a crash."""
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file at `path`. What lay there is removed first: a link that somebody planted is not written through."""
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+        give_back(file.fileno())
+        yield file
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that becomes `path` at the end: readers see the old file or the new one, also after a crash."""
     partial = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
         try:
-            with partial.open("w", encoding="utf-8") as file:
-                file.write(text)
+            with new_file(partial) as file:
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
-            give_back(partial)
             partial.rename(path)
-        except OSError:
+            sync(path.parent)
+        finally:
             partial.unlink(missing_ok=True)
-            raise
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's entries, are on disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(root: Path) -> None:
+    """Wait until `root` and everything under it are on disk: a folder after what it names."""
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            sync(Path(folder, name))
+        sync(Path(folder))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` by a file that holds `text`, like `replacing`."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -61,21 +101,21 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Read JSON, or say which file is not what it should be."""
+    if path.is_symlink():
+        raise StoreError(f"{path} is a link, expected a file", LOST)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+        raise StoreError(f"cannot read {path}: {error.strerror}", LOST) from error
     except ValueError as error:
-        raise StoreError(
-            f"{path} is not valid JSON: {error}", "restore the file, or run the experiment again"
-        ) from error
+        raise StoreError(f"{path} is not valid JSON: {error}", LOST) from error
 
 
-def give_back(path: Path) -> None:
-    """Make `path` belong to the user who called sudo, where one did."""
+def give_back(path: Path | int) -> None:
+    """Make `path`, or an open file, belong to the user who called sudo, where one did."""
     user = os.environ.get("SUDO_UID")
     if user is not None and os.geteuid() == 0:
-        os.chown(path, int(user), int(os.environ.get("SUDO_GID", user)), follow_symlinks=False)
+        os.chown(path, int(user), int(os.environ.get("SUDO_GID", user)), follow_symlinks=isinstance(path, int))
 
 
 def give_back_tree(root: Path) -> None:

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,10 +25,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roundabout.store import convert, files, schemas
+from roundabout.store import contents, convert, files, schemas
+from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
 
-RAW = "captures"
+DROPPED = f".{RAW}.dropped"  # raw files that are being deleted
+MANIFEST = {"experiment": dict, "testbed": dict, "plan": list}
+SHOWN_FAULTS = 5
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 
 
@@ -67,17 +70,24 @@ class Attempt:
         self._events = self.path / "events.jsonl"
 
     def log(self, event: str, controller_ns: int, **details: Any) -> None:
-        """Add a line to the trial's events, on disk at once."""
+        """Add a line to the trial's events, at once."""
         line = json.dumps({"controller_ns": controller_ns, "event": event, **details})
-        with files.disk_errors(self._events), self._events.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with files.disk_errors(self._events), open(os.open(self._events, flags, 0o666), "wb") as file:
+            file.write(f"{line}\n".encode())
 
     def write(self, name: str, table: pa.Table) -> None:
         """Store one of the trial's tables."""
-        _write_parquet(self.path / f"{name}.parquet", table)
+        path = self.path / f"{name}.parquet"
+        # Through a file of ours, since Arrow's own would hide why a write failed.
+        with files.disk_errors(path), files.new_file(path) as file:
+            pq.write_table(table, file, compression="zstd")
 
     def commit(self, record: dict[str, Any]) -> None:
-        """Make this the attempt that counts. `record` becomes trial.json, the last file written."""
+        """Make this the attempt that counts. `record` becomes trial.json, the last file written.
+
+        When this returns, all of it is on disk: after a power cut the trial is there as a whole, or not at all.
+        """
         self._settle(self.run.path / "trials" / self.key, record)
         self.run.refresh_trials()
 
@@ -87,11 +97,14 @@ class Attempt:
 
     def _settle(self, place: Path, record: dict[str, Any]) -> None:
         files.make_directory(place.parent)
-        files.write_json(self.path / "trial.json", record)
+        with files.disk_errors(self.path):
+            told = contents.told(self.path)
+        files.write_json(self.path / RECORD, {**record, "files": told})
         files.give_back_tree(self.path)
         with files.disk_errors(place):
+            files.sync_tree(self.path)
             self.path.rename(place)
-            _sync(place.parent)
+            files.sync(place.parent)
 
 
 class Run:
@@ -100,6 +113,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.id = path.name
+        self._whole: set[Path] = set()
 
     @classmethod
     def create(cls, runs: Path, experiment: str, manifest: dict[str, Any], run_id: str | None = None) -> "Run":
@@ -129,21 +143,24 @@ class Run:
 
     @classmethod
     def all(cls, runs: Path = Path("runs")) -> list["Run"]:
-        """Every run under `runs`, in no particular order."""
-        return [
-            cls(path.parent.resolve()) for path in runs.glob("*/*/manifest.json") if RUN_ID.fullmatch(path.parent.name)
-        ]
+        """Every run under `runs`, in no particular order; also one that lost its manifest."""
+        found = {path.parent for name in ("manifest.json", "trials") for path in runs.glob(f"*/*/{name}")}
+        return [cls(path.resolve()) for path in found if RUN_ID.fullmatch(path.name)]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What manifest.json holds."""
-        manifest = files.read_json(self.path / "manifest.json")
+        path = self.path / "manifest.json"
+        manifest = files.read_json(path)
         if not isinstance(manifest, dict) or manifest.get("schema") != schemas.VERSION:
             found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
             raise StoreError(
-                f"{self.path / 'manifest.json'}: schema is {found!r}, expected {schemas.VERSION}",
+                f"{path}: schema is {found!r}, expected {schemas.VERSION}",
                 "read this run with the version of roundabout that wrote it",
             )
+        for field, kind in MANIFEST.items():
+            if not isinstance(manifest.get(field), kind):
+                raise StoreError(f"{path}: found no {field}, expected one", files.LOST)
         return manifest
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
@@ -153,12 +170,24 @@ class Run:
 
     def committed(self) -> frozenset[str]:
         """Keys of the trials that are done, valid or not."""
-        return frozenset(path.parent.name for path in self.path.glob("trials/*/trial.json"))
+        return frozenset(folder.name for folder in self._folders("trials"))
 
     def trials(self) -> list[dict[str, Any]]:
-        """The records (trial.json) of all committed trials, in the order in which they started."""
-        records = [files.read_json(path) for path in self.path.glob("trials/*/trial.json")]
+        """The records (trial.json) of all committed trials, in the order in which they started.
+
+        Raises StoreError where one is missing, or is not of this run's trial.
+        """
+        records = [contents.read_record(folder, self._called) for folder in self._folders("trials")]
         return sorted(records, key=lambda record: str(record["started_utc"]))
+
+    def check(self) -> None:
+        """Hold all that was stored against what is there. Raises one StoreError for all that is missing or changed."""
+        records = {self._folder(record): record for record in self.trials()}
+        aside = {folder: contents.read_record(folder, self._called) for folder in self._folders("rejected")}
+        expected = contents.expected_of(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
+        wrong = [fault for folder, told in expected.items() for fault in contents.faults(folder, told)]
+        lost = self._listed() - self.committed()
+        self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
     def rejected(self, key: str) -> int:
         """How many attempts at the trial `key` were invalid and put aside."""
@@ -174,14 +203,29 @@ class Run:
         return Attempt(self, key, max(used, default=0) + 1)
 
     def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
-        """All rows of the table `name`, of the attempts that count; empty where nothing was measured."""
+        """All rows of the table `name`, of the attempts that count; empty where nothing was measured.
+
+        Raises StoreError where a file is missing, or is not what was stored.
+        """
         schema = schemas.schema(name)
         if name == "trials":
             rows = [{column: record.get(column) for column in schema.names} for record in self.trials()]
             return pa.Table.from_pylist([row for row in rows if row["valid"] or not valid_only], schema=schema)
-        keys = [record["trial"] for record in self.trials() if record["valid"] or not valid_only]
-        paths = [self.path / "trials" / key / f"{name}.parquet" for key in keys]
-        return pa.concat_tables([schema.empty_table(), *(self._read(path, schema) for path in paths if path.exists())])
+        parts = (self._read(path, schema) for path in self.paths(name, valid_only=valid_only))
+        return pa.concat_tables([schema.empty_table(), *parts])
+
+    def paths(self, name: str, *, valid_only: bool = True) -> list[Path]:
+        """The files of the table `name`, of the attempts that count. Raises StoreError like `table`."""
+        records = {self._folder(record): record for record in self.trials()}
+        expected = contents.expected_of(records)
+        found, wrong = [], []
+        for folder, record in records.items():
+            path = folder / f"{name}.parquet"
+            if (record["valid"] or not valid_only) and path.name in expected[folder]:
+                found.append(path)
+                wrong.append(self._fault(path, expected[folder].get(path.name, {})))
+        self._refuse([fault for fault in wrong if fault])
+        return found
 
     def is_outdated(self, name: str) -> bool:
         """Whether files of the table `name` are in other units than today's; `table` gives it in today's."""
@@ -194,36 +238,73 @@ class Run:
             return convert.to_todays_units(table, schema, self.manifest["testbed"]["scale"])
         return table
 
+    @property
+    def _called(self) -> str:
+        """The id that its manifest has: a folder can be renamed."""
+        return str(self.manifest.get("run", self.id))
+
+    def _folders(self, where: str) -> list[Path]:
+        return [path for path in self.path.glob(f"{where}/*") if not path.name.startswith(".")]
+
+    def _folder(self, record: dict[str, Any]) -> Path:
+        return self.path / "trials" / str(record["trial"])
+
+    def _fault(self, path: Path, expected: dict[str, Any]) -> str | None:
+        """What is wrong with a file; what was whole once is not asked again."""
+        if path in self._whole:
+            return None
+        fault = contents.fault_of(path, expected)
+        if fault is None:
+            self._whole.add(path)
+        return fault
+
+    def _refuse(self, wrong: Sequence[str]) -> None:
+        """Raise StoreError for faults, if there are any."""
+        if wrong:
+            more = [f"and {len(wrong) - SHOWN_FAULTS} more"] if len(wrong) > SHOWN_FAULTS else []
+            raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
+
+    def _listed(self) -> set[str]:
+        """Keys of the trials in trials.parquet, which is made anew with every commit. Raises StoreError."""
+        path = self.path / "trials.parquet"
+        if not path.exists():
+            return set()
+        try:
+            listed = _read_parquet(path)
+            if strange := {*listed["run"].to_pylist()} - {self._called}:
+                raise StoreError(f"{path} is of run {strange.pop()}, expected {self._called}")
+        except StoreError as error:
+            raise StoreError(error.message, "delete it: `roundabout report` makes it anew") from error
+        return set(listed["trial"].to_pylist())
+
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""
-        partial = self.path / ".trials.parquet.partial"
-        _write_parquet(partial, self.table("trials", valid_only=False))
-        partial.rename(self.path / "trials.parquet")
+        with files.replacing(self.path / "trials.parquet") as file:
+            pq.write_table(self.table("trials", valid_only=False), file, compression="zstd")
 
     def drop_raw(self, keep_bytes: int) -> None:
         """Delete raw files of repeated attempts, and of the oldest trials until the rest is within `keep_bytes`."""
-        for folder in self.path.glob(f"rejected/*/{RAW}"):
+        for folder in self.path.glob(f"*/*/{DROPPED}"):  # left by an interruption
             shutil.rmtree(folder)
+        for folder in self.path.glob(f"rejected/*/{RAW}"):
+            _drop(folder)
         kept = sorted(self.path.glob(f"trials/*/{RAW}"), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
         kept_bytes = 0
         for folder in kept:
             kept_bytes += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             if kept_bytes > keep_bytes:
-                shutil.rmtree(folder)
+                _drop(folder)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Store summary.json."""
         files.write_json(self.path / "summary.json", summary)
 
 
-def _write_parquet(path: Path, table: pa.Table) -> None:
-    with files.disk_errors(path):
-        # Through a file of ours, since Arrow's own would hide why a write failed.
-        with path.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        files.give_back(path)
+def _drop(folder: Path) -> None:
+    """Delete raw files: all of a folder is there, or nothing."""
+    gone = folder.rename(folder.with_name(DROPPED))
+    files.sync(gone.parent)
+    shutil.rmtree(gone)
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -241,12 +322,4 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
-        raise StoreError(f"cannot read {path}: {error}", "restore the file, or run the experiment again") from error
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        raise StoreError(f"cannot read {path}: {error}", files.LOST) from error

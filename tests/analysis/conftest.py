@@ -7,6 +7,7 @@ import pytest
 
 from analysis.summary import summarise
 from roundabout.store import Run
+from tests.analysis.made_up import as_older
 from tests.analysis.unfair_runs import synthetic_run
 
 
@@ -46,4 +47,5 @@ def _short_run(tmp_path_factory):
 @pytest.fixture
 def short_run(_short_run, tmp_path):
     """A run of one repetition, to be changed at will."""
-    return Run(shutil.copytree(_short_run.path, tmp_path / "runs" / _short_run.path.parent.name / _short_run.id))
+    copy = shutil.copytree(_short_run.path, tmp_path / "runs" / _short_run.path.parent.name / _short_run.id)
+    return as_older(Run(copy))

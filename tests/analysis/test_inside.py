@@ -12,6 +12,7 @@ from analysis.reading.inside import inside
 from analysis.render.page import shown
 from analysis.studies.load_sweep.tables import inside as as_table
 from analysis.summary import summarise
+from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
 STEP_NS = 10_000_000
@@ -40,7 +41,7 @@ def count(run, trial, host, pattern):
 @pytest.fixture
 def made(tmp_path):
     """ResNet-50 under consistent traffic; s1 waits half of the time, s0 sends evenly."""
-    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8, 20], profile="resnet50-ring3", repetitions=1))
+    run = as_older(sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8, 20], profile="resnet50-ring3", repetitions=1)))
     for record in run.trials():
         count(run, record["trial"], "s1", [0, 2])
         count(run, record["trial"], "s0", [1])
@@ -76,7 +77,7 @@ def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
         repetitions=1,
         more="  variant: {own: {cross_traffic: {cross: {from: s1}}}}",
     )
-    run = sweep_run(tmp_path, loads)
+    run = as_older(sweep_run(tmp_path, loads))
     for record in run.trials():
         count(run, record["trial"], "s0", [1])
         count(run, record["trial"], "s1", [1])

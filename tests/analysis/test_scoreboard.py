@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 23, 9, 30, 12, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def lines(run):
     """Of a made-up run of unfair-vgg19, two days old."""
-    return scoreboard(run.path.parents[1], now=NOW)
+    return scoreboard(run.path.parents[1], pytest.fail, now=NOW)
 
 
 def line(lines, name):
@@ -26,7 +26,7 @@ def line(lines, name):
 
 
 def test_without_a_run_every_row_says_so(tmp_path):
-    lines = scoreboard(tmp_path)
+    lines = scoreboard(tmp_path, pytest.fail)
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
     assert line(lines, "B 1.2").missing == "no experiment shows it yet"
@@ -48,7 +48,7 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
 def test_a_run_without_a_valid_trial_does_not_count(make_run):
     spoilt = {(variant, 1) for variant in ("alone", "fair", "unfair")}
     run = make_run(repetitions=1, spoilt=spoilt)
-    assert line(scoreboard(run.path.parents[1]), "A Fig 1b, 1c, 1d").measured == []
+    assert line(scoreboard(run.path.parents[1], pytest.fail), "A Fig 1b, 1c, 1d").measured == []
 
 
 def test_it_can_be_read_by_programs(lines):

@@ -23,6 +23,7 @@ from analysis.summary import stored_or_new, summarise
 from analysis.verdicts import judge
 from roundabout.spec import load_experiment
 from roundabout.store.files import write_json
+from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import ROOT, experiment, mean_s, sweep_run
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
@@ -103,7 +104,7 @@ def test_the_load_is_what_was_on_the_wire(sweep):
 
 
 def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
-    run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 12], repetitions=2))
+    run = as_older(sweep_run(tmp_path, experiment(tmp_path, loads=[0, 12], repetitions=2)))
     whole = wire_loads(run)
     changes = {"reset": lambda column: [column[0], column[1], 0, *column[3:]], "short": lambda column: column[:2]}
     for (trial, load), change in zip(whole.items(), changes.values(), strict=True):

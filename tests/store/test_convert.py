@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets are the paper's, also those of runs that stored them as they were on the wire."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,11 +17,13 @@ def packets(scale):
 
 
 def stored(folder, table):
-    run = Run.create(folder, "e", {"testbed": {"scale": 100.0}, "run": "r"})
+    run = Run.create(folder, "e", {"testbed": {"scale": 100.0}, "run": "r", "experiment": {}, "plan": []})
     trial = run.path / "trials" / "k"
     trial.mkdir(parents=True)
     pq.write_table(table, trial / "packets.parquet")
-    (trial / "trial.json").write_text('{"trial": "k", "valid": true, "started_utc": "now"}')
+    record = {**vars(WHO), "valid": True, "reason": "", "started_utc": "now", "spec": {}}
+    (trial / "trial.json").write_text(json.dumps(record))
+    pq.write_table(schemas.schema("iterations").empty_table(), trial / "iterations.parquet")
     return run
 
 

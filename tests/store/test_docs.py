@@ -38,12 +38,16 @@ def test_the_version_is_documented():
 
 def test_the_queries_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = Run.create(Path("runs"), "unfair-vgg19", {}, "20261121T093012Z-7f3a")
+    run = Run.create(
+        Path("runs"), "unfair-vgg19", {"experiment": {}, "testbed": {}, "plan": []}, "20261121T093012Z-7f3a"
+    )
     attempt = run.begin("k1")
     who = Identity(run.id, "k1", "fair", "{}", 1, 1)
     for name in ("iterations", "queue"):
         attempt.write(name, build_table(name, who, a_row(name), 50))
-    attempt.commit({**{column.name: None for column in schemas.columns("trials")}, **vars(who), "valid": True})
+    text = {"reason": "", "started_utc": "now"}
+    nothing = {column.name: None for column in schemas.columns("trials")}
+    attempt.commit({**nothing, **vars(who), **text, "valid": True, "spec": {}})
     queries = re.findall(r"```sql\n(.*?)```", DOCS, re.DOTALL)
     assert len(queries) == 2
     assert duckdb.sql(queries[0]).fetchall() == [("fair", "j1", 300.0, 300.0)]

@@ -70,25 +70,18 @@ def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """A writer for packets, whose file appears when it is whole. Raises StoreError, for a full disk above all."""
     rising = {"time_ns", "host_ns", "controller_ns"}  # kept as differences
     plain = {"tcp_seq", "tcp_ack", "psn", *rising}  # hardly a value comes twice: a dictionary would only cost time
-    partial = path.with_name(f".{path.name}.partial")
-    with files.disk_errors(path):
-        try:
-            with (
-                partial.open("wb") as file,  # a file of ours, since Arrow's own would hide why a write failed
-                pq.ParquetWriter(
-                    file,
-                    schema,
-                    compression="zstd",
-                    compression_level=1,
-                    use_dictionary=[name for name in schema.names if name not in plain],
-                    column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in rising},
-                ) as writer,
-            ):
-                yield writer
-            files.give_back(partial)
-            partial.rename(path)
-        finally:
-            partial.unlink(missing_ok=True)
+    with (
+        files.replacing(path) as file,  # a file of ours, since Arrow's own would hide why a write failed
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in schema.names if name not in plain],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in rising},
+        ) as writer,
+    ):
+        yield writer
 
 
 def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[pa.Array]], None]) -> Totals:

@@ -93,7 +93,7 @@ class _Running:
 
     def fetch(self, folder: Path) -> Captured:
         """Its files, into a folder of the host's in `folder`. Raises RecordError, LostHostError."""
-        place = files.make_directory(folder / self._host)
+        place = files.make_directory(folder / self._host, 0o700)  # raw packets hold what hosts said to each other
         try:
             with answering(self._connection, self._channel, self._fetch_s, "fetching a capture"):
                 counts = self._said()
@@ -115,7 +115,7 @@ class _Running:
         return said
 
     def _save(self, path: Path, size: int) -> None:
-        with files.disk_errors(path), path.open("wb") as file:
+        with files.disk_errors(path), files.new_file(path) as file:
             while size:
                 chunk = self._rest or self._chunk()
                 file.write(chunk[:size])

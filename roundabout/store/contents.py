@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attempt's folder holds: told when it is committed, and held against what is there when it is read."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roundabout.store import files
+from roundabout.store.files import StoreError
+
+RECORD, RAW = "trial.json", "captures"
+MEND = "restore that; or delete the folder of each such trial, trials/<key>, and measure it again: roundabout resume"
+FIELDS: dict[type, tuple[str, ...]] = {
+    str: ("run", "trial", "variant", "levels", "reason", "started_utc"),
+    int: ("repetition", "attempt"),
+    bool: ("valid",),
+    dict: ("spec",),
+}
+"""What every record has, by type."""
+
+NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}
+
+NOT_IN_ALL = {"cross_traffic", "cross_flows", "packets", "captures"}
+"""Tables that some trials of a run have and others do not."""
+
+Told = dict[str, dict[str, Any]]  # by path in the folder: `sha256`, and of a table `rows`; of older runs what rows say
+Record = dict[str, Any]
+
+
+def told(folder: Path) -> Told:
+    """Every file of an attempt but its record, as the record tells of them."""
+    return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
+
+
+def read_record(folder: Path, run: str) -> Record:
+    """The record of an attempt of `run`. Raises StoreError where that is not what it is."""
+    path = folder / RECORD
+    if folder.is_symlink():
+        raise StoreError(f"{folder} is a link, expected a folder", MEND)
+    try:
+        record = files.read_json(path)
+    except StoreError as error:
+        raise StoreError(error.message, MEND) from error
+    if not isinstance(record, dict):
+        raise StoreError(f"{path}: found a {type(record).__name__}, expected an object", MEND)
+    for kind, fields in FIELDS.items():
+        for field in fields:
+            if not isinstance(record.get(field), kind):
+                found = repr(record[field]) if field in record else "none"
+                raise StoreError(f"{path}: {field}: found {found}, expected {NAMES[kind]}", MEND)
+    if not isinstance(record.get("files", {}), dict):
+        raise StoreError(f"{path}: files: found {record['files']!r}, expected an object", MEND)
+    key = folder.name if folder.parent.name == "trials" else folder.name.rpartition("-")[0]
+    for field, expected in (("run", run), ("trial", key)):
+        if record[field] != expected:
+            raise StoreError(f"{path}: {field}: found {record[field]!r}, expected {expected!r}", MEND)
+    return record
+
+
+def faults(folder: Path, files_told: Told) -> Iterator[str]:
+    """What a folder lacks of the files it must hold, and which are not what they were."""
+    for name, expected in files_told.items():
+        path = folder / name
+        dropped = name.startswith(f"{RAW}/") and not (folder / RAW).exists()  # for the budget
+        if not dropped and (fault := fault_of(path, expected)):
+            yield fault
+
+
+def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
+    """What is wrong with a file of which this was told."""
+    if path.is_symlink():
+        return f"{path} is a link, expected a file"
+    if not path.is_file():
+        return f"{path} is missing"
+    try:
+        found = _described(path)
+    except (OSError, pa.ArrowException) as error:
+        return f"cannot read {path}: {error}"
+    if "sha256" not in expected:
+        return None if _is_of(path, expected) else f"{path} is not of this trial"
+    if found != expected:
+        rows = f": found {found['rows']} rows, expected {expected['rows']}" if "rows" in expected else ""
+        return f"{path} is not what was stored{rows}"
+    return None
+
+
+def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
+    """What each of a run's trials must hold, by folder: what its record tells.
+
+    Records of older runs tell nothing. A valid trial of theirs must have the tables that the others have, as far as
+    all have them, and those that its own experiment asks for.
+    """
+    older = {folder: record for folder, record in records.items() if "files" not in record}
+    there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
+    common = {name for folder in older if older[folder]["valid"] for name in there[folder]} - NOT_IN_ALL
+    told = {folder: record["files"] for folder, record in records.items() if "files" in record}
+    for folder, record in older.items():
+        names = there[folder] | ({"iterations"} | common | _asked(record["spec"]) if record["valid"] else set())
+        whose = {"run": record["run"], "trial": record["trial"]}
+        told[folder] = {f"{name}.parquet": whose for name in sorted(names)}
+    return told
+
+
+def _asked(spec: Mapping[str, Any]) -> set[str]:
+    """The tables that a valid trial has for what its experiment asks for."""
+    crossing = any(each["load_gbps"] for each in (spec.get("cross_traffic") or {}).values())
+    return ({"cross_traffic"} if crossing else set()) | ({"packets", "captures"} if spec.get("capture") else set())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for inside, _, names in os.walk(folder):
+        yield from (Path(inside, name) for name in names)
+
+
+def _described(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        described: dict[str, Any] = {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    if path.suffix == ".parquet":
+        described["rows"] = pq.read_metadata(path).num_rows
+    return described
+
+
+def _is_of(path: Path, whose: Mapping[str, Any]) -> bool:
+    """Whether all rows of a table have these values, as far as its own statistics tell."""
+    data = pq.read_metadata(path)
+    for group in map(data.row_group, range(data.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            found = column.statistics
+            expected = whose.get(column.path_in_schema)
+            if expected is not None and found and found.has_min_max and {found.min, found.max} != {expected}:
+                return False
+    return True
