@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout calibrate`: what the lab shows of the papers with other settings, and which setting shows it best."""
 
-import json
 import signal
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +20,7 @@ from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
 from roundabout.store import StoreError, new_run_id
+from roundabout.store.files import write_json
 from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.facility import LabFacility
@@ -46,7 +46,7 @@ def command(
     rows: list[dict[str, Any]] = []
     for name, calibration in tried.items():
         rows.append(_try(name, calibration, runs, console))
-        path.write_text(json.dumps(rows, indent=2) + "\n")  # what an interruption leaves is kept
+        write_json(path, rows)  # what an interruption leaves is kept
     console.print(_table(rows), f"map  {path}", sep="\n")
     best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
     if write and best is not None:

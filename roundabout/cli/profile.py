@@ -176,8 +176,8 @@ def _table(found: "Found", played: Profile) -> Table:
         table.add_row("send" if phase.sends else "compute", *figures, *sends)
         if parts:
             part = parts[index]
-            sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
-            table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *sends, style="dim")
+            played_sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
+            table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *played_sends, style="dim")
     table.add_row("iteration", "", _figure(found.period_ms, 1), style="bold")
     table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
     return table

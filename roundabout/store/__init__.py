@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on disk: layout, schemas, reading and writing."""
 
+from roundabout.store.contents import RAW
 from roundabout.store.files import StoreError
-from roundabout.store.run import RAW, Attempt, Identity, Run, build_table, new_run_id
+from roundabout.store.run import Attempt, Identity, Run, build_table, new_run_id
 
 __all__ = ["RAW", "Attempt", "Identity", "Run", "StoreError", "build_table", "new_run_id"]

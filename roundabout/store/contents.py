@@ -82,7 +82,7 @@ def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
     except (OSError, pa.ArrowException) as error:
         return f"cannot read {path}: {error}"
     if "sha256" not in expected:
-        return None if _is_of(path, expected) else f"{path} is not of this trial"
+        return None if _is_of(path, expected) else f"{path} is not this trial's"
     if found != expected:
         rows = f": found {found['rows']} rows, expected {expected['rows']}" if "rows" in expected else ""
         return f"{path} is not what was stored{rows}"
@@ -126,8 +126,10 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _is_of(path: Path, whose: Mapping[str, Any]) -> bool:
-    """Whether all rows of a table have these values, as far as its own statistics tell."""
+    """Whether a file is the table of its name, and all rows have these values, as far as it tells itself."""
     data = pq.read_metadata(path)
+    if (data.metadata or {}).get(b"roundabout.table", path.stem.encode()) != path.stem.encode():
+        return False
     for group in map(data.row_group, range(data.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             found = column.statistics

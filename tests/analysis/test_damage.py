@@ -3,6 +3,8 @@
 
 import json
 import shutil
+import tarfile
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -170,3 +172,26 @@ def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):
     short_run.drop_raw(0)
     short_run.check()
     assert not list(short_run.path.rglob("*.pcap"))
+
+
+@pytest.fixture
+def older_run(tmp_path):
+    """A computed run of a revision whose records told nothing of files."""
+    with tarfile.open(Path(__file__).parent / "older" / "computed.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
+    return Run.open("tiny", tmp_path)
+
+
+def test_the_last_revisions_run_is_reported_as_it_was(older_run, capsys):
+    before = (older_run.path / "summary.json").read_bytes()
+    assert main(["report", "--json", str(older_run.path)]) == 0
+    assert (older_run.path / "summary.json").read_bytes() == before
+    assert main(["status", str(older_run.path)]) == 0
+    assert "complete: 1 of 1 trials committed" in capsys.readouterr().out
+
+
+def test_the_last_revisions_run_cannot_lack_what_was_measured(older_run, tmp_path):
+    files = [path for path in damage.files_of(older_run.path) if path.stem not in ("counters", "queue")]
+    assert [path.name for path in files] == ["manifest.json", "iterations.parquet", "trial.json"]
+    assert faults(older_run, tmp_path / "copies", files) == []

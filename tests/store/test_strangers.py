@@ -6,13 +6,17 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.machine import journal, lease, temporary
+from roundabout.runner.trial import captures
+from roundabout.store import RAW, StoreError
 from roundabout.testbeds.lab.locks import locked_folder
 from roundabout.testbeds.rack.facility import Lease
+from tests.store.test_run import make, record, write_flow
 
 NOBODY = 65534
 
@@ -69,3 +73,46 @@ def test_temporary_files_lie_where_nobody_can_be_first(state: Path, tmp_path: Pa
         assert Path(tempfile.gettempdir()).parent == state
         assert subprocess.run(["mkdir", state / "temporary-other"], user=NOBODY, stderr=subprocess.DEVNULL).returncode
     assert not state.exists()
+
+
+class Fetched:
+    """What a capture.py on a host sends: what it began, what it counted, and its one file."""
+
+    def __init__(self) -> None:
+        self.parts = [b'{"device": "eth0", "monotonic_ns": 5}\n', b'{"files": [7], "captured": 1}\npackets']
+
+    def read(self) -> bytes:
+        return self.parts.pop(0)
+
+    def result(self) -> tuple[int, str]:
+        return 0, ""
+
+
+def test_a_stranger_reads_no_raw_packets(state: Path) -> None:
+    running: Any = captures._Running("s0", Fetched())  # type: ignore[arg-type]
+    (path,) = running.fetch(state / RAW).files
+    assert path.read_bytes() == b"packets"
+    assert path not in lockable(state)
+
+
+PLANTED = ("summary.json", ".summary.json.partial", "trials.parquet", ".trials.parquet.partial", "manifest.json")
+
+
+def test_nothing_is_written_through_a_link_that_somebody_planted(tmp_path: Path) -> None:
+    precious = tmp_path / "shadow"
+    precious.write_text("root")
+    run = make(tmp_path / "runs")
+    attempt = run.begin("k1")
+    for path in (*(run.path / name for name in PLANTED), attempt.path / "flows.parquet", attempt.path / "trial.json"):
+        path.unlink(missing_ok=True)
+        path.symlink_to(precious)
+    run.write_manifest({"testbed": {}, "experiment": {}, "plan": []})
+    write_flow(attempt)
+    attempt.commit(record(run, "k1", 1))
+    run.write_summary({})
+    run.check()
+    attempt = run.begin("k2")
+    (attempt.path / "events.jsonl").symlink_to(precious)
+    with pytest.raises(StoreError, match=r"cannot write .*events\.jsonl"):
+        attempt.log("start", 5)
+    assert precious.read_text() == "root"
