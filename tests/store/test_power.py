@@ -10,7 +10,7 @@ from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.runner.tables.packets import open_parquet
 from roundabout.spec import load_experiment
-from roundabout.store import RAW, Attempt, Run, files, schemas
+from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
 from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow
@@ -97,6 +97,18 @@ def runner(state):
 def found(run):
     """What its study finds, but for the run's name."""
     return summarise(run).record() | {"run": None}
+
+
+def test_a_trial_that_is_lost_is_measured_again(tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(EXPERIMENT)
+    experiment = load_experiment(path)
+    run = runner(tmp_path / "state").start(experiment, str(path), tmp_path / "runs")
+    expected = found(run)
+    shutil.rmtree(next(run.path.glob("trials/*")))
+    with pytest.raises(StoreError, match="is missing"):
+        run.check()
+    assert found(runner(tmp_path / "state").resume(run, experiment)) == expected
 
 
 @pytest.mark.proof

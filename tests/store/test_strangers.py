@@ -6,13 +6,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.trial import captures
+from roundabout.spec.experiment import Capture
 from roundabout.store import RAW, StoreError
 from roundabout.testbeds.lab.locks import locked_folder
 from roundabout.testbeds.rack.facility import Lease
@@ -75,21 +76,20 @@ def test_temporary_files_lie_where_nobody_can_be_first(state: Path, tmp_path: Pa
     assert not state.exists()
 
 
-class Fetched:
-    """What a capture.py on a host sends: what it began, what it counted, and its one file."""
-
-    def __init__(self) -> None:
-        self.parts = [b'{"device": "eth0", "monotonic_ns": 5}\n', b'{"files": [7], "captured": 1}\npackets']
-
-    def read(self) -> bytes:
-        return self.parts.pop(0)
-
-    def result(self) -> tuple[int, str]:
-        return 0, ""
+CAPTURE = """
+import sys
+print('{"device": "eth0", "monotonic_ns": 5}', flush=True)
+sys.stdin.read()
+sys.stdout.write('{"files": [7], "captured": 1}\\npackets')
+"""
 
 
-def test_a_stranger_reads_no_raw_packets(state: Path) -> None:
-    running: Any = captures._Running("s0", Fetched())  # type: ignore[arg-type]
+def test_a_stranger_reads_no_raw_packets(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "capture.py").write_text(CAPTURE)
+    host = Host("s0", "s0", "10.0.0.1", 24, "eth0", tmp_path)
+    running = captures._Running(LocalConnection("s0"), host, Capture(hosts=("s0",)))
+    running.end()
     (path,) = running.fetch(state / RAW).files
     assert path.read_bytes() == b"packets"
     assert path not in lockable(state)
