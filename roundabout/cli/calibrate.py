@@ -21,6 +21,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
 from roundabout.store import StoreError, new_run_id
 from roundabout.store.files import write_json
+from roundabout.testbeds import undo
 from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.facility import LabFacility
@@ -74,7 +75,7 @@ def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> d
 
     console.print(f"candidate {name}", style="bold", highlight=False)
     with watching(console) as observer:
-        run = Runner(LabFacility(calibration), observer).start(load_experiment(EXPERIMENT), EXPERIMENT, runs)
+        run = Runner(LabFacility(calibration), observer, undo).start(load_experiment(EXPERIMENT), EXPERIMENT, runs)
     row: dict[str, Any] = {"candidate": name, "run": run.id, **dict.fromkeys(COLUMNS)}
     try:
         judgement = judge(run)

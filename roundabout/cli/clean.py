@@ -3,36 +3,34 @@
 
 import typer
 
-from roundabout.errors import RoundaboutError
-from roundabout.runner.machine import journal, lease, temporary
+from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine.journal import JOURNALS
+from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.machine.state import STATE
-from roundabout.testbeds import facility
+from roundabout.testbeds import undo
+
+PATIENCE_S = 30.0  # somebody else may be undoing it at this moment
 
 
 def command() -> None:
-    """Undo everything that killed runs left: labs, transports, leases. Live runs and other labs are left alone."""
-    failures = []
-    undone = []
-    hints: dict[str, None] = {}
-    for run_id, owed in journal.dead(STATE).items():
-        try:
-            journal.settle(run_id, STATE, undo)
-            undone.append(f"run {run_id}: {', '.join(sorted({entry['kind'] for entry in owed})) or 'its journal'}")
-        except RoundaboutError as error:
-            failures.append(f"run {run_id}: {error.message}")
-            hints[error.hint or "mend that, then clean again"] = None
-    undone += [f"lease on the {name}" for name in lease.remove_stale(STATE)]
-    for line in undone:
-        typer.echo(f"undone: {line}")
-    if failures:
-        raise RoundaboutError("could not undo everything: " + "; ".join(failures), "\n".join(hints))
-    if not undone:
+    """Undo everything that killed runs left: labs, transports, settings. Live runs and other labs are left alone."""
+    told = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        typer.echo(line)
+
+    try:
+        with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _dead_runs_owe() else 0):
+            journal.raise_together(journal.settle(JOURNALS, undo, tell))
+    except BusyError:
+        if _dead_runs_owe():
+            raise
+    if not told:
         typer.echo("nothing to undo")
 
 
-def undo(entry: journal.Entry) -> None:
-    """Undo what one entry of a journal says, by whoever made it."""
-    if entry["kind"] == temporary.KIND:
-        temporary.remove(entry)
-    else:
-        facility(entry["where"]).undo(entry)
+def _dead_runs_owe() -> bool:
+    """Whether anybody owes anything but who has the machine now, and undoes it by itself."""
+    holder = lease.holder("machine", STATE)
+    return any(not holder.endswith(run_id) for run_id in journal.known(JOURNALS))

@@ -25,6 +25,7 @@ from roundabout.spec.base import Name
 from roundabout.spec.library import PROFILES, shown
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.testbeds import undo
 
 if TYPE_CHECKING:
     from analysis.reading.profiling import Difference
@@ -118,7 +119,7 @@ def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console
     file = folder.resolve() / "experiment.yaml"
     write_text(file, yaml.safe_dump(document, sort_keys=False))
     with watching(console) as observer:
-        run = Runner(place, observer).start(load_experiment(file), str(file), runs)
+        run = Runner(place, observer, undo).start(load_experiment(file), str(file), runs)
     return run, next(iter(document["jobs"]))
 
 

@@ -13,7 +13,7 @@ from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Facility
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
-from roundabout.testbeds import facility
+from roundabout.testbeds import facility, undo
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
 
@@ -35,7 +35,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     signal.signal(signal.SIGTERM, end)
     console = Screen(stderr=as_json)
     with watching(console) as observer:
-        run = work(Runner(where, observer, give=given))
+        run = work(Runner(where, observer, undo, give=given))
     summary = summarise(run)
     run.write_summary(summary.record())
     console.print(on_terminal(summary))

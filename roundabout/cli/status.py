@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.cli.options import Json, Runs, WhichRun
-from roundabout.runner.machine import journal
+from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
 
@@ -35,7 +35,7 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
     """A run's state ("running", "complete" or "interrupted"), and its trials."""
     keys = [trial["key"] for trial in run.manifest["plan"]]
     committed = run.committed() & set(keys)
-    running = run.id in journal.live(state)
+    running = lease.holder("machine", state).endswith(run.id)
     return {
         "experiment": run.path.parent.name,
         "run": run.id,

@@ -20,7 +20,7 @@ from roundabout.programs import ROOT
 from roundabout.runner import facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
-from roundabout.runner.machine.journal import Journal
+from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
 from roundabout.runner.testbed import Facility, Testbed, Visit
@@ -86,11 +86,13 @@ def planned(
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs experiments on the testbeds of one facility."""
+    """Runs experiments on the testbeds of one facility. `undo` knows the others' entries in journals, too."""
 
     facility: Facility
     observer: Observer
+    undo: Undo
     state: Path = STATE
+    journals: Path = JOURNALS
     give: Give | None = None
 
     def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
@@ -141,13 +143,22 @@ class Runner:
 
     @contextmanager
     def _machine(self, experiment: str, path: Path) -> Iterator[Journal]:
-        """This machine for the run alone, and the journal of what the run owes it."""
-        with (
-            lease.hold("machine", f"{experiment} {path.name}", self.state),
-            journal.keep(path.name, path, self.state) as notes,
-            temporary.files(path.name, notes, self.state),
-        ):
-            yield notes
+        """This machine for the run alone, once nobody owes it anything, and the journal of what the run does."""
+        with lease.hold("machine", f"{experiment} {path.name}", self.state):
+            self._settle_debts()
+            with journal.keep(path.name, path, self.journals) as notes, temporary.files(path.name, notes, self.state):
+                yield notes
+
+    def _settle_debts(self) -> None:
+        """Undo what dead runs left: trials among that would measure it. Where it is elsewhere, failing is only told."""
+        here = self.facility.where["testbed"]
+        refused = []
+        for error in journal.settle(self.journals, self.undo, self.observer.step):
+            if error.owed and here not in {entry["where"]["testbed"] for entry in error.owed}:
+                self.observer.step(f"{error.message}; {error.hint}")
+            else:
+                refused.append(error)
+        journal.raise_together(refused)
 
     def _identity(self, run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
         """What a manifest says of what is run, and a resumed run must not change."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from roundabout import rooms
 from roundabout.errors import UsageError
+from roundabout.runner.machine import temporary
+from roundabout.runner.machine.journal import Entry
 from roundabout.runner.testbed import Facility
 
 __path__ = rooms.extended(__path__, __name__)
@@ -33,6 +35,14 @@ def facility(where: Mapping[str, str]) -> Facility:
         raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
     found: Facility = importlib.import_module(f"{__name__}.{name}.facility").facility(where)
     return found
+
+
+def undo(entry: Entry) -> None:
+    """Undo what an entry of a dead run's journal says, as whoever made it would. Raises RoundaboutError."""
+    if entry["kind"] == temporary.KIND:
+        temporary.remove(entry)
+    else:
+        facility(entry["where"]).undo(entry)
 
 
 @contextmanager

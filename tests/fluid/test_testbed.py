@@ -13,6 +13,7 @@ from roundabout.fluid import fluid_limits
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
+from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 
 LOADED = """
@@ -35,7 +36,7 @@ class Silent:
 
 def run(experiment: Experiment, folder: Path) -> Run:
     observer: Any = Silent()
-    return Runner(FluidFacility(), observer, folder / "state").start(experiment, experiment.name, folder)
+    return Runner(FluidFacility(), observer, undo).start(experiment, experiment.name, folder)
 
 
 @pytest.fixture(scope="module")

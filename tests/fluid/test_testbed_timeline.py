@@ -12,7 +12,7 @@ from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import facility
+from roundabout.testbeds import facility, undo
 from tests.runner.conftest import Notes
 
 TAKING = """
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("taking")
     path = folder / "taking.yaml"
     path.write_text(TAKING)
-    runner = Runner(facility({"testbed": "fluid"}), Notes(), give=given)
+    runner = Runner(facility({"testbed": "fluid"}), Notes(), undo, give=given)
     return runner.start(load_experiment(path), str(path), folder / "runs")
 
 

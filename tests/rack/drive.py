@@ -22,6 +22,7 @@ from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import facility, leases
 from roundabout.testbeds.rack.facility import RackFacility
@@ -67,7 +68,7 @@ def pose(lab: Lab) -> None:
 
 
 def do() -> None:
-    runner = Runner(RackFacility(Path(inventory)), Told(), folder / "state/roundabout")
+    runner = Runner(RackFacility(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
     if action == "resume":
         last = Run.open("last", folder / "runs")
         runner.resume(last, load_experiment(last.manifest["which"]))

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from roundabout import testbeds
 from roundabout.cli import clean
 from roundabout.errors import RoundaboutError
 from roundabout.runner import transports
@@ -20,6 +21,7 @@ from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import Transport
 from roundabout.testbeds.rack import facility as rack_facility, leases
 from roundabout.testbeds.rack.facility import Lease, RackFacility
+from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import RackError
 
 HOSTS = ["s0", "s1", "s2", "s3"]
@@ -46,8 +48,10 @@ class Hosts:
 
 
 @pytest.fixture
-def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hosts:
     hosts = Hosts()
+    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_facility, "AsRoot", lambda connection: connection)
     monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_facility, "SshConnection", hosts.connect)
     monkeypatch.setattr(rack_facility, "check_call", hosts.call)
@@ -69,33 +73,56 @@ def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_rest
     assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
 
 
+@pytest.fixture
+def journals(tmp_path: Path) -> Path:
+    return tmp_path / "lib" / "roundabout" / "runs"
+
+
+def owed(journals: Path) -> list[object]:
+    """All that runs owe."""
+    return [entry for path in journals.glob("*.json") for entry in json.loads(path.read_text())["owed"]]
+
+
 def test_a_dead_run_owes_a_lost_host_until_it_is_back(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state, path = tmp_path / "roundabout", tmp_path / "roundabout/runs/run1.json"
-    monkeypatch.setattr(clean, "STATE", state)
-    monkeypatch.setattr(clean, "facility", lambda _where: facility)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"owed": [{"kind": "folder", "path": str(tmp_path / "none")}, OWED]}))
+    monkeypatch.setattr(clean, "STATE", tmp_path / "roundabout")  # empty, as after a reboot
+    monkeypatch.setattr(clean, "JOURNALS", journals)
+    monkeypatch.setattr(testbeds, "facility", lambda _where: facility)
+    journals.mkdir(parents=True)
+    folder = {"kind": "folder", "path": str(tmp_path / "none")}
+    (journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [folder, OWED]}))
     hosts.lost = {"s2"}
     with pytest.raises(RoundaboutError, match="run run1: cannot undo the settings of run1 .*: lost host s2") as raised:
         clean.command()
     assert "roundabout clean" in str(raised.value.hint)
     assert f"roundabout rollback {tmp_path / 'inventory'} --owner run1" in str(raised.value.hint)
-    assert journal.dead(state) == {"run1": [OWED]}
+    assert owed(journals) == [OWED]
     hosts.lost = set()
     clean.command()
-    assert journal.dead(state) == {}
+    assert not journals.parent.exists()
+
+
+def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
+    hosts: Hosts, facility: RackFacility, inventory_file: Path
+) -> None:
+    (name,) = leases.names(read_inventory(inventory_file), ["s2"], [], [])
+    somebody = Lease(LocalConnection(), "somebody", [name])
+    with pytest.raises(RoundaboutError, match='cannot undo the settings of run1 .*the rack is leased: .*"somebody"'):
+        facility.undo(OWED)
+    assert hosts.undone == []
+    somebody.end()
+    facility.undo(OWED)
+    assert hosts.undone == HOSTS
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, comes_back: bool
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path, comes_back: bool
 ) -> None:
-    state = tmp_path / "roundabout"
     went_on = []
     told = nullcontext() if comes_back else pytest.raises(journal.LostHostsError, match="lost host s2")
-    with told, journal.keep("run1", tmp_path / "run", state) as notes:
+    with told, journal.keep("run1", tmp_path / "run", journals) as notes:
         with notes.owing(OWED, facility.undo):
             hosts.lost = {"s2"}
         went_on.append("to the next trial")
@@ -103,16 +130,16 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
             hosts.lost = set()
     assert went_on
     assert ("s2" in hosts.undone) is comes_back
-    assert journal.dead(state) == ({} if comes_back else {"run1": [OWED]})
+    assert owed(journals) == ([] if comes_back else [OWED])
 
 
 def test_what_ended_a_run_is_told_before_what_it_still_owes(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path
+    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path
 ) -> None:
     hosts.lost = {"s2"}
     with (
         pytest.raises(RoundaboutError, match="^a disk is full; cannot undo the settings of run1"),
-        journal.keep("run1", tmp_path / "run", tmp_path / "roundabout") as notes,
+        journal.keep("run1", tmp_path / "run", journals) as notes,
         notes.owing(OWED, facility.undo),
     ):
         raise RoundaboutError("a disk is full")

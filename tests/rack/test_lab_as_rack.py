@@ -27,6 +27,7 @@ from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.facility import RackFacility
@@ -124,7 +125,7 @@ def run(inventory: Path, experiment: str, folder: Path, observer: Any) -> Run:
     with tempfile.TemporaryDirectory(
         prefix="r", dir="/tmp"
     ) as state:  # Ansible's sockets lie below, whose paths must be short
-        runner = Runner(RackFacility(inventory), observer, Path(state) / "s")
+        runner = Runner(RackFacility(inventory), observer, undo, Path(state) / "s", folder / "journals/runs")
         return runner.start(load_experiment(path), "experiment", folder / "runs")
 
 

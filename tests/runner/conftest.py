@@ -14,6 +14,7 @@ import pytest
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.site import Host, Port
+from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Fidelity
 from roundabout.runner.trial.over_ssh import SshFacility
@@ -253,8 +254,6 @@ class FakeFacility(SshFacility):
         while (self.folder / "frozen").exists():  # what is to be undone does not answer
             (self.folder / "undoing").touch()
             time.sleep(0.01)
-        if entry["kind"] == "folder":
-            shutil.rmtree(entry["path"], ignore_errors=True)
         if entry["kind"] in ("testbed", "transport"):
             (self.folder / "made" / f"{entry['kind']} {entry['name']}").unlink(missing_ok=True)
 
@@ -317,6 +316,7 @@ class Workplace:
         self.facility = FakeFacility(self.folder / "fake")
         self.notes = Notes()
         self.state = self.folder / "run" / "roundabout"
+        self.journals = self.folder / "lib" / "roundabout" / "runs"
         self.runs = self.folder / "runs"
 
     def write(self, text):
@@ -327,11 +327,25 @@ class Workplace:
 
     @property
     def runner(self):
-        return Runner(self.facility, self.notes, self.state)
+        return Runner(self.facility, self.notes, self.undo, self.state, self.journals)
 
     def start(self, text=None):
         path = self.write(text or experiment())
         return self.runner.start(load_experiment(path), str(path), self.runs)
+
+    def undo(self, entry):
+        """What dead runs owe."""
+        (temporary.remove if entry["kind"] == temporary.KIND else self.facility.undo)(entry)
+
+    def clean(self):
+        """What `roundabout clean` does."""
+        with lease.hold("machine", "clean", self.state):
+            journal.raise_together(journal.settle(self.journals, self.undo, self.notes.step))
+
+    @property
+    def owed(self):
+        """Whether anything of a run is left on the machine."""
+        return self.facility.left or self.state.exists() or self.journals.parent.exists()
 
     def resume(self):
         run = Run.open("last", self.runs)

@@ -15,6 +15,7 @@ from roundabout.runner.hosts import clocks
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.facility import LabFacility
 
@@ -196,7 +197,7 @@ class ShiftedLab(LabFacility):
 def test_a_years_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
     monkeypatch.setattr(clocks, "PERIOD_S", 0.5)
     path = work.write(tiny(iterations=4))
-    run = Runner(ShiftedLab(), work.notes).start(load_experiment(path), str(path), work.runs)
+    run = Runner(ShiftedLab(), work.notes, undo).start(load_experiment(path), str(path), work.runs)
     (trial,) = run.trials()
     assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
     assert trial["clock_steps"] == []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials that take values from others: played as taken, hashed as declared, and never made up."""
 
-from roundabout.runner.run import Runner
+from dataclasses import replace
+
 from roundabout.spec import TrialSpec, Value, load_profile
 from roundabout.spec.load import load_experiment
 from roundabout.store import StoreError
@@ -14,7 +15,7 @@ VARIANTS = (
 
 def started(work, tiny, give):
     path = work.write(tiny(variants=VARIANTS))
-    runner = Runner(work.facility, work.notes, work.state, give)
+    runner = replace(work.runner, give=give)
     run = runner.start(load_experiment(path), str(path), work.runs)
     return run, {trial["variant"]: trial for trial in run.trials()}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever ends a runner: what was committed stays, what was made is undone, and the rest can be finished."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,59 +11,70 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from roundabout.cli import clean
 from roundabout.cli.status import status_of
-from roundabout.runner.machine import journal, lease
+from roundabout.errors import RoundaboutError
+from roundabout.runner.machine.lease import BusyError
 from roundabout.store import Run
 
-RENAMES = 23  # in a run of these two trials
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
 
 
 @pytest.fixture
-def file(work, tiny):
-    return work.write(tiny(iterations=1, variants=VARIANTS))
+def killed(work, tiny, drive):
+    """What a run leaves that is killed during its second trial."""
+    work.write(tiny(iterations=1, variants=VARIANTS, repetitions=2))
+    with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")) and work.facility.left)
+        process.kill()
+    (run,) = Run.all(work.runs)
+    assert status_of(run, work.state)["state"] == "interrupted"
+    assert work.owed
+    return run
 
 
 def contents(run):
     """Every committed file with its bytes and its inode."""
-    paths = sorted(path for path in run.path.glob("trials/*/*"))
-    return {path: (path.stat().st_ino, path.read_bytes()) for path in paths}
+    return {path: (path.stat().st_ino, path.read_bytes()) for path in run.path.glob("trials/*/*")}
 
 
-def clean(work):
-    """What `roundabout clean` does."""
-    for run_id in journal.dead(work.state):
-        journal.settle(run_id, work.state, work.facility.undo)
-    lease.remove_stale(work.state)
-
-
-@pytest.mark.parametrize("kill_at", range(1, RENAMES + 1))
-def test_killed_before_any_rename_a_run_can_be_cleaned_up_and_resumed(work, file, drive, kill_at):
-    words = drive("start", work.folder, kill_at)
-    temporary = os.environ | {"TMPDIR": str(work.folder)}
-    killed = subprocess.run(words, env=temporary, capture_output=True, text=True, timeout=60)
-    assert "Traceback" not in killed.stderr
-    runs = Run.all(work.runs)
-    before = contents(runs[0]) if runs else {}
-    assert killed.returncode == -signal.SIGKILL
-    clean(work)
-    assert work.facility.left == []
-    assert not work.state.exists()
-    assert list(work.folder.glob("roundabout-*")) == []
-    if not runs:
-        return
-    assert status_of(runs[0], work.state)["state"] in ("interrupted", "complete")
-    run = work.resume()
-    assert [trial["valid"] for trial in run.trials()] == [True, True]
-    assert run.table("trials").num_rows == 2
-    after = contents(run)
+@pytest.mark.parametrize("next_", ["resume", "start", "clean"])
+def test_whoever_comes_next_settles_what_a_killed_run_owes(work, killed, next_):
+    before = contents(killed)
+    {"resume": work.resume, "start": work.start, "clean": work.clean}[next_]()
+    assert not work.owed
+    assert f"undoing what run {killed.id} left: folder, settings, testbed, transport" in work.notes.steps
+    assert work.resume().id == max(run.id for run in Run.all(work.runs))
+    after = contents(killed)
     assert {path: after[path] for path in before} == before
-    assert status_of(run, work.state)["state"] == "complete"
+    assert (len(killed.trials()) == 4) is (next_ != "start")
 
 
-def test_the_range_above_covers_a_whole_run(work, file, drive):
-    whole = subprocess.run(drive("start", work.folder), capture_output=True, text=True, check=True, timeout=60)
-    assert int(whole.stdout) == RENAMES
+@pytest.mark.parametrize("next_", ["resume", "start"])
+def test_whoever_comes_next_is_told_who_owes_what_cannot_be_undone(work, killed, next_, monkeypatch):
+    def refuses(_entry):
+        raise RoundaboutError("s0 refuses", "mend it")
+
+    owed, left = sorted(work.journals.glob("*")), work.facility.left
+    monkeypatch.setattr(work.facility, "undo", refuses)
+    with pytest.raises(RoundaboutError, match=f"^run {killed.id}: s0 refuses$") as told:
+        getattr(work, next_)()
+    assert told.value.hint == "mend it"
+    assert (sorted(work.journals.glob("*")), work.facility.left) == (owed, left)
+    assert not work.state.exists()
+
+
+def test_what_is_owed_elsewhere_and_cannot_be_undone_is_told_and_keeps_no_run_from_its_testbed(work):
+    def refuses(_entry):
+        raise RoundaboutError("lost host s0", "roundabout clean")
+
+    work.journals.mkdir(parents=True)
+    owed = {"run": "runs/x/run1", "owed": [{"kind": "settings", "where": {"testbed": "rack"}}]}
+    (work.journals / "run1.json").write_text(json.dumps(owed))
+    work.undo = refuses
+    assert len(work.start().trials()) == 1
+    assert "run run1: lost host s0; roundabout clean" in work.notes.steps
+    assert [path.name for path in work.journals.iterdir()] == ["run1.json"]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -79,8 +91,7 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
         _, stderr = process.communicate(timeout=30)
     assert process.returncode in (status, -number), stderr  # -number: all was undone when the second one came
     assert "Traceback" not in stderr
-    assert work.facility.left == []
-    assert not work.state.exists()
+    assert not work.owed
     (run,) = Run.all(work.runs)
     told = status_of(run, work.state)
     assert told["state"] == "interrupted"
@@ -139,16 +150,20 @@ def test_no_program_outlives_a_killed_runner(work, tiny, drive):
     wait_for(lambda: not programs_below(work.folder))
 
 
-def test_a_live_run_is_not_cleaned_up(work, tiny, drive):
+def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
     work.write(tiny(variants=VARIANTS, repetitions=20))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_for(lambda: work.facility.left)
-        assert journal.dead(work.state) == {}
-        assert lease.remove_stale(work.state) == []
-        (run_id,) = journal.live(work.state)
+        with pytest.raises(BusyError, match="leased to tiny"):
+            work.clean()
+        monkeypatch.setattr(clean, "STATE", work.state)
+        monkeypatch.setattr(clean, "JOURNALS", work.journals)
+        clean.command()
+        assert capsys.readouterr().out == "nothing to undo\n"
+        assert work.facility.left
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
-    assert run_id in {run.id for run in Run.all(work.runs)} | {run_id}
+    assert not work.owed
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
@@ -159,8 +174,7 @@ def test_a_full_disk_is_one_message_and_committed_trials_stay(work, tiny):
         with pytest.raises(Exception, match="the disk is full") as full:
             work.start(tiny(iterations=1, variants=VARIANTS, repetitions=20))
         assert "roundabout resume" in full.value.hint
-        assert work.facility.left == []
-        assert not work.state.exists()
+        assert not work.owed
         (run,) = Run.all(work.runs)
         assert all(trial["valid"] for trial in run.trials())
         assert run.table("iterations").num_rows == 2 * len(run.trials()) > 0

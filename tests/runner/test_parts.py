@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runner's parts by themselves: leases, journals, records, programs."""
 
+import json
+import os
+import subprocess
+import sys
 import time
+from threading import Timer
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +30,7 @@ def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
             lease.hold("machine", "you", state),
         ):
             pass
-        assert lease.remove_stale(state) == []
+        assert lease.holder("machine", state) == "me"
     assert not state.exists()
     with lease.hold("machine", "you", state):
         pass
@@ -37,64 +42,114 @@ def test_a_lease_of_the_dead_is_no_obstacle(tmp_path):
     (state / "leases" / "machine").write_text('{"owner": "dead", "pid": 1, "started_utc": "long ago"}')
     with lease.hold("machine", "me", state):
         pass
-    (state / "leases").mkdir(parents=True)
-    (state / "leases" / "machine").touch()
-    assert lease.remove_stale(state) == ["machine"]
     assert not state.exists()
+
+
+DIES = """
+import os, subprocess, sys
+from pathlib import Path
+from roundabout.runner.machine import lease
+with lease.hold("machine", "tiny run1", Path(sys.argv[1])):
+    subprocess.Popen(["cat"], close_fds=False)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_dead_holder_had_started_holds_the_lease_along_and_is_waited_for(tmp_path, monkeypatch):
+    state = tmp_path / "roundabout"
+    with subprocess.Popen([sys.executable, "-c", DIES, state], stdin=subprocess.PIPE) as dead:
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)  # not yet noticed by its parent
+        assert lease.holder("machine", state) == ""
+        monkeypatch.setattr(lease, "DYING_S", 0.1)
+        with (
+            pytest.raises(lease.BusyError, match=r"leased to tiny run1 .*that ended, but not what it had started"),
+            lease.hold("machine", "me", state),
+        ):
+            pass
+        monkeypatch.setattr(lease, "DYING_S", 20)
+        Timer(0.1, dead.stdin.close).start()
+        with lease.hold("machine", "me", state):
+            assert lease.holder("machine", state) == "me"
+    assert not state.exists()
+
+
+def note(into):
+    """What undoes an entry for these tests: its kind is added to `into`."""
+    return lambda entry: into.append(entry["kind"])
 
 
 def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path):
-    state, undone = tmp_path / "roundabout", []
-    noted = []
+    folder, undone = tmp_path / "roundabout" / "runs", []
 
-    def note():
-        noted.append([entry["kind"] for entry in journal.dead(state).get("id", [])])
+    def owed():
+        return [entry["kind"] for entry in json.loads((folder / "id.json").read_text())["owed"]]
 
-    with journal.keep("id", tmp_path / "run", state) as notes:
-        assert journal.live(state) == {"id"}
-        with notes.owing({"kind": "testbed"}, lambda entry: undone.append(entry["kind"])):
-            with notes.owing({"kind": "transport"}, lambda entry: undone.append(entry["kind"])):
-                assert journal.dead(state) == {}
-            assert undone == ["transport"]
+    with journal.keep("id", tmp_path / "run", folder) as notes, notes.owing({"kind": "testbed"}, note(undone)):
+        with notes.owing({"kind": "transport"}, note(undone)):
+            assert owed() == ["testbed", "transport"]
+        assert undone == ["transport"]
+        assert owed() == ["testbed"]
     assert undone == ["transport", "testbed"]
-    assert not state.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_what_could_not_be_undone_stays_noted_for_clean(tmp_path):
-    state = tmp_path / "roundabout"
+def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_path, monkeypatch):
+    undone = []
+
+    def interrupted(_journal):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journal.Journal, "_save", interrupted)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        journal.keep("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,
+        notes.owing({"kind": "testbed"}, note(undone)),
+    ):
+        pytest.fail("what was not noted was made")
+    assert undone == ["testbed"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_could_not_be_undone_stays_owed_until_somebody_can(tmp_path):
+    folder, told, undone = tmp_path / "roundabout" / "runs", [], []
 
     def fails(_entry):
-        raise RoundaboutError("no")
+        raise RoundaboutError("no", "mend it")
 
     with (
-        pytest.raises(RoundaboutError),
-        journal.keep("id", tmp_path / "run", state) as notes,
+        pytest.raises(RoundaboutError, match="^no$"),
+        journal.keep("id", tmp_path / "run", folder) as notes,
         notes.owing({"kind": "testbed"}, fails),
     ):
         pass
-    assert journal.dead(state) == {"id": [{"kind": "testbed"}]}
-    with pytest.raises(RoundaboutError):
-        journal.settle("id", state, fails)
-    undone = []
-    journal.settle("id", state, undone.append)
-    assert undone == [{"kind": "testbed"}]
-    assert not state.exists()
+    (failed,) = journal.settle(folder, fails, told.append)
+    assert (failed.message, failed.hint, failed.owed) == ("run id: no", "mend it", [{"kind": "testbed"}])
+    assert journal.settle(folder, note(undone), told.append) == []
+    assert undone == ["testbed"]
+    assert told == ["undoing what run id left: testbed"] * 2
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
-    state, undone = tmp_path / "roundabout", []
-    (state / "runs").mkdir(parents=True)
-    (state / "runs" / "id.json").write_text('{"owed": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
+    folder, undone = tmp_path / "roundabout" / "runs", []
+    folder.mkdir(parents=True)
+    (folder / "id.json").write_text('{"run": "x", "owed": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
+    (folder / "garbage.json").write_text('{"owed": ')
+    (folder / ".id2.json.partial").write_text("{")
 
     def undo(entry):
         if entry["kind"] != "b":
             raise RoundaboutError(f"no {entry['kind']}")
         undone.append(entry)
 
-    with pytest.raises(RoundaboutError, match="no c; no a"):
-        journal.settle("id", state, undo)
+    garbage, failed = journal.settle(folder, undo, lambda _line: None)
+    assert failed.message == "run id: no c; no a"
+    assert failed.owed == [{"kind": "a"}, {"kind": "c"}]
     assert undone == [{"kind": "b"}]
-    assert journal.dead(state) == {"id": [{"kind": "a"}, {"kind": "c"}]}
+    assert "garbage.json: found no journal of a run" in garbage.message
+    assert "remove the file" in garbage.hint
+    assert sorted(path.name for path in folder.iterdir()) == ["garbage.json", "id.json"]
 
 
 def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(monkeypatch, tmp_path):

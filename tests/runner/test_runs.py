@@ -30,8 +30,7 @@ def test_a_run_measures_every_trial_and_leaves_nothing(work, tiny):
     assert all(
         row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=1) for row in rows
     )
-    assert work.facility.left == []
-    assert not work.state.exists()
+    assert not work.owed
     assert run.manifest["plan"] == [
         {name: getattr(trial, name) for name in run.manifest["plan"][0]} for trial in work.notes.plan.trials
     ]
@@ -214,8 +213,7 @@ def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
     work.facility.fault("s1", settings_O_fail=True)
     with pytest.raises(RoundaboutError, match="s1: .*net.ipv4.tcp_ecn cannot be written"):
         work.start()
-    assert work.facility.left == []
-    assert not work.state.exists()
+    assert not work.owed
 
 
 def test_a_busy_machine_names_who_has_it(work):

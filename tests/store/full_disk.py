@@ -16,6 +16,7 @@ from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run, StoreError
+from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 
 
@@ -24,7 +25,7 @@ class Silent:
         return lambda *_: None
 
 
-RUNNER = Runner(FluidFacility(), Silent())
+RUNNER = Runner(FluidFacility(), Silent(), undo)
 
 
 def found(run: Run) -> dict:

@@ -11,6 +11,7 @@ from roundabout.runner.run import Runner
 from roundabout.runner.tables.packets import open_parquet
 from roundabout.spec import load_experiment
 from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
+from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow
@@ -91,7 +92,7 @@ def test_all_of_a_trial_is_on_disk_at_its_commit(disk, tmp_path, monkeypatch):
 
 
 def runner(state):
-    return Runner(FluidFacility(), Silent(), state)
+    return Runner(FluidFacility(), Silent(), undo, state)
 
 
 def found(run):

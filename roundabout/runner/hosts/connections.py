@@ -211,6 +211,7 @@ class LocalChannel:
                 stderr=self._stderr,
                 bufsize=0,
                 start_new_session=True,
+                close_fds=False,  # it holds the machine's lease along
             )
         except OSError as error:
             self._stderr.close()

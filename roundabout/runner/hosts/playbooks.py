@@ -90,7 +90,13 @@ def _play(command: Sequence[str], folder: str, show: Callable[[str], None] | Non
     environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}
     lines = []
     with subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        close_fds=False,  # it holds the machine's lease along
     ) as playbook:
         assert playbook.stdout is not None
         try:

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The write-ahead journal of a run: what it owes the machine, noted before it is made, struck out once it is undone.
+"""The write-ahead journals of runs: what each owes, noted before it is made, struck out once it is undone.
 
-It lies in /run/roundabout/runs/<id>.json, with a copy in the run's folder for people, and is locked as long as its run
-lives. What a dead run left is undone from it, newest first.
+They lie in one folder of this machine that outlives a reboot, as do a rack's debts. Those of a lab do not: to undo them
+then finds nothing, as to undo anything twice does. Whoever reads or writes there holds the machine's lease, so that
+every journal but the holder's own is a dead run's.
 """
 
-import fcntl
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.machine.state import open_private, tidy
+from roundabout.runner.machine.state import make_private, tidy
 from roundabout.store import files
 
-Entry = dict[
-    str, Any
-]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}: what the facility's `undo` understands
+JOURNALS = Path("/var/lib/roundabout/runs")
+
+Entry = dict[str, Any]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}: what `undo` understands
 Undo = Callable[[Entry], None]
 T = TypeVar("T")
 
@@ -27,13 +26,20 @@ class LostHostsError(RoundaboutError):
     """Hosts did not answer when something was to be undone there, which therefore stays owed."""
 
 
+class OwedError(RoundaboutError):
+    """What a dead run owes could not be undone; `owed` is left of it."""
+
+    def __init__(self, message: str, hint: str | None, owed: list[Entry]) -> None:
+        super().__init__(message, hint)
+        self.owed = owed
+
+
 class Journal:
     """A live run's journal."""
 
-    def __init__(self, path: Path, copy: Path) -> None:
-        self._path, self._copy = path, copy
-        self._owed: list[Entry] = []
-        self._later: list[tuple[Entry, Undo]] = []
+    def __init__(self, path: Path, run_path: Path) -> None:
+        self._path, self._run_path = path, run_path
+        self._owed: list[tuple[Entry, Undo]] = []
 
     @contextmanager
     def owing(self, entry: Entry, undo: Undo) -> Iterator[None]:
@@ -41,84 +47,92 @@ class Journal:
 
         What waits for a lost host, which is no reason to end the run, is undone by `catch_up`.
         """
-        self._owed.append(entry)
+        self._owed.append((entry, undo))
         self._save()
         try:
             yield
         finally:
-            try:
-                self._undo(entry, undo)
-            except LostHostsError:
-                self._later.append((entry, undo))
+            with suppress(LostHostsError):
+                self._undo((entry, undo))
 
     @property
     def kinds(self) -> list[str]:
         """What is owed, in short."""
-        return sorted({entry["kind"] for entry in self._owed})
+        return sorted({entry["kind"] for entry, _ in self._owed})
 
-    def catch_up(self) -> None:
-        """Undo at last what waited for lost hosts. Raises one RoundaboutError for all that still cannot be."""
-        later, self._later = self._later, []
-        raise_together(each(lambda owed: self._undo(*owed), reversed(later)))
+    def catch_up(self) -> list[RoundaboutError]:
+        """Undo what is still owed: it waited for lost hosts, or an interruption came in between. What failed."""
+        return each(self._undo, reversed(list(self._owed)))
 
-    def _undo(self, entry: Entry, undo: Undo) -> None:
+    def _undo(self, owed: tuple[Entry, Undo]) -> None:
+        entry, undo = owed
         undo(entry)
-        self._owed.remove(entry)
-        self._save()
+        self._owed.remove(owed)
+        with suppress(files.StoreError):  # on a full disk the rest must still be undone, and this may be so twice
+            self._save()
 
     def _save(self) -> None:
-        content = {"run": str(self._copy.parent), "pid": os.getpid(), "owed": self._owed}
-        files.write_json(self._path, content)
-        with suppress(files.StoreError):  # on a full disk what is owed must still be undone
-            files.write_json(self._copy, content)
+        _write(self._path, str(self._run_path), [entry for entry, _ in self._owed])
 
 
 @contextmanager
-def keep(run_id: str, run_path: Path, state: Path) -> Iterator[Journal]:
-    """The journal of a run, locked for as long as this context lasts; gone afterwards if nothing is owed.
+def keep(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
+    """The journal of a run in `folder`; gone afterwards if nothing is owed.
 
-    Raises RoundaboutError where lost hosts keep something from being undone; what ended the run comes first.
+    Raises RoundaboutError where something could not be undone; what ended the run comes first.
     """
-    folder = state / "runs"
-    with _locked(folder / f"{run_id}.lock"):
-        journal = Journal(folder / f"{run_id}.json", run_path / "journal.json")
+    with files.disk_errors(folder):
+        make_private(folder)
+    journal = Journal(folder / f"{run_id}.json", run_path)
+    errors = []
+    try:
+        yield journal
+    except RoundaboutError as error:
+        errors.append(error)
+    finally:
+        errors += journal.catch_up()
+        if not journal._owed:
+            _forget(journal._path)
+        raise_together(errors)
+
+
+def known(folder: Path) -> list[str]:
+    """Ids of the runs that owe something, the holder of the machine's lease among them."""
+    return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def settle(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[OwedError]:
+    """Undo all that dead runs owe, each newest first, and forget it; what failed, which stays owed.
+
+    `tell` hears of each run before that. The machine's lease must be held.
+    """
+    for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
+        partial.unlink()
+    failed = []
+    for path in sorted(folder.glob("*.json")):
         try:
-            yield journal
-            journal.catch_up()
-        except RoundaboutError as error:
-            raise_together([error, *each(lambda owed: owed.catch_up(), [journal])])
-        finally:
-            if not journal._owed:
-                _forget(folder, run_id)
+            _settle(path, undo, tell)
+        except OwedError as error:
+            failed.append(error)
+    tidy(folder)
+    return failed
 
 
-def live(state: Path) -> frozenset[str]:
-    """Ids of the runs under way."""
-    return frozenset(path.stem for path in (state / "runs").glob("*.lock") if _is_held(path))
-
-
-def dead(state: Path) -> dict[str, list[Entry]]:
-    """What dead runs still owe, run id -> entries, oldest first."""
-    known = {path.stem for pattern in ("*.json", "*.lock") for path in (state / "runs").glob(pattern)}
-    gone = known - live(state)
-    return {run_id: _owed(state / "runs" / f"{run_id}.json") for run_id in sorted(gone)}
-
-
-def settle(run_id: str, state: Path, undo: Undo) -> None:
-    """Undo what the dead run owes, newest first, and forget it. What fails stays in the journal.
-
-    Raises one RoundaboutError for all that failed.
-    """
-    path = state / "runs" / f"{run_id}.json"
-    owed = _owed(path)
+def _settle(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
+    content = _read(path)
+    left = list(content["owed"])
+    tell(f"undoing what run {path.stem} left: {', '.join(sorted({entry['kind'] for entry in left})) or 'its journal'}")
 
     def settle_one(entry: Entry) -> None:
         undo(entry)
-        owed.remove(entry)
-        files.write_json(path, {"owed": owed})
+        left.remove(entry)
+        _write(path, content["run"], left)
 
-    raise_together(each(settle_one, reversed(list(owed))))
-    _forget(path.parent, run_id)
+    try:
+        raise_together(each(settle_one, reversed(content["owed"])))
+    except RoundaboutError as error:
+        raise OwedError(f"run {path.stem}: {error.message}", error.hint, left) from error
+    _forget(path)
 
 
 def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
@@ -132,7 +146,7 @@ def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]
     return failed
 
 
-def raise_together(errors: list[RoundaboutError]) -> None:
+def raise_together(errors: Sequence[RoundaboutError]) -> None:
     """Raise one RoundaboutError for all of them, if there are any: the only one, or else what each says."""
     if len(errors) == 1:
         raise errors[0]
@@ -141,35 +155,21 @@ def raise_together(errors: list[RoundaboutError]) -> None:
         raise RoundaboutError("; ".join(dict.fromkeys(error.message for error in errors)), "\n".join(hints))
 
 
-def _owed(path: Path) -> list[Entry]:
-    return list(files.read_json(path)["owed"]) if path.exists() else []
-
-
-def _forget(folder: Path, run_id: str) -> None:
-    for name in (f".{run_id}.json.partial", f"{run_id}.json", f"{run_id}.lock"):
-        (folder / name).unlink(missing_ok=True)
-    tidy(folder)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    handle = open_private(path)
+def _read(path: Path) -> dict[str, Any]:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        content = files.read_json(path)
+        entries = [{"kind": entry["kind"], **entry} for entry in content["owed"]]
+        return {"run": content["run"], "owed": entries}
+    except (files.StoreError, LookupError, TypeError) as error:
+        hint = "see what is left of that run (`roundabout lab status`), undo it, and remove the file"
+        raise OwedError(f"{path}: found no journal of a run: {error}", hint, []) from error
 
 
-def _is_held(path: Path) -> bool:
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+def _write(path: Path, run: str, left: list[Entry]) -> None:
+    files.write_json(path, {"run": run, "owed": left})
+
+
+def _forget(path: Path) -> None:
+    for each_ in (path.with_name(f".{path.name}.partial"), path):
+        each_.unlink(missing_ok=True)
+    tidy(path.parent)

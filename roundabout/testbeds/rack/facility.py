@@ -163,9 +163,12 @@ class RackFacility(SshFacility):
 
     def _take_lease(self, owner: str, names: Sequence[str]) -> None:
         if self._lease is None:
-            host = self._inventory.lease_host
-            connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
-            self._lease = Lease(connection, owner, names)
+            self._lease = self._leased(owner, names)
+
+    def _leased(self, owner: str, names: Sequence[str]) -> Lease:
+        host = self._inventory.lease_host
+        connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
+        return Lease(connection, owner, names)
 
     def provision(self, site: Site) -> None:
         """Bring the programs on its hosts up to date."""
@@ -219,8 +222,26 @@ class RackFacility(SshFacility):
             self._lease.end()
             self._lease = None
         elif kind in ("transport", "settings"):
-            known = [host_of(self._inventory, name) for name in entry["hosts"] if name in self._inventory.servers]
-            self._explain(entry, each(lambda host: self._undo_on(host, entry), known))
+            known = [name for name in entry["hosts"] if name in self._inventory.servers]
+            try:
+                with self._held(entry["owner"], known):
+                    hosts = [host_of(self._inventory, name) for name in known]
+                    failed = each(lambda host: self._undo_on(host, entry), hosts)
+            except RoundaboutError as error:
+                failed = [error]
+            self._explain(entry, failed)
+
+    @contextmanager
+    def _held(self, owner: str, hosts: Sequence[str]) -> Iterator[None]:
+        """Hold the lease on these servers: a live run does; those of a dead run may be somebody else's by now."""
+        if self._lease or not hosts:
+            yield
+            return
+        lease = self._leased(owner, leases.names(self._inventory, hosts, (), ()))
+        try:
+            yield
+        finally:
+            lease.end()
 
     def _explain(self, entry: Entry, failed: list[RoundaboutError]) -> None:
         if failed:
