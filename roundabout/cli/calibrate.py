@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout calibrate`: what the lab shows of the papers with other settings, and which setting shows it best."""
 
-import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from roundabout.cli.live import watching
 from roundabout.cli.options import Runs
-from roundabout.cli.running import end
+from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
@@ -40,7 +39,7 @@ def command(
     write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
 ) -> None:
     """Try settings of the lab against the papers and the fluid model, and show the map of what gives which."""
-    signal.signal(signal.SIGTERM, end)
+    undo_when_ended()
     console = Screen()
     tried = _read(candidates, only or [])
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"

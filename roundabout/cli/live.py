@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run shows while it runs: a few lines that change on a terminal, plain lines elsewhere."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import IO, Any, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -199,9 +201,40 @@ class PlainObserver:
         self._console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
+class Outlived:
+    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies. Nothing is then said."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Say it, if anybody is there."""
+        with self._mute_at_the_end():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Say what was kept back."""
+        with self._mute_at_the_end():
+            self._stream.flush()
+
+    @contextmanager
+    def _mute_at_the_end(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # what it still holds back must go somewhere, or it is said to have failed when we end
+            nobody = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nobody, self._stream.fileno())
+            os.close(nobody)
+
+
 @contextmanager
 def watching(console: Console) -> Iterator[Observer]:
-    """An observer for this console, for as long as the run takes."""
+    """An observer for this console, for as long as the run takes. What is shown never ends the run."""
+    console.file = cast("IO[str]", Outlived(console.file))
     if not console.is_terminal:
         yield PlainObserver(console)
         return

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import typer
 
@@ -81,9 +82,10 @@ def _group() -> None:
 
 
 def _complain(message: str, hint: str | None) -> None:
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print("\n".join(f"  {line}" for line in hint.splitlines()), file=sys.stderr)
+    with suppress(OSError):  # the terminal may be gone
+        print(f"error: {message}", file=sys.stderr)
+        if hint:
+            print("\n".join(f"  {line}" for line in hint.splitlines()), file=sys.stderr)
 
 
 def _crash_log() -> str:

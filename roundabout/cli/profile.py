@@ -2,7 +2,6 @@
 """`roundabout profile`: run a job alone, and find its period and phases in the byte counters."""
 
 import json
-import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Inventory, Runs, Testbed
-from roundabout.cli.running import asked, end
+from roundabout.cli.running import asked, undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.testbed import Facility
@@ -114,7 +113,7 @@ def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console
     from roundabout.cli.live import watching  # noqa: PLC0415 - `--help` need not wait for it
     from roundabout.runner.run import Runner  # noqa: PLC0415
 
-    signal.signal(signal.SIGTERM, end)
+    undo_when_ended()
     folder = make_directory(runs / document["name"])
     file = folder.resolve() / "experiment.yaml"
     write_text(file, yaml.safe_dump(document, sort_keys=False))

@@ -2,8 +2,10 @@
 """What `run` and `resume` have in common: signals, the live view, and the table at the end."""
 
 import json
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -15,7 +17,9 @@ from roundabout.store import Run
 from roundabout.store.files import give_back_tree
 from roundabout.testbeds import facility, undo
 
-SIGTERM_EXIT = 128 + signal.SIGTERM
+UNDOING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run as Ctrl-C does."""
+AGAIN_S = 0.05
 
 
 def asked(testbed: str | None, inventory: Path | None) -> Facility:
@@ -32,7 +36,7 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     from analysis.summary import summarise  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415
 
-    signal.signal(signal.SIGTERM, end)
+    undo_when_ended()
     console = Screen(stderr=as_json)
     with watching(console) as observer:
         run = work(Runner(where, observer, undo, give=given))
@@ -47,6 +51,24 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
         print()
 
 
-def end(_number: int, _frame: FrameType | None) -> None:
-    """End like after Ctrl-C: everything is undone on the way out."""
-    sys.exit(SIGTERM_EXIT)
+def undo_when_ended() -> None:
+    """Let what asks this process to end do so like Ctrl-C: everything is undone on the way out.
+
+    A terminal that hangs up, as a dropped SSH session does, asks so too, unless `nohup` said that it does not matter.
+    """
+    for number in UNDOING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
+    sys.unraisablehook = _end_after_all
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _end_after_all(ignored: "sys.UnraisableHookArgs") -> None:
+    """What ends us may come in a destructor, where Python ignores what is raised: it comes again."""
+    if isinstance(ignored.exc_value, (KeyboardInterrupt, SystemExit)):
+        threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(ignored)

@@ -331,7 +331,8 @@ class _Ending:
     def begin(self) -> None:
         """From now on all is undone: other signals wait."""
         self._begun = True
-        self._handle(signal.SIGTERM, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._handle(number, lambda *_: None)
 
     def _handle(self, number: int, handler: Callable[..., None]) -> None:
         self._handlers[number] = signal.signal(number, handler)

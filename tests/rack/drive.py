@@ -10,7 +10,6 @@ started on a host. `count` is `start`, and prints how many there were.
 import itertools
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -82,7 +81,7 @@ def do() -> None:
 pose(Lab.open(lab_name))
 Path.rename = counted(Path.rename)
 SshConnection.start = counted(SshConnection.start)
-signal.signal(signal.SIGTERM, running.end)
+running.undo_when_ended()
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do
 sys.exit(main(["clean"]))

@@ -4,7 +4,6 @@
 import importlib
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def do():
 for name, value in json.loads(os.environ.get("CONSTANTS", "{}")).items():
     module, _, constant = name.rpartition(".")
     setattr(importlib.import_module(f"roundabout.runner.{module}"), constant, value)
-signal.signal(signal.SIGTERM, running.end)
+running.undo_when_ended()
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do
 sys.exit(main(["clean"]))

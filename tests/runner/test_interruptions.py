@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,11 +22,16 @@ VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one 
 
 
 @pytest.fixture
+def file(work, tiny):
+    return work.write(tiny(iterations=1, variants=VARIANTS))
+
+
+@pytest.fixture
 def killed(work, tiny, drive):
     """What a run leaves that is killed during its second trial."""
     work.write(tiny(iterations=1, variants=VARIANTS, repetitions=2))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")) and work.facility.left)
+        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")) and work.facility.left, 90)
         process.kill()
     (run,) = Run.all(work.runs)
     assert status_of(run, work.state)["state"] == "interrupted"
@@ -77,7 +83,7 @@ def test_what_is_owed_elsewhere_and_cannot_be_undone_is_told_and_keeps_no_run_fr
     assert [path.name for path in work.journals.iterdir()] == ["run1.json"]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, number, status):
     work.write(tiny(iterations=1, variants=VARIANTS, repetitions=20))
     with subprocess.Popen(
@@ -89,7 +95,8 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
         if number == signal.SIGTERM:
             process.send_signal(number)  # which must not cut the undoing short
         _, stderr = process.communicate(timeout=30)
-    assert process.returncode in (status, -number), stderr  # -number: all was undone when the second one came
+    # -number: all was undone when the second one came; SIGTERM: the first one came in a destructor, and so again.
+    assert process.returncode in (status, -number, 128 + signal.SIGTERM, -signal.SIGTERM), stderr
     assert "Traceback" not in stderr
     assert not work.owed
     (run,) = Run.all(work.runs)
@@ -118,15 +125,14 @@ def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, froze
         wait_for((frozen.parent / "undoing").exists)
         process.send_signal(signal.SIGTERM)  # it is ending already
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=10)
+        stdout, stderr = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert "left: folder settings testbed transport" in stderr
+    assert "stays owed: folder, settings, testbed, transport" in stdout
     assert "Traceback" not in stderr
     assert work.facility.left
     frozen.unlink()
-    clean(work)
-    assert work.facility.left == []
-    assert not work.state.exists()
+    work.clean()
+    assert not work.owed
     assert [trial["valid"] for trial in work.resume().trials()] == [True, True]
 
 
@@ -137,8 +143,55 @@ def test_the_first_ctrl_c_does_not_cut_short_what_a_run_undoes_at_its_end(work, 
         time.sleep(0.2)
         frozen.unlink()
         assert process.wait(timeout=10) == 0
-    assert work.facility.left == []
-    assert not work.state.exists()
+    assert not work.owed
+
+
+DESTROYED = """
+import os, signal, time
+from roundabout.cli.running import undo_when_ended
+class Destroyed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGHUP)
+undo_when_ended()
+Destroyed()
+try:
+    time.sleep(10)
+finally:
+    print("undone")
+"""
+
+
+def test_a_signal_that_comes_in_a_destructor_is_not_lost():
+    done = subprocess.run([sys.executable, "-c", DESTROYED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "undone\n", "")
+
+
+def test_a_terminal_that_hangs_up_ends_a_run_like_ctrl_c(work, tiny, drive):
+    work.write(tiny(iterations=1, variants=VARIANTS, repetitions=20))
+    ours, theirs = os.openpty()
+    crashes = work.folder / "crashes"
+    crashes.mkdir()
+    on_terminal = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "env": os.environ | {"TMPDIR": str(crashes)}}
+    with subprocess.Popen(["setsid", "--ctty", *drive("start", work.folder)], **on_terminal) as process:
+        os.close(theirs)
+        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")))
+        os.close(ours)
+        assert process.wait(30) == 129
+    assert not work.owed
+    assert list(crashes.iterdir()) == []
+
+
+def test_a_run_goes_on_when_nobody_reads_what_it_says_or_nohup_keeps_its_terminal_from_ending_it(work, tiny, drive):
+    work.write(tiny(iterations=1, variants=VARIANTS, repetitions=2))
+    with subprocess.Popen(
+        ["nohup", *drive("start", work.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        process.stdout.close()
+        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")))
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(30) == 0
+    (run,) = Run.all(work.runs)
+    assert len(run.trials()) == 4
 
 
 def test_no_program_outlives_a_killed_runner(work, tiny, drive):
