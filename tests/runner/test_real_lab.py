@@ -14,8 +14,10 @@ import pytest
 
 from analysis.reading.data import rows_of
 from analysis.reading.marks import per_iteration
+from roundabout.runner.machine.journal import JOURNALS
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
+from tests.runner import killed
 
 EVENTS = "runs/*/*/partial/*/events.jsonl"
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
@@ -74,6 +76,7 @@ def traces():
     found |= {f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if "roundabout" in line}
     found |= {f"file {path}" for path in Path("/tmp").glob("roundabout-*")}
     found |= {f"file {path}" for path in STATE.rglob("*")} | ({f"file {STATE}"} if STATE.exists() else set())
+    found |= {f"file {path}" for path in JOURNALS.glob("*")}
     found |= {f"device {link['ifname']}" for link in listing("ip", "-j", "link")}
     found |= {f"queue {queue['kind']} on {queue['dev']}" for queue in listing("tc", "-j", "qdisc")}
     for kind, objects in listing(ROOT / "build/bin/bpf_objects", "list").items():
@@ -266,3 +269,41 @@ def test_a_trial_whose_trainers_were_starved_of_cpu_is_caught(tmp_path, tiny, un
     assert process.returncode == 0, stderr
     first = min(tmp_path.glob("runs/*/*/rejected/*/trial.json"), key=lambda path: path.stat().st_mtime_ns)
     assert "trainers woke up" in json.loads(first.read_text())["reason"]
+
+
+KILLED = 14
+COUNTED = {}
+
+
+def interrupted(folder, file, signals):
+    """The points that a run came to which got these signals at some of them; 0 where it did not come to its end."""
+    words = [sys.executable, "-m", "tests.runner.killed_command", json.dumps(signals), folder / "count"]
+    done = subprocess.run([*words, "run", file], cwd=folder, env=environment(), capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+    return int((folder / "count").read_text()) if (folder / "count").exists() else 0
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("number", range(KILLED))
+def test_wherever_a_run_in_a_lab_is_interrupted_nothing_is_lost_or_left(tmp_path, tiny, untouched, number):
+    file = tmp_path / "tiny.yaml"
+    file.write_text(tiny(iterations=2, variants="alone: {one_job_at_a_time: true, iterations: 2}"))
+    if not COUNTED:
+        whole = tmp_path / "whole"
+        whole.mkdir()
+        COUNTED["points"] = interrupted(whole, file, {})
+        COUNTED["keys"] = {path.parent.name for path in committed(whole)}
+        print(f"{COUNTED['points']} points")
+    way = list(killed.WAYS.values())[number % len(killed.WAYS)]
+    point = 1 + number * COUNTED["points"] // KILLED
+    interrupted(tmp_path, file, {point + after: signal_ for after, signal_ in way})
+    before = {path: (path.stat().st_ino, path.read_bytes()) for path in committed(tmp_path)}
+    for word in killed.ORDERS[number % len(killed.ORDERS)]:
+        words = {"run": ["run", file]}.get(word, [word])
+        done = roundabout(*words, folder=tmp_path, check=word != "resume" or Run.all(tmp_path / "runs"))
+        assert "bug" not in done.stderr
+    assert {path: (path.stat().st_ino, path.read_bytes()) for path in before} == before
+    runs = Run.all(tmp_path / "runs")
+    assert all({trial["trial"] for trial in run.trials()} <= COUNTED["keys"] for run in runs)
+    assert "clean" in word or {trial["trial"] for trial in runs[-1].trials()} == COUNTED["keys"]
