@@ -25,7 +25,8 @@ FIELDS: dict[type, tuple[str, ...]] = {
 
 NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}
 
-NOT_IN_ALL = {"cross_traffic", "cross_flows", "packets", "captures"}
+CAPTURED = {"packets", "captures"}
+NOT_IN_ALL = {"cross_traffic", "cross_flows", *CAPTURED}
 """Tables that some trials of a run have and others do not."""
 
 Told = dict[str, dict[str, Any]]  # by path in the folder: `sha256`, and of a table `rows`; of older runs what rows say
@@ -98,18 +99,20 @@ def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
     older = {folder: record for folder, record in records.items() if "files" not in record}
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
     common = {name for folder in older if older[folder]["valid"] for name in there[folder]} - NOT_IN_ALL
+    captured = CAPTURED if any(names & CAPTURED for names in there.values()) else set()  # a model captures nothing
     told = {folder: record["files"] for folder, record in records.items() if "files" in record}
     for folder, record in older.items():
-        names = there[folder] | ({"iterations"} | common | _asked(record["spec"]) if record["valid"] else set())
+        asked = {"iterations"} | common | _asked(record["spec"], captured)
+        names = there[folder] | (asked if record["valid"] else set())
         whose = {"run": record["run"], "trial": record["trial"]}
         told[folder] = {f"{name}.parquet": whose for name in sorted(names)}
     return told
 
 
-def _asked(spec: Mapping[str, Any]) -> set[str]:
+def _asked(spec: Mapping[str, Any], captured: set[str]) -> set[str]:
     """The tables that a valid trial has for what its experiment asks for."""
     crossing = any(each["load_gbps"] for each in (spec.get("cross_traffic") or {}).values())
-    return ({"cross_traffic"} if crossing else set()) | ({"packets", "captures"} if spec.get("capture") else set())
+    return ({"cross_traffic"} if crossing else set()) | (captured if spec.get("capture") else set())
 
 
 def _files(folder: Path) -> Iterator[Path]:
