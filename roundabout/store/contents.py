@@ -3,9 +3,10 @@
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,26 +94,41 @@ def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
 def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
     """What each of a run's trials must hold, by folder: what its record tells.
 
-    Records of older runs tell nothing. A valid trial of theirs must have the tables that the others have, as far as
-    all have them, and those that its own experiment asks for.
+    Records of older runs tell nothing. A valid trial of theirs must have the tables that others have, as far as all
+    have them; and those that others have whose experiments ask for the same traffic and captures.
     """
     older = {folder: record for folder, record in records.items() if "files" not in record}
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
-    common = {name for folder in older if older[folder]["valid"] for name in there[folder]} - NOT_IN_ALL
-    captured = CAPTURED if any(names & CAPTURED for names in there.values()) else set()  # a model captures nothing
+    alike: dict[Asked, set[str]] = defaultdict(set)
+    for folder, record in older.items():
+        alike[_asked(record)].update(there[folder])
+    common = {name for asked, names in alike.items() if asked.valid for name in names} - NOT_IN_ALL | {"iterations"}
     told = {folder: record["files"] for folder, record in records.items() if "files" in record}
     for folder, record in older.items():
-        asked = {"iterations"} | common | _asked(record["spec"], captured)
-        names = there[folder] | (asked if record["valid"] else set())
+        asked = _asked(record)
+        names = there[folder] | (common | alike[asked] | _sure(asked, alike[asked]) if asked.valid else set())
         whose = {"run": record["run"], "trial": record["trial"]}
         told[folder] = {f"{name}.parquet": whose for name in sorted(names)}
     return told
 
 
-def _asked(spec: Mapping[str, Any], captured: set[str]) -> set[str]:
-    """The tables that a valid trial has for what its experiment asks for."""
-    crossing = any(each["load_gbps"] for each in (spec.get("cross_traffic") or {}).values())
-    return ({"cross_traffic"} if crossing else set()) | (captured if spec.get("capture") else set())
+class Asked(NamedTuple):
+    """What decides which tables an attempt has."""
+
+    valid: bool
+    traffic: frozenset[str]
+    captures: bool
+
+
+def _asked(record: Record) -> Asked:
+    traffic = (record["spec"].get("cross_traffic") or {}).values()
+    kinds = frozenset(str(each["kind"]) for each in traffic if each["load_gbps"])
+    return Asked(record["valid"], kinds, bool(record["spec"].get("capture")))
+
+
+def _sure(asked: Asked, found: set[str]) -> set[str]:
+    """What it has even if no other one asks for the same. Packets come with a count of them; a model captures none."""
+    return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
 
 
 def _files(folder: Path) -> Iterator[Path]:
