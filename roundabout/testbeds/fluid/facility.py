@@ -24,7 +24,7 @@ from roundabout.testbeds.fluid.trace import traced
 
 FIDELITY = Fidelity(
     "computed",
-    "computed: fluid model, nothing was measured",
+    "computed: fluid model, fair whatever the transport; nothing was measured",
     "Everything on this page was computed: jobs play their profiles, and links are shared like water, by weighted "
     "max-min fairness at every instant. Each trial comes out the same every time, so there are no intervals. What this "
     "cannot show:",
