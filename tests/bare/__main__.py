@@ -30,7 +30,7 @@ from roundabout.runner.machine.state import STATE
 REPOSITORY = Path(__file__).parents[2]
 KEYRINGS = Path("/usr/share/keyrings")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# Of the machine, and of whoever calls.
+# Below the home of whoever calls.
 PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
 # What in a command's output begins another part of it.
 MARKS = re.compile(
