@@ -20,6 +20,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,6 +51,7 @@ COMMANDS = ("resume", "run", "clean")
 ORDERS = list(itertools.product(COMMANDS, repeat=2))
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
 MS = 1_000_000
+STOPPED_S = 0.5  # who is stopped goes on after this
 IN_RUN_TIME = ("start_ns", "compute_end_ns", "comm_end_ns", "controller_ns", "host_ns")
 
 
@@ -245,7 +247,11 @@ def command(name: str, folder: Path, signals: dict[int, int]) -> tuple[int, int]
         (folder / "modules").write_text("\n".join(sys.modules))
         sys.stderr.flush()
         os._exit(status)
-    _, status = os.waitpid(pid, 0)
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    while os.WIFSTOPPED(status):
+        time.sleep(STOPPED_S)
+        os.kill(pid, signal.SIGCONT)
+        _, status = os.waitpid(pid, os.WUNTRACED)
     return os.waitstatus_to_exitcode(status), int(count.read_text()) if count.exists() else 0
 
 
