@@ -25,6 +25,7 @@ MB = 1_000_000
 RING_FILES = 8
 KERNEL_BUFFER_KIB = 16 * 1024
 SETTLE_S = 1.2  # tcpdump looks at what came once a second; what it has not looked at would be lost, and not counted
+ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 COUNTS = {
     "captured": r"(\d+) packets? captured",
     "received": r"(\d+) packets? received by filter",
@@ -44,13 +45,20 @@ def main():
     parser.add_argument("--snap-bytes", type=int, default=128, help="kept of each packet (default: 128)")
     parser.add_argument("--budget-mb", type=int, default=200, help="the oldest packets make room (default: 200)")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="roundabout-capture-"))
-    try:
-        capture(device_of(options.interface), options.snap_bytes, options.budget_mb, folder)
-    except (CaptureError, BrokenPipeError) as error:
-        sys.exit("capture: %s" % error)
-    finally:
-        shutil.rmtree(str(folder))
+    for number in ENDS:
+        signal.signal(number, end)
+    with tempfile.TemporaryDirectory(prefix="roundabout-capture-") as folder:
+        try:
+            capture(device_of(options.interface), options.snap_bytes, options.budget_mb, Path(folder))
+        except (CaptureError, BrokenPipeError) as error:
+            sys.exit("capture: %s" % error)
+
+
+def end(number, _):
+    """Handle a signal: end, and clean up undisturbed."""
+    for each in ENDS:
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit("capture: ended by %s" % signal.Signals(number).name)
 
 
 def device_of(interface, sys_root="/sys"):

@@ -155,6 +155,17 @@ def test_a_kill_leaves_no_tcpdump(start: Any) -> None:
     wait_for(lambda: tcpdumps(capturing.folder) == [])
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_nothing_on_the_host(start: Any, number: signal.Signals) -> None:
+    capturing = start()
+    capturing.send(10)
+    capturing.process.send_signal(number)
+    _, said = capturing.process.communicate(timeout=PATIENCE_S)
+    assert (capturing.process.returncode, said) == (1, f"capture: ended by {number.name}\n".encode())
+    assert tcpdumps(capturing.folder) == []
+    assert list(capturing.folder.iterdir()) == []
+
+
 def test_an_interface_that_is_not_there_is_named() -> None:
     done = subprocess.run(
         [sys.executable, PROGRAM, "--interface", "nothere0"], input=b"", capture_output=True, timeout=PATIENCE_S
