@@ -3,6 +3,7 @@
 
 #include "crossgen/little_endian.hpp"
 #include "native/errors.hpp"
+#include "native/json.hpp"
 
 #include <zlib.h>
 
@@ -90,7 +91,12 @@ void LoadReader::read_header() {
   std::string line;
   for (int c = 0; line.size() < kMostHeaderBytes && (c = in_.get()) != std::istream::traits_type::eof() && c != '\n';)
     line.push_back(static_cast<char>(c));
-  const ordered_json header = ordered_json::parse(line, nullptr, false);
+  ordered_json header;
+  try {
+    header = native::parse_json<ordered_json>(line);
+  } catch (const native::Failure &error) {
+    refuse(error.what());
+  }
   if (!header.is_object() || !header.contains("format") || header["format"] != kFormat)
     refuse("expected a first line {\"format\": \"" + std::string(kFormat) + "\", ...}, found something else");
   if (!header.contains("version") || header["version"] != kVersion)

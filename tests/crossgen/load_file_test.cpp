@@ -81,6 +81,12 @@ TEST(LoadFile, FlowsThatCannotBeAreRefusedByTheirNumber) {
   EXPECT_EQ(refusal(write({{0, 1, 0, 2}})), "x.load: flow 0: expected a class below 2, found 2");
 }
 
+TEST(LoadFile, AHeaderThatNestsWithoutEndIsRefused) {
+  EXPECT_EQ(refusal("{\"format\":\"roundabout-load\",\"version\":1,\"plan\":" + std::string(500'000, '[') +
+                    std::string(500'000, ']') + "}\n"),
+            "x.load: expected JSON of at most 64 levels, found more");
+}
+
 TEST(LoadFile, OtherFilesAreNamedForWhatTheyAreNot) {
   EXPECT_EQ(refusal("GIF89a"),
             "x.load: expected a first line {\"format\": \"roundabout-load\", ...}, found something else");

@@ -120,5 +120,10 @@ TEST(Job, ThatIsNoJsonIsShown) {
   EXPECT_THROW(parse_job("[]"), native::Failure);
 }
 
+TEST(Job, ThatNestsWithoutEndIsRefused) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_THROW(parse_job(deep + std::string(deep.size(), ']')), native::Failure);
+}
+
 } // namespace
 } // namespace replay

@@ -2,6 +2,7 @@
 #include "trainers/replay/job.hpp"
 
 #include "native/errors.hpp"
+#include "native/json.hpp"
 #include "trainers/replay/hello.hpp"
 
 #include <algorithm>
@@ -180,7 +181,7 @@ std::string Peer::text() const {
 }
 
 Job parse_job(const std::string &text) {
-  const json document = json::parse(text, nullptr, false);
+  const json document = native::parse_json<json>(text);
   if (document.is_discarded())
     throw native::Failure("job: not JSON: " + text);
   const Reader reader(
