@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 CROSSGEN = str(Path(__file__).parents[1] / "build/bin/crossgen")
-TOKEN = uuid.uuid4().hex
+SECRET = f"secret {uuid.uuid4().hex}\n"
 SINK = "10.77.20.2"
 LINK_GBPS = 0.25
 SCALE = 0.01
@@ -158,10 +158,12 @@ def send(
     sender: str, sink: str, file: str, *options: str, beside: Callable[[int], Any] = lambda _: None
 ) -> tuple[dict[str, Any], list[dict[str, Any]], Any]:
     """Sends a load from one namespace to the other: the summary, the flows, and what `beside` returned."""
-    words = ["ip", "netns", "exec", sink, CROSSGEN, "sink", "--bind", f"{SINK}:0", "--token", TOKEN]
+    words = ["ip", "netns", "exec", sink, CROSSGEN, "sink", "--bind", f"{SINK}:0"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdin
         assert receiver.stdout
+        receiver.stdin.write(SECRET)
+        receiver.stdin.flush()
         to = "sink=" + json.loads(receiver.stdout.readline())["address"]
         words = [
             "ip",
@@ -174,13 +176,13 @@ def send(
             file,
             "--to",
             to,
-            "--token",
-            TOKEN,
             *options,
         ]
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
             assert program.stdin
             assert program.stdout
+            program.stdin.write(SECRET)
+            program.stdin.flush()
             program.stdout.readline()
             start_ns = time.monotonic_ns() + 300_000_000
             program.stdin.write(f"start {start_ns}\n")

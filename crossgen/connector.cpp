@@ -48,8 +48,8 @@ void configure(int fd, const ClassOptions &flow_class) {
 } // namespace
 
 Connector::Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
-                     const std::string &token, Results &results)
-    : pools_(pools), workers_(workers), hello_(make_hello(token)), results_(results) {}
+                     const std::string &secret, Results &results)
+    : pools_(pools), workers_(workers), hello_(make_hello(secret)), results_(results) {}
 
 void Connector::begin_wanted() {
   for (const auto &pool : pools_)
@@ -110,7 +110,7 @@ void Connector::ask(Attempt &attempt) const {
     throw native::Failure(std::strerror(error));
   // A fresh connection's buffer has room for it.
   if (send(attempt.fd.get(), hello_.data(), hello_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello_.size()))
-    throw native::Failure(std::string("cannot send the token: ") + std::strerror(errno));
+    throw native::Failure(std::string("cannot send the secret: ") + std::strerror(errno));
   attempt.asked = true;
 }
 
@@ -120,7 +120,7 @@ bool Connector::answered(Attempt &attempt) {
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
   if (n <= 0)
-    throw native::Failure("it refused us: is its token another one, or its --most-connections reached?");
+    throw native::Failure("it refused us: is its secret another one, or its --most-connections reached?");
   attempt.welcome.took(static_cast<std::size_t>(n));
   if (!attempt.welcome.whole())
     return false;

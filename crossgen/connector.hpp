@@ -15,7 +15,7 @@ namespace crossgen {
 class Connector {
 public:
   Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
-            const std::string &token, Results &results);
+            const std::string &secret, Results &results);
 
   // Begins what is wanted, unless a sink was out of reach a moment ago.
   void begin_wanted();
@@ -49,7 +49,7 @@ private:
 
   std::vector<std::unique_ptr<Pool>> &pools_;
   std::vector<std::unique_ptr<Worker>> &workers_;
-  Hello hello_;
+  std::string hello_;
   Results &results_;
   std::list<Attempt> attempts_;
   std::list<Connection> connections_;

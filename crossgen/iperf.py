@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a path with iperf: as many parallel connections as the load takes, from 1 to 10.
 
-    iperf.py server [--tool iperf3] --bind A --port P
+    iperf.py server [--tool iperf3] --bind A --port P [--congestion C] [--secret]
     iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
-    iperf.py load --to A --port P --load-gbps L [--parallel N]
+    iperf.py load --to A --port P --load-gbps L [--parallel N] [--secret]
 
 The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
 best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
@@ -12,13 +12,18 @@ for; the -P used and what each try achieved; the load of each second.
 
 `load` prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard input with -P N,
 takes one connection more whenever the load is not reached, goes on until standard input closes, and then tells the same
-as {"event":"summary"}, with what the sender counts. A server prints {"event":"ready"} when it listens. Each ends its
-iperf, and itself, when standard input closes or on SIGTERM or SIGINT. Exit status: 0 done; 1 failed (said on standard
+as {"event":"summary"}, with what the sender counts. A server prints {"event":"ready"} when it listens; started by root,
+iperf runs as nobody there, who may do no more than use the congestion control C that its clients ask for. Each ends
+its iperf, and itself, when standard input closes or on SIGTERM or SIGINT. With --secret, the first line on standard
+input is `secret TEXT`: TEXT is the base64 of a JSON object with `password`, and with the `private_key` and `public_key`
+(RSA, PEM) that iperf3 hides it by; a server takes no client without it. Exit status: 0 done; 1 failed (said on standard
 error); 2 bad usage.
 """
 
 import argparse
+import base64
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -33,6 +38,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
 REST_S = 3.0  # a server is ready for the next client within this
+NOBODY = "65534"  # and its group
+USER = "roundabout"  # by whom iperf3 calls who knows the secret
 
 
 class IperfError(Exception):
@@ -40,10 +47,14 @@ class IperfError(Exception):
 
 
 @contextlib.contextmanager
-def started(argv: List[str], stdout: int = subprocess.PIPE) -> Iterator["subprocess.Popen[str]"]:
+def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") -> Iterator["subprocess.Popen[str]"]:
     """Runs iperf; it ends with this block."""
+    env = {**os.environ, "IPERF3_PASSWORD": password}
+    pipe = subprocess.PIPE
     try:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=pipe, text=True, env=env, close_fds=False
+        )
     except OSError as error:
         raise IperfError(f"cannot start {argv[0]}: {error.strerror}") from error
     with process:
@@ -203,7 +214,10 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
     sums = "[SUM]" if parallel > 1 else "["
     seconds: List[Dict[str, float]] = []
     was_short = False
-    with started([*argv, "-t", "0", "-f", "k", "--forceflush"]) as process:
+    secret = options.told
+    if secret:
+        argv += ["--username", USER, "--rsa-public-key-path", in_memory(secret["public_key"])]
+    with started([*argv, "-t", "0", "-f", "k", "--forceflush"], password=secret.get("password", "")) as process:
         for line in lines(process):
             second = Iperf3.second(line) if line.startswith(sums) else None
             if second is None or was_short:
@@ -256,14 +270,53 @@ def say(event: Dict[str, Any]) -> None:
 
 def server(options: argparse.Namespace) -> None:
     """Serves until it is told to end."""
-    argv = [*TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
-    with started(argv, stdout=subprocess.DEVNULL) as process:
+    argv = [*harmless(options.congestion), *TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
+    with started([*argv, *(locked(options.told) if options.told else [])], stdout=subprocess.DEVNULL) as process:
         while process.poll() is None and not listens(options.port):
             time.sleep(0.02)
         if process.poll() is None:
             say({"event": "ready"})
         _, errors = process.communicate()
-        raise IperfError(f"{argv[0]} ended: {errors.strip()}")
+        raise IperfError(f"{options.tool} ended: {errors.strip()}")
+
+
+def take_secret() -> Dict[str, str]:
+    """What the first line on standard input tells."""
+    word, _, text = sys.stdin.readline().partition(" ")
+    if not text:
+        raise KeyboardInterrupt
+    try:
+        told: Dict[str, str] = json.loads(base64.b64decode(text)) if word == "secret" else {}
+        return {name: told[name] for name in ("password", "private_key", "public_key")}
+    except (ValueError, LookupError, TypeError):
+        raise IperfError("expected `secret TEXT` as the first line on standard input, found something else") from None
+
+
+def locked(secret: Dict[str, str]) -> List[str]:
+    """The words by which iperf3's server takes those clients only that know the secret, whatever their clock shows."""
+    known = hashlib.sha256(("{%s}%s" % (USER, secret["password"])).encode()).hexdigest()
+    words = ["--rsa-private-key-path", in_memory(secret["private_key"])]
+    words += ["--authorized-users-path", in_memory("%s,%s\n" % (USER, known))]
+    has_skew = "--time-skew-threshold" in output(["iperf3", "--help"], PATIENCE_S)
+    return words + (["--time-skew-threshold", str(10**9)] if has_skew else [])
+
+
+def in_memory(text: str) -> str:
+    """The path of a file with this content, for this process and those that it starts; it goes with them."""
+    descriptor = os.memfd_create("iperf", 0)
+    os.write(descriptor, text.encode())
+    return "/dev/fd/%d" % descriptor
+
+
+def harmless(congestion: Optional[str]) -> List[str]:
+    """What goes before a server's command, where root starts it: strangers may talk to it, so it can do little."""
+    if os.geteuid() != 0:
+        return []
+    with open("/proc/sys/net/ipv4/tcp_allowed_congestion_control", encoding="ascii") as allowed:
+        needs_more = congestion is not None and congestion not in allowed.read().split()
+    kept = ",+net_admin" if needs_more else ""
+    who = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs", "--pdeathsig", "KILL"]
+    return ["setpriv", *who, *("--%s=-all%s" % (each, kept) for each in ("inh-caps", "ambient-caps", "bounding-set"))]
 
 
 def listens(port: int) -> bool:
@@ -298,8 +351,11 @@ def parse() -> argparse.Namespace:
         each.add_argument("--port", type=int, default=5201)
         if role != "load":
             each.add_argument("--tool", choices=TOOLS, default="iperf3")
+        if role != "client":
+            each.add_argument("--secret", action="store_true", help="told on standard input; iperf 2 knows none")
         if role == "server":
             each.add_argument("--bind", required=True, help="address to listen at")
+            each.add_argument("--congestion", help="what its clients' connections use")
             continue
         each.add_argument("--to", required=True, help="the server's address")
         each.add_argument("--load-gbps", type=float, required=True)
@@ -318,9 +374,10 @@ def main() -> int:
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    if options.role != "load":
-        end_with_input()
     try:
+        options.told = take_secret() if options.role != "client" and options.secret else {}
+        if options.role != "load":
+            end_with_input()
         {"server": server, "client": client, "load": load}[options.role](options)
     except KeyboardInterrupt:
         return 0

@@ -34,7 +34,7 @@ Metrics::Metrics(Endpoint endpoint, std::function<std::string()> text)
     : endpoint_(endpoint), text_(std::move(text)), listener_(listen_at(endpoint_)) {}
 
 void Metrics::add_interests(std::vector<pollfd> &fds) const {
-  fds.push_back({listener_.get(), POLLIN, 0});
+  fds.push_back(listener_.interest());
   for (const Guest &guest : guests_)
     fds.push_back({guest.fd.get(), static_cast<short>(guest.answer.empty() ? POLLIN : POLLOUT), 0});
 }
@@ -46,7 +46,7 @@ void Metrics::handle(std::span<const pollfd> ready) {
                 [&](Guest &guest) { return (ready[i++].revents != 0 && !stays(guest)) || now_ns > guest.deadline_ns; });
   if (ready[0].revents == 0)
     return;
-  if (native::Fd fd = accept_one(listener_.get()))
+  if (native::Fd fd = listener_.accept())
     guests_.push_back({std::move(fd), now_ns + kPatienceNs});
   if (guests_.size() > kMostGuests)
     guests_.pop_front();

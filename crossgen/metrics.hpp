@@ -2,11 +2,10 @@
 #pragma once
 
 #include "crossgen/sockets.hpp"
-#include "native/clock.hpp"
+#include "native/door.hpp"
 
 #include <deque>
 #include <functional>
-#include <poll.h>
 #include <span>
 #include <vector>
 
@@ -37,7 +36,7 @@ private:
 
   Endpoint endpoint_;
   std::function<std::string()> text_;
-  native::Fd listener_;
+  native::Listener listener_;
   std::deque<Guest> guests_;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/options.hpp"
 
-#include "crossgen/wire.hpp"
 #include "native/errors.hpp"
 #include "native/finite.hpp"
 
@@ -22,6 +21,9 @@ constexpr int kBadUsage = 2;
 
 constexpr const char *kAbout =
     "Generates cross traffic: `plan` writes the flows of a load to a file, `send` sends them over TCP to a `sink`.";
+
+constexpr const char *kSecret =
+    "The first line on standard input is `secret TEXT`, 8 to 64 characters that the senders and sinks of a run share.";
 
 constexpr const char *kExitStatus = "Exit status: 0 done, or ended as asked; 1 failed (said on standard error); 2 bad "
                                     "usage.";
@@ -79,10 +81,6 @@ void declare_show(CLI::App &app, ShowOptions &show) {
   app.add_flag("--json", show.json, "only what it holds, as JSON on standard output");
 }
 
-void declare_token(CLI::App &app, std::string &token) {
-  app.add_option("--token", token, "secret of this run that sender and sink share, 8 to 64 characters")->required();
-}
-
 void declare_threads(CLI::App &app, unsigned &threads) {
   threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   app.add_option("--threads", threads, "that send or receive")->check(CLI::Range(1u, 64u))->capture_default_str();
@@ -90,7 +88,6 @@ void declare_threads(CLI::App &app, unsigned &threads) {
 
 void declare_sink(CLI::App &app, SinkOptions &sink, Given &given) {
   app.add_option("--bind", given.bind, "IPV4_ADDRESS:PORT to listen at; port 0 is chosen and printed")->required();
-  declare_token(app, sink.token);
   declare_threads(app, sink.threads);
   app.add_option("--most-connections", sink.most_connections, "open at any time")
       ->check(CLI::Range(1u, 65'536u))
@@ -102,7 +99,6 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
   app.add_option("--to", given.destinations, "NAME=IPV4_ADDRESS:PORT of each of the load's sinks")
       ->required()
       ->delimiter(',');
-  declare_token(app, send.token);
   app.add_option("--class", given.classes, "NAME[:dscp=0..63][:cc=CONGESTION_CONTROL] of a class of flows");
   declare_threads(app, send.threads);
   app.add_option("--connections", send.connections, "set up beforehand, to each sink for each class")
@@ -129,11 +125,6 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
   app.add_option("--metrics", given.metrics, "IPV4_ADDRESS:PORT that serves Prometheus while it runs");
 }
 
-void check_token(const std::string &token) {
-  if (token.size() < kLeastTokenBytes || token.size() > kMostTokenBytes)
-    throw native::Failure("--token: expected 8 to 64 characters, found " + std::to_string(token.size()));
-}
-
 void check(PlanOptions &plan, const Given &given) {
   plan.spec.duration_ns = nanos(given.duration_s, 1e9);
   if (given.burst_width_us > 0)
@@ -145,10 +136,7 @@ void check(PlanOptions &plan, const Given &given) {
 
 void check(ShowOptions &, const Given &) {}
 
-void check(SinkOptions &sink, const Given &given) {
-  check_token(sink.token);
-  sink.bind = Endpoint::parse(given.bind);
-}
+void check(SinkOptions &sink, const Given &given) { sink.bind = Endpoint::parse(given.bind); }
 
 Destination parse_destination(const std::string &text) {
   const std::size_t equals = text.find('=');
@@ -174,7 +162,6 @@ ClassOptions parse_class(const std::string &text) {
 }
 
 void check(SendOptions &send, const Given &given) {
-  check_token(send.token);
   for (const std::string &text : given.destinations)
     send.destinations.push_back(parse_destination(text));
   for (const std::string &text : given.classes)
@@ -202,10 +189,12 @@ std::variant<Options, int> parse_options(int argc, char **argv) {
     app.require_subcommand(1);
     declare_plan(*app.add_subcommand("plan", "write a load file, and say what it holds"), plan, given);
     declare_show(*app.add_subcommand("show", "print a load file as CSV, and what it holds"), show);
-    declare_sink(*app.add_subcommand("sink", "receive flows and discard them; ends when standard input closes"), sink,
-                 given);
+    declare_sink(
+        *app.add_subcommand("sink", "receive flows and discard them; ends when standard input closes")->footer(kSecret),
+        sink, given);
     declare_send(*app.add_subcommand("send", "send a load: prints {\"event\": \"ready\"}, reads `start MONOTONIC_NS` "
-                                             "on standard input; ends when that closes"),
+                                             "on standard input; ends when that closes")
+                      ->footer(kSecret),
                  send, given);
     app.parse(argc, argv);
     const auto checked = [&given](auto &options) -> Options {

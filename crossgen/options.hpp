@@ -27,7 +27,6 @@ struct ShowOptions {
 
 struct SinkOptions {
   Endpoint bind;
-  std::string token;
   unsigned threads = 1;
   unsigned most_connections = 4096;
 };
@@ -50,7 +49,6 @@ struct SendOptions {
   std::string load_path;
   std::vector<Destination> destinations;
   std::vector<ClassOptions> classes;
-  std::string token;
   unsigned threads = 1;
   unsigned connections = 16;       // to each destination for each class, at the start
   unsigned most_connections = 128; // the same, at any time

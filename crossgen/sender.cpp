@@ -7,8 +7,11 @@
 #include "crossgen/metrics.hpp"
 #include "crossgen/report.hpp"
 #include "native/control.hpp"
+#include "native/secret.hpp"
+#include "native/step_down.hpp"
 
 #include <algorithm>
+#include <linux/capability.h>
 
 namespace crossgen {
 namespace {
@@ -38,13 +41,13 @@ Load check_load(const std::string &path) {
 
 class Sender {
 public:
-  Sender(const SendOptions &options, Load load, native::Control &control)
+  Sender(const SendOptions &options, const std::string &secret, Load load, native::Control &control)
       : options_(options), load_(std::move(load)), control_(control), results_(options, load_.flows),
         report_(options_, load_.header) {
     make_pools();
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>());
-    connector_.emplace(pools_, workers_, options.token, results_);
+    connector_.emplace(pools_, workers_, secret, results_);
     launcher_.emplace(options, pools_, results_, bell_);
     if (options.metrics)
       metrics_.emplace(*options.metrics, [this] { return metrics_text(results_, load_.flows); });
@@ -243,7 +246,10 @@ void run_send(const SendOptions &options) {
   allow_descriptors(std::uint64_t{options.most_connections} * load.header.destinations.size() *
                     load.header.classes.size());
   native::Control control; // before any thread starts: they inherit the signals that it blocks
-  Sender(options, std::move(load), control).run();
+  const std::string secret = native::parse_secret(control.await_line());
+  Sender sender(options, secret, std::move(load), control);
+  native::step_down({CAP_NET_ADMIN, CAP_SYS_NICE}); // for classes' congestion control, and the launcher's priority
+  sender.run();
 }
 
 } // namespace crossgen

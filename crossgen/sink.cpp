@@ -5,12 +5,14 @@
 #include "crossgen/sockets.hpp"
 #include "crossgen/wire.hpp"
 #include "native/control.hpp"
+#include "native/door.hpp"
 #include "native/lines.hpp"
+#include "native/secret.hpp"
+#include "native/step_down.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <deque>
 #include <iostream>
 #include <list>
 #include <memory>
@@ -26,7 +28,6 @@ using native::Fd;
 using native::Nanos;
 
 constexpr std::size_t kMostGuests = 64;
-constexpr Nanos kGuestPatienceNs = 5'000'000'000;
 constexpr Nanos kStallPatienceNs = 60'000'000'000;
 constexpr Nanos kSweepNs = 1'000'000'000;
 
@@ -157,17 +158,18 @@ private:
   std::thread thread_;
 };
 
-// The door: connections stay here, few and not for long, until they have shown the token.
+// Lets those in who know the secret.
 class Sink {
 public:
   explicit Sink(const SinkOptions &options)
-      : options_(options), expected_(make_hello(options.token)), endpoint_(options.bind),
-        listener_(listen_at(endpoint_)) {
+      : options_(options), endpoint_(options.bind), door_(listen_at(endpoint_), kHelloBytes, kMostGuests) {
+    native::step_down();
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>(counters_));
   }
 
   void run(native::Control &control) {
+    expected_ = make_hello(native::parse_secret(control.await_line()));
     say({{"event", "ready"}, {"address", endpoint_.text()}});
     try {
       while (true)
@@ -179,66 +181,30 @@ public:
            {"bytes", counters_.bytes.load()},
            {"open_connections", counters_.connections.load()},
            {"dropped_connections", counters_.dropped.load()},
-           {"refused_connections", refused_}});
+           {"refused_connections", refused_ + door_.shown_out()}});
     }
   }
 
 private:
-  struct Guest {
-    Fd fd;
-    Incoming<Hello> hello;
-    Nanos deadline_ns;
-  };
-
   void look(native::Control &control) {
-    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
-    for (const Guest &guest : guests_)
-      fds.push_back({guest.fd.get(), POLLIN, 0});
-    control.wait(fds, guests_.empty() ? std::nullopt : std::optional(guests_.front().deadline_ns));
-    accept_all();
-    const Nanos now_ns = native::monotonic_ns();
-    std::erase_if(guests_, [&](Guest &guest) { return !stays(guest, now_ns); });
+    std::vector<pollfd> fds;
+    door_.add_interests(fds);
+    control.wait(fds, door_.deadline());
+    door_.look([this](Fd fd, const std::string &hello) { receive(std::move(fd), hello); });
   }
 
-  // The guest that has waited longest makes room for the newest: silent ones cannot keep others out.
-  void accept_all() {
-    while (Fd fd = accept_one(listener_.get())) {
-      guests_.push_back({std::move(fd), {}, native::monotonic_ns() + kGuestPatienceNs});
-      if (guests_.size() > kMostGuests) {
-        guests_.pop_front();
-        refused_++;
-      }
-    }
-  }
-
-  bool stays(Guest &guest, Nanos now_ns) {
-    const std::span<char> room = guest.hello.room();
-    const ssize_t n = recv(guest.fd.get(), room.data(), room.size(), 0);
-    if (n > 0)
-      guest.hello.took(static_cast<std::size_t>(n));
-    if (guest.hello.whole()) {
-      receive(guest);
-      return false;
-    }
-    const bool waits = n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
-    if (waits && now_ns < guest.deadline_ns)
-      return true;
-    refused_++;
-    return false;
-  }
-
-  void receive(Guest &guest) {
-    const bool known = same_hello(guest.hello.message(), expected_);
+  void receive(Fd fd, const std::string &hello) {
+    const bool known = native::same_bytes(hello, expected_);
     const bool room = counters_.connections < options_.most_connections;
-    if (!known || !room || send(guest.fd.get(), kWelcome.data(), kWelcome.size(), MSG_NOSIGNAL) < 0) {
+    if (!known || !room || send(fd.get(), kWelcome.data(), kWelcome.size(), MSG_NOSIGNAL) < 0) {
       refused_++;
       if (known && !room && !std::exchange(full_, true))
         std::cerr << "crossgen: refused a connection: " << options_.most_connections
                   << " are open; allow more with --most-connections\n";
       return;
     }
-    prepare(guest.fd.get());
-    workers_[next_worker_++ % workers_.size()]->add(std::move(guest.fd));
+    prepare(fd.get());
+    workers_[next_worker_++ % workers_.size()]->add(std::move(fd));
   }
 
   void say(const nlohmann::ordered_json &event) {
@@ -247,10 +213,9 @@ private:
   }
 
   const SinkOptions &options_;
-  Hello expected_;
+  std::string expected_;
   Endpoint endpoint_;
-  Fd listener_;
-  std::deque<Guest> guests_;
+  native::Door door_;
   Counters counters_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t next_worker_ = 0;

@@ -5,7 +5,7 @@
 
 namespace crossgen {
 
-// Takes flows from senders that know the token, and discards them, until it is told to end.
+// Takes flows from senders that know the secret, and discards them, until it is told to end.
 void run_sink(const SinkOptions &options);
 
 } // namespace crossgen

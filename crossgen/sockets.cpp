@@ -76,8 +76,6 @@ Fd listen_at(Endpoint &endpoint) {
   return fd;
 }
 
-Fd accept_one(int listener) { return Fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)); }
-
 void begin_connect(int fd, const Endpoint &endpoint) {
   prepare(fd);
   const sockaddr_in address = endpoint.address();

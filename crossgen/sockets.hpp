@@ -27,9 +27,6 @@ int take_error(int fd);
 // Listens at the endpoint and nowhere else. A port of 0 is chosen by the kernel, and put into `endpoint`.
 native::Fd listen_at(Endpoint &endpoint);
 
-// An accepted connection, or none.
-native::Fd accept_one(int listener);
-
 // A TCP socket that never blocks.
 native::Fd open_socket();
 

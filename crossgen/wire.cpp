@@ -10,21 +10,15 @@ namespace crossgen {
 namespace {
 
 constexpr std::string_view kMagic = "rbcross1";
+static_assert(kMagic.size() == kMagicBytes);
 
 } // namespace
 
-Hello make_hello(const std::string &token) {
-  Hello hello{};
-  std::copy(kMagic.begin(), kMagic.end(), hello.begin());
-  std::copy_n(token.begin(), std::min(token.size(), kMostTokenBytes), hello.begin() + kMagic.size());
+std::string make_hello(const std::string &secret) {
+  std::string hello(kMagic);
+  hello += secret;
+  hello.resize(kHelloBytes);
   return hello;
-}
-
-bool same_hello(const Hello &one, const Hello &other) {
-  volatile unsigned char difference = 0; // so that the compiler cannot leave the loop early
-  for (std::size_t i = 0; i < one.size(); i++)
-    difference = static_cast<unsigned char>(difference | (one[i] ^ other[i]));
-  return difference == 0;
 }
 
 FlowHeader make_flow_header(std::uint64_t number, std::uint64_t bytes) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sender and a sink say to each other on each connection:
 //
-//   sender: hello (magic, token)        sink: welcome, or it closes
+//   sender: hello (magic, secret)        sink: welcome, or it closes
 //   sender: header (number, bytes), then that many bytes; sink: the flow's number, once it has taken them all
 //
 // and then the next flow.
 #pragma once
 
 #include "crossgen/load_file.hpp"
+#include "native/secret.hpp"
 
 #include <array>
 #include <cstdint>
@@ -16,20 +17,17 @@
 
 namespace crossgen {
 
-constexpr std::size_t kLeastTokenBytes = 8;
-constexpr std::size_t kMostTokenBytes = 64;
+constexpr std::size_t kMagicBytes = 8;
+constexpr std::size_t kHelloBytes = kMagicBytes + native::kMostSecretBytes;
 
-using Hello = std::array<char, 8 + kMostTokenBytes>;
 using Welcome = std::array<char, 8>;
 using FlowHeader = std::array<char, 16>;
 using Acknowledgement = std::array<char, 8>;
 
 constexpr Welcome kWelcome = {'w', 'e', 'l', 'c', 'o', 'm', 'e', '\n'};
 
-Hello make_hello(const std::string &token);
-
-// Takes the same time wherever they differ.
-bool same_hello(const Hello &one, const Hello &other);
+// kHelloBytes.
+std::string make_hello(const std::string &secret);
 
 FlowHeader make_flow_header(std::uint64_t number, std::uint64_t bytes);
 

@@ -16,6 +16,8 @@ namespace {
 // The kernel may end a poll late by 0.1 % of its timeout: a long sleep stops 1 % early and is then completed.
 constexpr Nanos kShortSleepNs = 20'000'000;
 
+constexpr std::size_t kMostInputBytes = 4096;
+
 timespec careful_timeout(Nanos left_ns) {
   left_ns = std::max<Nanos>(left_ns, 0);
   if (left_ns > kShortSleepNs)
@@ -65,11 +67,13 @@ void Control::wait(std::vector<pollfd> &fds, std::optional<Nanos> deadline_ns) {
 }
 
 void Control::read_input() {
-  char chunk[4096];
+  char chunk[kMostInputBytes];
   const ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
   if (n <= 0)
     throw Stopped("standard input closed");
   input_.append(chunk, static_cast<std::size_t>(n));
+  if (input_.size() > kMostInputBytes)
+    throw Failure("expected a line of at most 4096 bytes on standard input, found more");
 }
 
 std::optional<std::string> Control::line() {
@@ -81,15 +85,29 @@ std::optional<std::string> Control::line() {
   return line;
 }
 
+std::string Control::await_line() {
+  std::vector<pollfd> nothing_else;
+  std::optional<std::string> found;
+  while (!(found = line()))
+    wait(nothing_else, std::nullopt);
+  return *found;
+}
+
 Nanos parse_start(const std::string &line) {
   constexpr std::string_view kStart = "start ";
+  constexpr Nanos kFurthestNs = 86'400'000'000'000;
   Nanos start_ns = 0;
   const char *end = line.data() + line.size();
-  if (!line.starts_with(kStart) || std::from_chars(line.data() + kStart.size(), end, start_ns).ptr != end)
+  const bool is_start = line.starts_with(kStart);
+  const auto parsed = std::from_chars(line.data() + (is_start ? kStart.size() : 0), end, start_ns);
+  if (!is_start || parsed.ptr != end || parsed.ec != std::errc{} || start_ns < 0)
     throw Failure("expected `start MONOTONIC_NS` on standard input, found `" + line + "`");
-  if (const Nanos past_ns = monotonic_ns() - start_ns; past_ns > 0)
-    throw Failure("the agreed start was " + std::to_string(past_ns / 1000) +
+  const Nanos ahead_ns = start_ns - monotonic_ns();
+  if (ahead_ns < 0)
+    throw Failure("the agreed start was " + std::to_string(-ahead_ns / 1000) +
                   " us ago when it was read; agree on a later one");
+  if (ahead_ns > kFurthestNs)
+    throw Failure("expected a start within a day, found one in " + std::to_string(ahead_ns / 1'000'000'000) + " s");
   return start_ns;
 }
 

@@ -25,6 +25,9 @@ public:
   // The next whole line that came on standard input.
   std::optional<std::string> line();
 
+  // The next line, which is waited for. Throws Stopped.
+  std::string await_line();
+
 private:
   void read_input();
 
@@ -32,7 +35,8 @@ private:
   std::string input_;
 };
 
-// The instant in the line `start MONOTONIC_NS`. Throws Failure for any other line, and where that instant has passed.
+// The instant in the line `start MONOTONIC_NS`. Throws Failure for any other line, and where that instant has passed or
+// is more than a day ahead.
 Nanos parse_start(const std::string &line);
 
 } // namespace native

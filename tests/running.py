@@ -25,8 +25,9 @@ class Running:
 
     def say(self, line: str) -> None:
         assert self.process.stdin
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # it ended: what it said tells why
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
 
     def begin(self, delay_s: float = 0.05) -> int:
         """Lets a program that is ready start; returns the start."""

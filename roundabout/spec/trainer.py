@@ -30,6 +30,8 @@ class Launcher(Strict):
 
     program: ClassVar[str]
     """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
+    listens: ClassVar[bool] = False
+    """Whether its workers take connections: then each is told a secret of its trial first (trainers/PROTOCOL.md)."""
     name: str
 
     @classmethod

@@ -17,7 +17,7 @@ from tests.running import Event, Running
 
 BUILD = Path(__file__).parents[2] / "build"
 CROSSGEN = str(BUILD / "bin" / "crossgen")
-TOKEN = "open-sesame"
+SECRET = "open-sesame"
 
 
 @dataclass
@@ -45,6 +45,8 @@ def outcome(sender: Running) -> Outcome:
 
 class Link:
     """Two hosts, 10.98.0.1 and 10.98.0.2, and a link between them; they live as long as their holders."""
+
+    server: Running  # of iperf, where there is one
 
     def __init__(self, stack: ExitStack) -> None:
         self.holders = [subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE) for _ in range(2)]
@@ -103,8 +105,9 @@ def sink(start: Callable[..., Running]) -> Callable[..., tuple[Running, str]]:
     """Starts a sink on loopback, or on the link's second host; returns it and its address."""
 
     def start_sink(*options: str, link: Link | None = None, program: str = CROSSGEN) -> tuple[Running, str]:
-        argv = [program, "sink", "--bind", f"{'10.98.0.2' if link else '127.0.0.1'}:0", "--token", TOKEN, *options]
+        argv = [program, "sink", "--bind", f"{'10.98.0.2' if link else '127.0.0.1'}:0", *options]
         running = start(link.inside(1, *argv) if link else argv)
+        running.say(f"secret {SECRET}")
         return running, running.event()["address"]
 
     return start_sink
@@ -115,10 +118,12 @@ def send(start: Callable[..., Running]) -> Callable[..., Running]:
     """Starts a sender on loopback, or on the link's first host."""
 
     def start_sender(
-        load: Path, *options: str, to: str, token: str = TOKEN, link: Link | None = None, program: str = CROSSGEN
+        load: Path, *options: str, to: str, secret: str = SECRET, link: Link | None = None, program: str = CROSSGEN
     ) -> Running:
-        argv = [program, "send", "--load", str(load), "--token", token, "--to", to, *options]
-        return start(link.inside(0, *argv) if link else argv)
+        argv = [program, "send", "--load", str(load), "--to", to, *options]
+        running = start(link.inside(0, *argv) if link else argv)
+        running.say(f"secret {secret}")
+        return running
 
     return start_sender
 

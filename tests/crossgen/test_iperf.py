@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.trial.cross_traffic import _secret
+from roundabout.spec.experiment import CrossTraffic
 from tests.crossgen.conftest import Link
 from tests.running import Running
 
@@ -23,9 +25,9 @@ Start = Callable[..., Running]
 def served(link: Link, start: Start) -> Callable[[str], Link]:
     """The link, with a server of the tool on its second host."""
 
-    def serve(tool: str) -> Link:
-        argv = [sys.executable, DRIVER, "server", "--tool", tool, "--bind", "10.98.0.2"]
-        start(link.inside(1, *argv))
+    def serve(tool: str, *options: str) -> Link:
+        argv = [sys.executable, DRIVER, "server", "--tool", tool, "--bind", "10.98.0.2", *options]
+        link.server = start(link.inside(1, *argv))
         while ":5201" not in link.run(1, "ss -Htln"):
             time.sleep(0.01)
         return link
@@ -91,6 +93,27 @@ def test_a_load_that_is_not_reached_gets_more_connections(served: Callable[[str]
     assert ends == sorted(ends) and ends[-1] > 4
 
 
+def test_a_server_takes_those_only_that_know_its_secret(link: Link, start: Start) -> None:
+    told, other = (_secret(CrossTraffic.model_construct(kind="iperf")) for _ in range(2))
+    server = start(link.inside(1, sys.executable, DRIVER, "server", "--bind", "10.98.0.2", "--secret"))
+    server.say(f"secret {told}")
+    assert server.event() == {"event": "ready"}
+    for secret, is_taken in ((other, False), (None, False), (told, True)):
+        running = start([*load(link, 0.01), *(["--secret"] if secret else [])])
+        if secret:
+            running.say(f"secret {secret}")
+        assert running.event() == {"event": "ready"}
+        running.begin()
+        if is_taken:
+            time.sleep(1.5)
+            running.close_input()
+            assert running.event()["achieved_gbps"] > 0
+            assert running.status() == 0
+        else:
+            assert running.status() == 1
+            assert "authorization failed" in running.errors()
+
+
 def test_a_load_without_a_server_says_so(link: Link, start: Start) -> None:
     running = start(load(link, 0.01))
     assert running.event() == {"event": "ready"}
@@ -108,6 +131,20 @@ def test_iperf_ends_with_its_driver(served: Callable[[str], Link], start: Start,
     running.close_input() if how == "input" else running.terminate()
     assert running.status() == 0
     assert "iperf3" not in link.run(0, "ss -Htnp state established")
+
+
+@pytest.mark.parametrize("tool", ["iperf3", "iperf"])
+@pytest.mark.parametrize(("congestion", "kept"), [("reno", 0), ("nosuch", 1 << 12)])
+def test_a_server_is_nobody(served: Callable[..., Link], tool: str, congestion: str, kept: int) -> None:
+    """Where its client's congestion control is not for everybody, it keeps CAP_NET_ADMIN, and nothing else."""
+    pid = served(tool, "--congestion", congestion).server.process.pid
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    status = Path(f"/proc/{child}/status").read_text()
+    assert status.startswith(f"Name:\t{tool}\n")
+    assert "Uid:\t65534\t65534\t65534\t65534\n" in status
+    assert "NoNewPrivs:\t1\n" in status
+    for each in ("CapPrm", "CapEff", "CapBnd"):
+        assert f"{each}:\t{kept:016x}\n" in status
 
 
 def test_a_server_that_is_not_there_is_said(link: Link, start: Start) -> None:

@@ -174,10 +174,8 @@ def test_what_holds_no_flow_is_refused() -> None:
 
 
 def test_bad_usage_is_told_apart() -> None:
-    for words in (["plan"], ["plan", "--load-gbps", "nan"], ["sink", "--bind", "x", "--token", "12345678"], []):
+    for words in (["plan"], ["plan", "--load-gbps", "nan"], ["sink", "--bind", "x"], []):
         assert run(*words).returncode == 2
-    done = run("sink", "--bind", "127.0.0.1:0", "--token", "short")
-    assert (done.returncode, done.stderr) == (2, "crossgen: --token: expected 8 to 64 characters, found 5\n")
 
 
 @pytest.mark.parametrize("cut", [1, 19, 20, 21, 1000])

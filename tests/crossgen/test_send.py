@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossgen.conftest import CROSSGEN, TOKEN, Link, outcome, show
+from tests.crossgen.conftest import CROSSGEN, SECRET, Link, outcome, show
 from tests.running import Running
 
 Start = Callable[..., Running]
@@ -208,9 +208,9 @@ def test_what_does_not_fit_the_load_is_said(
     assert complaint in sender.errors()
 
 
-def test_another_token_is_refused(plan: Plan, sink: Sink, send: Start) -> None:
+def test_another_secret_is_refused(plan: Plan, sink: Sink, send: Start) -> None:
     receiver, address = sink()
-    sender = send(plan(0.1, 0.5), token="open-sesamE", to=f"sink={address}")
+    sender = send(plan(0.1, 0.5), secret="open-sesamE", to=f"sink={address}")
     time.sleep(0.3)
     sender.close_input()
     assert sender.status() == 0
@@ -221,7 +221,7 @@ def test_another_token_is_refused(plan: Plan, sink: Sink, send: Start) -> None:
 
 def test_a_port_in_use_is_named(sink: Sink, start: Start) -> None:
     _, address = sink()
-    second = start([CROSSGEN, "sink", "--bind", address, "--token", TOKEN])
+    second = start([CROSSGEN, "sink", "--bind", address])
     assert second.status() == 1
     assert second.errors() == f"crossgen: cannot listen at {address}: Address already in use\n"
 
@@ -278,11 +278,11 @@ def raw(stack: ExitStack) -> Callable[[str], socket.socket]:
     return connect
 
 
-HELLO = b"rbcross1" + TOKEN.encode().ljust(64, b"\0")
+HELLO = b"rbcross1" + SECRET.encode().ljust(64, b"\0")
 
 
 def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: Raw) -> None:
-    """More than it has room for: silent ones, noisy ones, and some that know the token and then talk rubbish."""
+    """More than it has room for: silent ones, noisy ones, and some that know the secret and then talk rubbish."""
     receiver, address = sink()
     strangers = [raw(address) for _ in range(100)]
     for number, stranger in enumerate(strangers):

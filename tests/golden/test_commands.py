@@ -4,7 +4,6 @@
 ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
 """
 
-import itertools
 import os
 import shlex
 from collections.abc import Iterator
@@ -103,8 +102,7 @@ def commands(site: Site, trial: PlannedTrial, sampler: Path | None) -> Iterator[
     for host in site.hosts.values():
         yield f"{host.name}: sampler", host_sampler(host, site.capabilities(), cpu=sampler is None)
     yield from ((f"{worker.host}: {worker}", list(worker.argv)) for worker in workers(trial, site))
-    number = itertools.count(1)
-    parts = cross_traffic.parts(trial, lambda: f"token-{next(number)}")
+    parts = cross_traffic.parts(trial)
     for part in parts:
         for receiver in part.spec.receivers:
             yield f"{receiver}: sink of {part.name}", cross_traffic.sink_command(site.hosts[receiver], part)

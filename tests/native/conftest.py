@@ -89,6 +89,9 @@ def free_port() -> int:
             return port
 
 
+SECRET = "open-sesame"
+
+
 class Job:
     """The workers of one replayed job, s0, s1, ..., on loopback addresses or in namespaces.
 
@@ -106,9 +109,11 @@ class Job:
         there = [(f"s{rank}", f"{subnet}.{rank + 1}", port) for rank in range(workers)]
         self.told = told_job("j1", there, phases, **options)
 
-    def connect(self, rank: int, **options: Any) -> Running:
+    def connect(self, rank: int, secret: str | None = SECRET, **options: Any) -> Running:
         words = ["--rank", str(rank), "--job", json.dumps(self.told | options)]
         worker = self.start_program("replay", *words, within=self.hosts[rank] if self.hosts else None)
+        if secret:
+            worker.say(f"secret {secret}")
         self.workers[rank] = worker
         return worker
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainers/replay/hello.hpp"
+#include "trainers/replay/job.hpp"
 
 #include <gtest/gtest.h>
 
 namespace replay {
 namespace {
 
-const Expected kExpected{"j1", {0, 3}, 2, 42};
+const Expected kExpected{"j1", {0, 3}, 2, 42, "open-sesame"};
 
 std::string judge(const std::string &text) {
   Hello hello;
@@ -15,26 +16,40 @@ std::string judge(const std::string &text) {
 
 TEST(Hello, OfAnExpectedWorkerIsWelcomeWithItsConnection) {
   Hello hello;
-  EXPECT_EQ(judge_hello(Hello{"j1", 3, 1, 42}.text(), kExpected, hello), "");
+  EXPECT_EQ(judge_hello(Hello{"j1", 3, 1, 42, "open-sesame"}.text(), kExpected, hello), "");
   EXPECT_EQ(hello.rank, 3u);
   EXPECT_EQ(hello.connection, 1u);
 }
 
 TEST(Hello, OfAnotherJobOrRankIsNamed) {
-  EXPECT_EQ(judge(Hello{"j2", 0, 0, 42}.text()), "expected job j1 rank 0 or 3, found job j2 rank 0");
-  EXPECT_EQ(judge(Hello{"j1", 1, 0, 42}.text()), "expected job j1 rank 0 or 3, found job j1 rank 1");
+  EXPECT_EQ(judge(Hello{"j2", 0, 0, 42, "open-sesame"}.text()), "expected job j1 rank 0 or 3, found job j2 rank 0");
+  EXPECT_EQ(judge(Hello{"j1", 1, 0, 42, "open-sesame"}.text()), "expected job j1 rank 0 or 3, found job j1 rank 1");
 }
 
 TEST(Hello, OfAWorkerThatWasToldAnotherJobIsRefused) {
-  EXPECT_NE(judge(Hello{"j1", 0, 0, 43}.text()).find("was told another job"), std::string::npos);
+  EXPECT_NE(judge(Hello{"j1", 0, 0, 43, "open-sesame"}.text()).find("was told another job"), std::string::npos);
 }
 
 TEST(Hello, OfAConnectionThatDoesNotExistIsRefused) {
-  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42}.text()), "expected a connection below 2, found 2");
+  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42, "open-sesame"}.text()), "expected a connection below 2, found 2");
+}
+
+TEST(Hello, IsKnownByItsSecret) {
+  const std::string hello = Hello{"j1", 3, 1, 42, "open-sesame"}.text();
+  EXPECT_TRUE(knows_secret(hello, kExpected));
+  EXPECT_FALSE(knows_secret(Hello{"j1", 3, 1, 42, "open-sesamE"}.text(), kExpected));
+  EXPECT_FALSE(knows_secret(Hello{"j1", 3, 1, 42, ""}.text(), kExpected));
+  EXPECT_FALSE(knows_secret("x" + hello, kExpected));
+  EXPECT_FALSE(knows_secret("", kExpected));
+}
+
+TEST(Hello, OfTheLongestNamesFitsItsMessage) {
+  const std::string text = Hello{std::string(kLongestJobName, 'j'), ~0u, ~0u, ~0ull, std::string(64, 's')}.text();
+  EXPECT_EQ(to_text(to_message(text)), text);
 }
 
 TEST(Hello, ThatIsSomethingElseIsRefused) {
-  for (const std::string text : {"", "GET / HTTP/1.1", "roundabout-replay-2 j1", "roundabout-replay-2 j1 x 0 42"})
+  for (const std::string text : {"", "GET / HTTP/1.1", "roundabout-replay-3 s j1", "roundabout-replay-3 s j1 x 0 42"})
     EXPECT_EQ(judge(text), "expected a replay worker's hello, found something else") << text;
 }
 

@@ -51,6 +51,7 @@ import threading
 if fault("never ready"):
     time.sleep(60)
 say(event="ready")
+sys.stdin.readline()  # the secret
 line = sys.stdin.readline()
 if not line:
     sys.exit(3)

@@ -43,6 +43,9 @@ def play(lab: Lab, replay: str) -> None:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             workers.append(subprocess.Popen(on(lab, host, replay, *words), **pipes))
     for worker in workers:
+        worker.stdin.write("secret open-sesame\n")
+        worker.stdin.flush()
+    for worker in workers:
         assert json.loads(worker.stdout.readline())["event"] == "ready"
     with open("/proc/uptime") as uptime:
         start_ns = int((float(uptime.read().split()[0]) + 0.5) * 1e9)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainers/replay/hello.hpp"
 
+#include "native/secret.hpp"
+
 #include <algorithm>
 #include <sstream>
 
 namespace replay {
 namespace {
 
-constexpr const char *kMagic = "roundabout-replay-2";
+constexpr const char *kMagic = "roundabout-replay-3";
 
 std::string who(const std::string &job, const std::set<unsigned> &ranks) {
   std::string text = "job " + job + " rank ";
@@ -37,15 +39,21 @@ std::string to_text(const Message &message) {
 
 std::string Hello::text() const {
   std::ostringstream out;
-  out << kMagic << ' ' << job << ' ' << rank << ' ' << connection << ' ' << fingerprint;
+  out << kMagic << ' ' << secret << ' ' << job << ' ' << rank << ' ' << connection << ' ' << fingerprint;
   return out.str();
+}
+
+bool knows_secret(const std::string &text, const Expected &expected) {
+  std::istringstream in(text);
+  std::string magic, secret;
+  return in >> magic >> secret && magic == kMagic && native::same_bytes(secret, expected.secret);
 }
 
 std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello) {
   std::istringstream in(text);
   std::string magic;
   Hello said;
-  if (!(in >> magic >> said.job >> said.rank >> said.connection >> said.fingerprint) || magic != kMagic)
+  if (!(in >> magic >> said.secret >> said.job >> said.rank >> said.connection >> said.fingerprint))
     return "expected a replay worker's hello, found something else";
   if (said.job != expected.job || !expected.ranks.contains(said.rank))
     return "expected " + who(expected.job, expected.ranks) + ", found " + who(said.job, {said.rank});

@@ -24,6 +24,7 @@ struct Hello {
   unsigned rank = 0;
   unsigned connection = 0;
   std::uint64_t fingerprint = 0; // of the job as it was told
+  std::string secret = {};       // of the trial
 
   std::string text() const;
 };
@@ -34,9 +35,14 @@ struct Expected {
   std::set<unsigned> ranks;
   unsigned connections = 1;
   std::uint64_t fingerprint = 0;
+  std::string secret = {};
 };
 
-// What is wrong with a hello, or "" if it is from one of the expected, given alike. On success `hello` is set.
+// Whether a hello is from somebody who knows the trial's secret. Nobody else is told anything.
+bool knows_secret(const std::string &text, const Expected &expected);
+
+// What is wrong with a hello, or "" if it is from one of the expected, given alike and the secret known. On success
+// `hello` is set.
 std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello);
 
 // The answer to a hello that is welcome.

@@ -2,6 +2,8 @@
 // replay: plays one worker of a training job by its profile.
 #include "native/control.hpp"
 #include "native/errors.hpp"
+#include "native/secret.hpp"
+#include "native/step_down.hpp"
 #include "trainers/replay/mesh.hpp"
 #include "trainers/replay/options.hpp"
 #include "trainers/replay/record.hpp"
@@ -26,8 +28,11 @@ void go_first() {
 
 void play(const replay::Options &options, replay::Record &record) {
   native::Control control;
-  replay::Worker worker(options, replay::connect_mesh(options, control), control, record);
+  native::Fd listener = replay::listen_for_peers(options);
   go_first();
+  native::step_down();
+  const std::string secret = native::parse_secret(control.await_line());
+  replay::Worker worker(options, replay::connect_mesh(options, std::move(listener), secret, control), control, record);
   record.ready();
   worker.play();
   worker.end();

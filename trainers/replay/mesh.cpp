@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainers/replay/mesh.hpp"
 
+#include "native/door.hpp"
 #include "native/errors.hpp"
 
 #include <algorithm>
@@ -21,6 +22,8 @@ constexpr Nanos kRetryNs = 50'000'000;
 
 // A peer whose host vanished without a word is given up after this; one that closes is noticed at once.
 constexpr unsigned kSilenceMs = 10'000;
+
+constexpr std::size_t kMostGuests = 16;
 
 void set(int fd, int level, int option, int value) {
   if (setsockopt(fd, level, option, &value, sizeof value) != 0)
@@ -87,8 +90,8 @@ void send_message(int fd, const std::string &text) {
 // One connection to a worker that we send to: idle, connecting, or waiting for the answer to its hello.
 class Outgoing {
 public:
-  Outgoing(const Options &options, unsigned rank, unsigned number)
-      : options_(options), rank_(rank), number_(number), peer_(options.job.workers[rank]) {}
+  Outgoing(const Options &options, const std::string &secret, unsigned rank, unsigned number)
+      : options_(options), secret_(secret), rank_(rank), number_(number), peer_(options.job.workers[rank]) {}
 
   bool welcome() const { return state_ == State::kWelcome; }
   const Peer &peer() const { return peer_; }
@@ -138,7 +141,7 @@ private:
     getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0)
       return give_up(std::strerror(error));
-    send_message(fd_.get(), Hello{options_.job.name, options_.rank, number_, options_.job.fingerprint}.text());
+    send_message(fd_.get(), Hello{options_.job.name, options_.rank, number_, options_.job.fingerprint, secret_}.text());
     answer_ = {};
     state_ = State::kAsking;
   }
@@ -159,6 +162,7 @@ private:
   }
 
   const Options &options_;
+  const std::string &secret_;
   unsigned rank_;
   unsigned number_;
   const Peer &peer_;
@@ -169,20 +173,19 @@ private:
   std::string trouble_ = "no answer";
 };
 
-// The listening side: connections that have not said their hello yet, and those of workers that we receive from.
+// The listening side: the door, and the connections of workers that we receive from.
 class Acceptor {
 public:
-  Acceptor(const Options &options, const std::vector<unsigned> &senders)
+  Acceptor(const Options &options, const std::string &secret, native::Fd listener, const std::vector<unsigned> &senders)
       : options_(options), expected_{options.job.name,
                                      {senders.begin(), senders.end()},
                                      options.job.connections,
-                                     options.job.fingerprint},
-        listener_(open_socket(options.self().ip, options.self().port)) {
+                                     options.job.fingerprint,
+                                     secret},
+        door_(std::move(listener), sizeof(Message), kMostGuests) {
     for (const unsigned sender : senders)
       for (unsigned number = 0; number < options.job.connections; number++)
         connections_.push_back({sender, number, {}});
-    if (listen(listener_.get(), 128) != 0)
-      throw native::system_failure("cannot listen");
   }
 
   bool complete() const {
@@ -196,41 +199,18 @@ public:
   const std::string &trouble() const { return trouble_; }
   std::vector<Connection> take() { return std::move(connections_); }
 
-  void add_interests(std::vector<pollfd> &fds) const {
-    fds.push_back({listener_.get(), POLLIN, 0});
-    for (const Guest &guest : guests_)
-      fds.push_back({guest.fd.get(), POLLIN, 0});
-  }
+  void add_interests(std::vector<pollfd> &fds) const { door_.add_interests(fds); }
 
   void handle() {
-    while (true) {
-      Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!fd)
-        break;
-      guests_.push_back({std::move(fd), {}});
-    }
-    std::erase_if(guests_, [this](Guest &guest) { return !stays_guest(guest); });
+    door_.look([this](Fd fd, const std::string &message) { receive(std::move(fd), message.c_str()); });
   }
 
 private:
-  struct Guest {
-    Fd fd;
-    Incoming hello;
-  };
-
-  bool stays_guest(Guest &guest) {
-    switch (guest.hello.read(guest.fd.get())) {
-    case Incoming::State::kPartial:
-      return true;
-    case Incoming::State::kClosed:
-      return false;
-    case Incoming::State::kWhole:
-      receive(std::move(guest.fd), to_text(guest.hello.message));
-    }
-    return false;
-  }
-
   void receive(Fd fd, const std::string &text) {
+    if (!knows_secret(text, expected_)) {
+      trouble_ = "refused a connection that did not know the trial's secret";
+      return;
+    }
     Hello hello;
     std::string trouble = judge_hello(text, expected_, hello);
     Connection *place = trouble.empty() ? &find(hello) : nullptr;
@@ -255,8 +235,7 @@ private:
 
   const Options &options_;
   Expected expected_;
-  Fd listener_;
-  std::vector<Guest> guests_;
+  native::Door door_;
   std::vector<Connection> connections_;
   std::string trouble_ = "it did not connect";
 };
@@ -281,12 +260,19 @@ std::vector<unsigned> peers(const Options &options, unsigned Transfer::*own, uns
 
 } // namespace
 
-Mesh connect_mesh(const Options &options, native::Control &control) {
-  Acceptor acceptor(options, peers(options, &Transfer::to, &Transfer::from));
+Fd listen_for_peers(const Options &options) {
+  Fd fd = open_socket(options.self().ip, options.self().port);
+  if (listen(fd.get(), 128) != 0)
+    throw native::system_failure("cannot listen");
+  return fd;
+}
+
+Mesh connect_mesh(const Options &options, Fd listener, const std::string &secret, native::Control &control) {
+  Acceptor acceptor(options, secret, std::move(listener), peers(options, &Transfer::to, &Transfer::from));
   std::vector<Outgoing> outgoing;
   for (const unsigned receiver : peers(options, &Transfer::from, &Transfer::to))
     for (unsigned number = 0; number < options.job.connections; number++)
-      outgoing.emplace_back(options, receiver, number);
+      outgoing.emplace_back(options, secret, receiver, number);
   const auto all_welcome = [&] {
     return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.welcome(); });
   };

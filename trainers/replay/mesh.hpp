@@ -7,6 +7,7 @@
 #include "trainers/replay/options.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace replay {
@@ -28,9 +29,12 @@ struct Mesh {
   static constexpr std::uint64_t kOverheadBytes = 1 + sizeof(Message);
 };
 
+// A socket that listens at the worker's own address and port. Throws native::Failure.
+native::Fd listen_for_peers(const Options &options);
+
 // Connects to those it sends to, which may not listen yet, and accepts those it receives from, for at most 20 s. A
-// connection that is of no such worker is refused and said on standard error. Throws native::Failure, naming who is
-// missing.
-Mesh connect_mesh(const Options &options, native::Control &control);
+// connection of who does not know `secret` is closed without a word; one of another worker is refused and told why.
+// Throws native::Failure, naming who is missing.
+Mesh connect_mesh(const Options &options, native::Fd listener, const std::string &secret, native::Control &control);
 
 } // namespace replay

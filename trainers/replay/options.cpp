@@ -13,8 +13,11 @@ constexpr int kBadUsage = 2;
 
 constexpr const char *kAbout =
     "Plays one worker of a training job: computes (sleeps) and communicates (over real sockets) by a profile.\n"
-    "Prints {\"event\": \"ready\"} once all its peers are connected, then reads `start MONOTONIC_NS` on standard\n"
-    "input and prints one record an iteration. Ends when standard input closes.";
+    "Reads `secret TEXT`, which the job's workers share, on standard input. Prints {\"event\": \"ready\"} once all "
+    "its\n"
+    "peers are connected, then reads `start MONOTONIC_NS` and prints one record an iteration. Ends when standard "
+    "input\n"
+    "closes.";
 
 constexpr const char *kExitStatus =
     "Exit status: 0 all iterations done; 1 failed (the last record says why: a peer died, ...); 2 bad usage;\n"

@@ -206,6 +206,8 @@ void Worker::receive(In &in) {
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n > 0) {
+    if (static_cast<std::uint64_t>(n) > in.expected)
+      throw native::Failure("peer " + options_.job.workers[in.connection.peer].text() + " sent more than its job has");
     in.received += static_cast<std::uint64_t>(n);
     in.expected -= static_cast<std::uint64_t>(n);
     return;

@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from roundabout.errors import RoundaboutError
@@ -70,7 +70,7 @@ class Program:
     """A long-running program whose lines one blocking thread collects.
 
     `on_line(program, line)` is called there for each line, and `on_line(program, None)` once at the end, after `status`
-    (None: the connection broke) and `stderr` are set.
+    (None: the connection broke) and `stderr` are set. `secret` is the first that it reads on its stdin.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Program:
         connection: Connection,
         argv: Sequence[str],
         on_line: "Callable[[Program, str | None], None] | None" = None,
+        secret: str | None = None,
     ) -> None:
         self.name, self.host = name, connection.host
         self.lines: list[str] = []
@@ -86,6 +87,9 @@ class Program:
         self.stderr = ""
         self._on_line = on_line or (lambda _program, _line: None)
         self._channel = connection.start(argv)
+        if secret:
+            with suppress(LostHostError):  # it may have ended already: its end says why
+                self.send(f"secret {secret}")
         self._thread = threading.Thread(target=self._collect, name=f"{name}@{connection.host}", daemon=True)
         self._thread.start()
 

@@ -2,6 +2,7 @@
 """One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
 
 import math
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -170,21 +171,21 @@ def _judge_samplers(now: Attempting, samplers: Sequence[Sampler]) -> None:
 
 
 def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
-    wanted = workers(now.trial, now.bench.site)
+    wanted, secret = workers(now.trial, now.bench.site), secrets.token_hex(16)
 
     def on_host(host: Host) -> Programs:
         here = [worker for worker in wanted if worker.host == host.name]
-        return {worker: _start_worker(now.bench.connections[host.name], worker, arrived) for worker in here}
+        return {worker: _start_worker(now.bench.connections[host.name], worker, arrived, secret) for worker in here}
 
     programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
     stack.callback(_stop, now, list(programs.values()))
     return programs
 
 
-def _start_worker(connection: Connection, worker: Worker, arrived: Arrived) -> Program:
-    return Program(
-        f"{worker.job} rank {worker.rank}", connection, worker.argv, lambda _, line: arrived.put((worker, line))
-    )
+def _start_worker(connection: Connection, worker: Worker, arrived: Arrived, secret: str) -> Program:
+    name = f"{worker.job} rank {worker.rank}"
+    told = secret if worker.listens else None
+    return Program(name, connection, worker.argv, lambda _, line: arrived.put((worker, line)), told)
 
 
 def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:

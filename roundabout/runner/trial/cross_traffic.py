@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross traffic of a trial: sinks and generators on their hosts, from before the jobs start until after they end."""
 
+import base64
+import json
 import math
 import secrets
 import shlex
@@ -9,6 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
@@ -43,12 +48,12 @@ class Generator:
 
 
 class Part(NamedTuple):
-    """One cross traffic of a trial: its port, and the token by which its sinks know its sender."""
+    """One cross traffic of a trial: its port, and the secret by which its sinks know its sender."""
 
     name: str
     spec: CrossTraffic
     port: int
-    token: str
+    secret: str
 
 
 def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
@@ -56,9 +61,11 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
 
     Raises CrossTrafficError, LostHostError.
     """
-    crossing = parts(trial, lambda: secrets.token_hex(16))
+    crossing = parts(trial)
     sinks = [
-        _Waiting(f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site.hosts[receiver], part))
+        _Waiting(
+            f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site.hosts[receiver], part), part
+        )
         for part in crossing
         for receiver in part.spec.receivers
     ]
@@ -66,7 +73,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     for sink in sinks:
         sink.ready()
     senders = [
-        _Waiting(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part))
+        _Waiting(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part), part)
         for part in crossing
     ]
     stack.callback(stop, [sender.program for sender in senders])
@@ -83,21 +90,43 @@ def check(generators: Sequence[Generator]) -> None:
             raise CrossTrafficError(f"cross traffic {each.name} ended on {each.sender.host} before the jobs did: {why}")
 
 
-def parts(trial: PlannedTrial, token: Callable[[], str]) -> list[Part]:
-    """The cross traffics that send something in `trial`, each with a token of its own."""
+def parts(trial: PlannedTrial) -> list[Part]:
+    """The cross traffics that send something in `trial`, each with a secret of its own."""
     return [
-        Part(name, spec, FIRST_PORT + number, token())
+        Part(name, spec, FIRST_PORT + number, _secret(spec))
         for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
         if spec.load_gbps > 0
     ]
 
 
+def _secret(spec: CrossTraffic) -> str:
+    """What crossgen's or iperf.py's sender and sinks are told; iperf3 hides its password by a pair of keys."""
+    if spec.kind != "iperf":
+        return secrets.token_hex(16)
+    pair = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = pair.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    public = pair.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    told = {"password": secrets.token_hex(16), "private_key": private.decode(), "public_key": public.decode()}
+    return base64.b64encode(json.dumps(told).encode()).decode()
+
+
 def sink_command(host: Host, part: Part) -> list[str]:
     """What takes a cross traffic on one of its receivers."""
     if part.spec.kind == "iperf":
-        return [*_iperf(host), "server", "--bind", host.address, "--port", str(part.port)]
+        congestion = part.spec.transport.kernel_name
+        return [
+            *_iperf(host),
+            "server",
+            "--bind",
+            host.address,
+            "--port",
+            str(part.port),
+            "--congestion",
+            congestion,
+            "--secret",
+        ]
     crossgen = str(host.prefix / "bin" / "crossgen")
-    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", "--token", part.token]
+    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}"]
 
 
 def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
@@ -125,7 +154,7 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
         "congestion": spec.transport.kernel_name,
     }
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
-    return [*_iperf(site.hosts[spec.sender]), "load", *given]
+    return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
 
 
 def parallel(load_gbps: float, link_gbps: float) -> int:
@@ -157,16 +186,16 @@ def _way(site: Site, part: Part) -> list[str]:
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
     congestion_control = spec.transport.kernel_name
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
-    words = ["--to", to, "--token", part.token, "--warm-up-s", str(LEAD_S)]
+    words = ["--to", to, "--warm-up-s", str(LEAD_S)]
     return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]
 
 
 class _Waiting:
     """A program that says when it is ready."""
 
-    def __init__(self, name: str, connection: Connection, argv: list[str]) -> None:
+    def __init__(self, name: str, connection: Connection, argv: list[str], part: Part) -> None:
         self._ready: SimpleQueue[bool] = SimpleQueue()
-        self.program = Program(name, connection, argv, self._take)
+        self.program = Program(name, connection, argv, self._take, part.secret)
 
     def ready(self) -> None:
         """Wait for that. Raises CrossTrafficError, LostHostError."""

@@ -21,6 +21,7 @@ class Worker:
     rank: int
     host: str
     argv: tuple[str, ...]
+    listens: bool = False
 
     def __str__(self) -> str:
         return f"job {self.job}, worker {self.rank} on {self.host}"
@@ -35,7 +36,7 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
         told = description(trial, name, site)
         for rank, host in enumerate(job.workers):
             task = Task(told, rank, site.hosts[host].prefix)
-            found.append(Worker(name, rank, host, job.trainer.argv(task)))
+            found.append(Worker(name, rank, host, job.trainer.argv(task), job.trainer.listens))
     return found
 
 

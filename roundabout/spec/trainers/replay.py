@@ -10,6 +10,7 @@ class Trainer(Launcher):
     """Plays a job by its profile."""
 
     program: ClassVar[str] = "build/bin/replay"
+    listens: ClassVar[bool] = True
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is built for hosts and labs: static, so that any glibc will do, and hard to misuse."""
+
+import json
+import subprocess
+
+import pytest
+
+from roundabout.programs import ROOT, programs
+
+NATIVE = [path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")]
+WANTED = {"-fPIE", "-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2"}
+UNOPTIMIZED = WANTED - {"-D_FORTIFY_SOURCE=2"}  # it wants optimization
+
+
+@pytest.mark.parametrize("path", NATIVE)
+def test_a_program_is_loaded_anywhere_and_its_tables_are_read_only(path: str) -> None:
+    told = subprocess.run(["readelf", "-hldW", ROOT / path], check=True, capture_output=True, text=True).stdout
+    assert "DYN (Position-Independent Executable file)" in told
+    assert "INTERP" not in told
+    assert "GNU_RELRO" in told
+    assert "NOW PIE" in told
+    (stack,) = [line for line in told.splitlines() if "GNU_STACK" in line]
+    assert " RW " in stack
+
+
+def test_every_source_is_compiled_so() -> None:
+    commands = json.loads((ROOT / "build/compile_commands.json").read_text())
+    assert commands
+    for each in commands:
+        words = set(each["command"].split())
+        assert (UNOPTIMIZED if "-O0" in words else WANTED) <= words, each["file"]
