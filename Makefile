@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof bench bare clean setup setup-tests
+.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare clean setup setup-tests
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -71,6 +71,9 @@ endif
 
 proof: setup-tests ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m proof
+
+fuzz: setup-tests ## give every parser of what comes from outside anything, for SECONDS=5 each
+	$(SUDO) env FUZZ_SECONDS=$(or $(SECONDS),5) $(PYTHON) -m pytest -m proof tests/fuzz -rP
 
 bench: setup-tests ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done

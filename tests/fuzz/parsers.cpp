@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/parsers.hpp"
+
+#include "collectors/decoder/blocks.hpp"
+#include "collectors/decoder/capture_file.hpp"
+#include "crossgen/load_file.hpp"
+#include "crossgen/metrics.hpp"
+#include "crossgen/sizes.hpp"
+#include "crossgen/summary.hpp"
+#include "crossgen/wire.hpp"
+#include "native/control.hpp"
+#include "native/errors.hpp"
+#include "native/secret.hpp"
+#include "trainers/replay/hello.hpp"
+#include "trainers/replay/job.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/mman.h>
+
+namespace fuzz {
+namespace {
+
+void require(bool holds) {
+  if (!holds)
+    std::abort();
+}
+
+void read_load(const std::string &input) {
+  std::istringstream in(input);
+  crossgen::LoadReader reader(in, "fuzz");
+  crossgen::Summary summary(reader.header());
+  for (crossgen::Flow flow; reader.next(flow);)
+    summary.add(flow);
+  summary.json().dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void read_sizes(const std::string &input) {
+  std::istringstream in(input);
+  const crossgen::Sizes sizes = crossgen::Sizes::parse(in, "fuzz");
+  const double most = sizes.quantile_bytes(1);
+  require(sizes.mean_bytes() >= 0 && sizes.mean_bytes() <= most);
+  require(sizes.quantile_bytes(0.5) <= most);
+}
+
+// Each input byte is how much the next read brings; headers take their bytes from the input too.
+void receive_flows(const std::string &input) {
+  crossgen::FlowReceiver receiver;
+  for (std::size_t i = 0; i < input.size();) {
+    const auto piece = std::max<std::size_t>(1, static_cast<unsigned char>(input[i++]));
+    const auto room = receiver.header_room();
+    if (room.empty()) {
+      receiver.took_body(std::min<std::uint64_t>(receiver.body_left(), std::uint64_t{piece} << (piece % 48)));
+      continue;
+    }
+    const std::size_t bytes = std::min({piece, room.size(), input.size() - i});
+    std::copy_n(input.begin() + static_cast<std::ptrdiff_t>(i), bytes, room.begin());
+    receiver.took_header(bytes);
+    i += bytes;
+  }
+}
+
+void answer_request(const std::string &input) {
+  const std::string answer = crossgen::answer_http(input, [] { return std::string("x 1\n"); });
+  require(answer.empty() || answer.starts_with("HTTP/1.0 "));
+}
+
+// Who does not know the secret never gets as far as being judged.
+void judge_hello(const std::string &input) {
+  replay::Message message{};
+  std::copy_n(input.begin(), std::min(input.size(), message.size()), message.begin());
+  const replay::Expected expected{"j1", {0, 3}, 2, 42, "open-sesame"};
+  const std::string text = replay::to_text(message);
+  replay::Hello hello;
+  const std::string trouble = replay::judge_hello(text, expected, hello);
+  if (replay::knows_secret(text, expected) && trouble.empty())
+    require(hello.job == "j1" && expected.ranks.contains(hello.rank) && hello.connection < expected.connections);
+  require(replay::to_message(trouble).back() == '\0');
+}
+
+void read_job(const std::string &input) {
+  const replay::Job job = replay::parse_job(input);
+  require(job.workers.size() >= 2 && !job.phases.empty() && job.connections > 0);
+  for (const replay::Phase &phase : job.phases)
+    for (const replay::Transfer &transfer : phase.transfers)
+      require(transfer.from < job.workers.size() && transfer.to < job.workers.size());
+}
+
+void read_control_line(const std::string &input) {
+  if (!input.empty() && input[0] == 's' && input.find("start") == 0)
+    require(native::parse_start(input) > 0);
+  else
+    require(native::parse_secret(input).size() >= native::kLeastSecretBytes);
+}
+
+// Both ends of the decoder: what it reads is a file, what it writes is thrown away.
+void decode_capture(const std::string &input) {
+  static const native::Fd file(memfd_create("capture", MFD_CLOEXEC));
+  static const native::Fd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  require(ftruncate(file.get(), 0) == 0 &&
+          pwrite(file.get(), input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()));
+  decoder::CaptureFile capture("/proc/self/fd/" + std::to_string(file.get()));
+  decoder::Blocks blocks(null.get(), {});
+  for (decoder::Frame frame; capture.next(frame);)
+    blocks.add(frame);
+  blocks.finish({capture.damage()});
+}
+
+constexpr Parser kParsers[] = {
+    {"load", read_load},    {"sizes", read_sizes}, {"flows", receive_flows},       {"http", answer_request},
+    {"hello", judge_hello}, {"job", read_job},     {"control", read_control_line}, {"capture", decode_capture},
+};
+
+} // namespace
+
+std::span<const Parser> parsers() { return kParsers; }
+
+void give(const Parser &parser, const std::string &input) {
+  try {
+    parser.take(input);
+  } catch (const native::Failure &) {
+  }
+}
+
+} // namespace fuzz
