@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Timer
 
 import pyarrow.parquet as pq
 import pytest
@@ -216,6 +218,29 @@ def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
         assert work.facility.left
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
+    assert not work.owed
+
+
+def test_of_two_that_clean_at_once_one_waits_and_finds_nothing(work, monkeypatch, capsys):
+    begun, may_end, undone = Event(), Event(), []
+
+    def undo(entry):
+        begun.set()
+        may_end.wait(30)
+        undone.append(entry["kind"])
+
+    for name, value in (("STATE", work.state), ("JOURNALS", work.journals), ("undo", undo)):
+        monkeypatch.setattr(clean, name, value)
+    work.journals.mkdir(parents=True)
+    (work.journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [{"kind": "settings"}]}))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(clean.command)
+        begun.wait(30)
+        second = pool.submit(clean.command)
+        Timer(0.3, may_end.set).start()
+        first.result(), second.result()
+    assert undone == ["settings"]
+    assert capsys.readouterr().out == "undoing what run run1 left: settings\nnothing to undo\n"
     assert not work.owed
 
 
