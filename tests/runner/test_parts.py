@@ -111,6 +111,17 @@ def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_was_undone_at_the_end_is_not_undone_again(tmp_path):
+    undone = []
+    with journal.keep("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
+        abandoned = notes.owing({"kind": "testbed"}, note(undone))
+        abandoned.__enter__()
+    assert undone == ["testbed"]
+    abandoned.__exit__(None, None, None)  # as when Python clears up what an interruption left
+    assert undone == ["testbed"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_could_not_be_undone_stays_owed_until_somebody_can(tmp_path):
     folder, told, undone = tmp_path / "roundabout" / "runs", [], []
 

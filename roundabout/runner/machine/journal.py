@@ -65,6 +65,8 @@ class Journal:
         return each(self._undo, reversed(list(self._owed)))
 
     def _undo(self, owed: tuple[Entry, Undo]) -> None:
+        if owed not in self._owed:
+            return  # an interruption kept it from being undone in its turn: it was at the end
         entry, undo = owed
         undo(entry)
         self._owed.remove(owed)
