@@ -2,6 +2,7 @@
 // Every input that is kept, and a few thousand mutations of them: the slice of fuzzing that any compiler can do.
 #include "tests/fuzz/parsers.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
