@@ -22,6 +22,7 @@ def command() -> None:
 
     try:
         with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _dead_runs_owe() else 0):
+            journal.adopt(STATE, JOURNALS)
             journal.raise_together(journal.settle(JOURNALS, undo, tell))
     except BusyError:
         if _dead_runs_owe():

@@ -153,6 +153,7 @@ class Runner:
         """Undo what dead runs left: trials among that would measure it. Where it is elsewhere, failing is only told."""
         here = self.facility.where["testbed"]
         refused = []
+        journal.adopt(self.state, self.journals)
         for error in journal.settle(self.journals, self.undo, self.observer.step):
             if error.owed and here not in {entry["where"]["testbed"] for entry in error.owed}:
                 self.observer.step(f"{error.message}; {error.hint}")

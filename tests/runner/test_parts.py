@@ -20,6 +20,7 @@ from roundabout.runner.machine import journal, lease
 from roundabout.runner.tables.records import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import facility
 from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.rack.facility import RackFacility
 
 
 def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
@@ -161,6 +162,25 @@ def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
     assert "garbage.json: found no journal of a run" in garbage.message
     assert "remove the file" in garbage.hint
     assert sorted(path.name for path in folder.iterdir()) == ["garbage.json", "id.json"]
+
+
+def test_what_runs_of_the_last_revision_owe_is_settled_too(tmp_path):
+    state, folder, undone = tmp_path / "roundabout", tmp_path / "lib" / "runs", []
+    (state / "runs").mkdir(parents=True)
+    (state / "runs" / "id.lock").touch()
+    owed = [{"kind": "folder", "path": "/tmp/roundabout-id"}, {"kind": "testbed", "name": "id", "where": {}}]
+    (state / "runs" / "id.json").write_text(json.dumps({"run": "runs/tiny/id", "pid": 5, "owed": owed}))
+    journal.adopt(state, folder)
+    assert journal.settle(folder, undone.append, lambda _: None) == []
+    assert undone == owed[::-1]
+    assert not state.exists()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("kind", [LabFacility, RackFacility])
+def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
+    with pytest.raises(RoundaboutError, match="found a debt of the unknown kind 'teapot', expected one of: testbed"):
+        kind.undo(SimpleNamespace(), {"kind": "teapot"})
 
 
 def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(monkeypatch, tmp_path):

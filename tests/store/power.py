@@ -26,7 +26,7 @@ class Disk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._files: dict[int, bytes] = {}
-        self._folders: dict[int, dict[str, int]] = {}
+        self._folders: dict[int, dict[str, os.DirEntry[str]]] = {}
         self._held: list[int] = []  # or another file would get the inode's number
 
     def synced(self, handle: int) -> None:
@@ -35,7 +35,7 @@ class Disk:
         self._held.append(os.open(f"/proc/self/fd/{handle}", os.O_RDONLY))
         if stat.S_ISDIR(found.st_mode):
             with os.scandir(self._held[-1]) as entries:
-                self._folders[found.st_ino] = {entry.name: entry.inode() for entry in entries}
+                self._folders[found.st_ino] = {entry.name: entry for entry in entries}
         else:
             self._files[found.st_ino] = os.pread(self._held[-1], found.st_size, 0)
 
@@ -45,17 +45,16 @@ class Disk:
 
     def strict(self, target: Path) -> None:
         """Only what was synced, by names that were."""
-        self._make(self.root.stat().st_ino, target)
+        self._make(self.root.stat().st_ino, target, folder=True)
 
-    def _make(self, inode: int, target: Path) -> None:
-        if inode in self._files:
-            target.write_bytes(self._files[inode])
-        elif inode in self._folders:
-            target.mkdir()
-            for name, inside in self._folders[inode].items():
-                self._make(inside, target / name)
-        else:
-            target.touch()  # its name is on disk, and nothing else of it
+    def _make(self, inode: int, target: Path, *, folder: bool) -> None:
+        """What is on disk of an inode whose name is; nothing but that where it was not synced itself."""
+        if not folder:
+            target.write_bytes(self._files.get(inode, b""))
+            return
+        target.mkdir()
+        for name, entry in self._folders.get(inode, {}).items():
+            self._make(entry.inode(), target / name, folder=entry.is_dir(follow_symlinks=False))
 
     def eager(self, target: Path) -> None:
         """All names; of files what was synced."""

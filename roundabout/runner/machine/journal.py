@@ -103,6 +103,21 @@ def known(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
+def adopt(state: Path, folder: Path) -> None:
+    """Take into `folder` the journals of the last revision's runs, which lay in the machine's state.
+
+    The machine's lease must be held. Raises OwedError where one cannot be read.
+    """
+    for path in sorted((state / "runs").glob("*.json")):
+        content = _read(path)
+        make_private(folder)
+        _write(folder / path.name, content["run"], content["owed"])
+        path.unlink()
+    for left in (state / "runs").glob("*"):  # locks
+        left.unlink()
+    tidy(state / "runs")
+
+
 def settle(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[OwedError]:
     """Undo all that dead runs owe, each newest first, and forget it; what failed, which stays owed.
 
@@ -161,7 +176,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = files.read_json(path)
         entries = [{"kind": entry["kind"], **entry} for entry in content["owed"]]
-        return {"run": content["run"], "owed": entries}
+        return {"run": content.get("run", ""), "owed": entries}
     except (files.StoreError, LookupError, TypeError) as error:
         hint = "see what is left of that run (`roundabout lab status`), undo it, and remove the file"
         raise OwedError(f"{path}: found no journal of a run: {error}", hint, []) from error

@@ -8,10 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from roundabout.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
 from roundabout.programs import artefacts
 from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.hosts.site import Site
+from roundabout.runner.machine.journal import Entry
 from roundabout.runner.tables.measurement import Measurement, tables
 from roundabout.runner.testbed import Facility, Fidelity, Outcome, Visit
 from roundabout.runner.transports import build_outside
@@ -21,6 +23,17 @@ from roundabout.runner.trial.bench import Bench, prepared
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
+
+OWED = ("testbed", "transport", "settings")
+
+
+def check_known(entry: Entry) -> None:
+    """Raise RoundaboutError for what another version noted in a journal: forgetting it would leave it for good."""
+    if entry["kind"] not in OWED:
+        raise RoundaboutError(
+            f"found a debt of the unknown kind {entry['kind']!r}, expected one of: {', '.join(OWED)}",
+            "roundabout clean, with the version whose run that was",
+        )
 
 
 class SshFacility(Facility):

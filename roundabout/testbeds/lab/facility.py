@@ -15,7 +15,7 @@ from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.machine.journal import Entry, each, raise_together
 from roundabout.runner.testbed import Check
 from roundabout.runner.transports import TOOL, objects
-from roundabout.runner.trial.over_ssh import SshFacility
+from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
@@ -74,6 +74,7 @@ class LabFacility(SshFacility):
 
     def undo(self, entry: Entry) -> None:
         """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
+        check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and entry["name"] in Lab.names():
             Lab.down(entry["name"])

@@ -17,7 +17,7 @@ from roundabout.runner.machine.journal import Entry, LostHostsError, each
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.testbed import Check
 from roundabout.runner.transports import BUILT, objects
-from roundabout.runner.trial.over_ssh import SshFacility
+from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
@@ -217,6 +217,7 @@ class RackFacility(SshFacility):
 
         Raises LostHostsError where others cannot be, RoundaboutError where a host refuses.
         """
+        check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and self._lease:
             self._lease.end()
