@@ -230,7 +230,8 @@ def test_a_host_that_dies_costs_one_attempt(tmp_path, file, tiny, untouched):
     assert len(run.trials()) == 1
 
 
-def test_two_runs_at_once_are_refused(tmp_path, file, untouched):
+def test_two_runs_at_once_are_refused(tmp_path, file, tiny, untouched):
+    file.write_text(tiny(iterations=3, repetitions=20))
     with start(tmp_path, file) as process:
         wait_for(lambda: list(tmp_path.glob(EVENTS)))
         second = roundabout("run", file, folder=tmp_path, check=False)

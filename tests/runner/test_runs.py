@@ -184,10 +184,10 @@ def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
 
 @pytest.mark.parametrize("command", ["apply", "read"])
 def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
-    monkeypatch.setattr(programs, "CALL_S", 1)
+    monkeypatch.setattr(programs, "CALL_S", 8)
     work.facility.fault("s2", **{f"freezes in {command}": True})
     run = work.start()
-    assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 1 s"]
+    assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 8 s"]
     assert [trial["valid"] for trial in run.trials()] == [True]
     assert work.facility.left == []
 
@@ -203,10 +203,10 @@ def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
 
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 1)
+    monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 10)
     work.facility.fault("s3", never_O_ready=True)
     work.start()
-    assert work.notes.ended[0][1] == ["trainers were not ready after 1 s: j2 on s3"]
+    assert work.notes.ended[0][1] == ["trainers were not ready after 10 s: j2 on s3"]
 
 
 def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
