@@ -99,7 +99,9 @@ if of_network:
     print("#counter,set,field,device,source,counter,unit,width_bits")
     print("counter,set0,0,mlx5_0/1,rdma port,port_xmit_data,bytes,64")
     print("#set0,before_ns,after_ns,0")
-    drops, stalls = fault("drops") or 0, fault("stalls")
+    # Of a link, which the switches' samplers see: whichever sampler of this folder begins first may ask.
+    of_link = "--ifindex" in words
+    drops, stalls = (of_link and fault("drops")) or 0, of_link and fault("stalls")
 step = 0
 while not select.select([sys.stdin], [], [], 0.005)[0]:
     now = time.monotonic_ns()
