@@ -36,6 +36,7 @@ def test_help_names_every_target() -> None:
         "lint",
         "test",
         "proof",
+        "fuzz",
         "bench",
         "bare",
         "clean",
@@ -69,7 +70,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     ("target", "parts"),
     [
         *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
-        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "proof", "bench")),
+        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "proof", "fuzz", "bench")),
         ("bare", []),
     ],
 )

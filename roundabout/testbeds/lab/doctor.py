@@ -37,6 +37,7 @@ EXTRA_TOOLS = {
     "sysctl": "make test",
     "tshark": "make test",
     "iperf": "make test",
+    "readelf": "make test",
     "chromium": "tests of the report",
     "clang-format": "make lint",
     "shellcheck": "make lint",
