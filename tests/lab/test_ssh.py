@@ -44,11 +44,8 @@ def test_what_one_host_writes_another_does_not_see(lab):
     assert not os.path.exists("/run/note")
 
 
-def test_what_a_host_does_by_mistake_is_not_the_machines(lab):
+def test_what_no_host_needs_is_given_up_on_the_way_in(lab):
     """It is no boundary: root may undo it. But no one does by mistake."""
-    places = ("/root", "/etc", "/usr", "/var/tmp", "/dev", "/opt")
-    refused = run(lab, "s0", f"touch {' '.join(f'{place}/roundabout-was-here' for place in places)}").stderr
-    assert refused.count("Read-only file system") == len(places)
     kept = int(run(lab, "s0", "awk '/CapEff/ { print $2 }' /proc/self/status").stdout, 16)
     given_up = ("SYS_MODULE", 16), ("SYS_RAWIO", 17), ("SYS_BOOT", 22), ("SYS_TIME", 25), ("MKNOD", 27)
     assert [name for name, number in given_up if kept >> number & 1] == []

@@ -13,7 +13,7 @@
 // the node was.
 //
 // SHARE is the lab's folder of what hosts see: bound to /run/roundabout/ssh, and its etc/ over files of /etc.
-// BPF is the lab's bpffs, bound to the same path inside. All else of the machine's files is read-only there.
+// BPF is the lab's bpffs, bound to the same path inside.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -137,15 +137,6 @@ static void detach_mounts(const struct node *node) {
     die(node, "making mounts private");
 }
 
-// What a host's root does by mistake shall not be the machine's. It is no boundary: who is root can mount it anew.
-static void set_read_only(const struct node *node, const char *path, int is_read_only) {
-  struct mount_attr attributes = {.attr_set = is_read_only ? MOUNT_ATTR_RDONLY : 0,
-                                  .attr_clr = is_read_only ? 0 : MOUNT_ATTR_RDONLY};
-
-  if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)) && errno != ENOSYS) // before 5.12
-    die(node, path);
-}
-
 static void prepare_mounts(const struct node *node) {
   int share, bpf;
 
@@ -153,7 +144,6 @@ static void prepare_mounts(const struct node *node) {
   hide_login_records();
   share = keep(node, node->share);
   bpf = keep(node, node->bpf);
-  set_read_only(node, "/", 1);
   mount_fresh(node, "tmpfs", "/tmp", MS_NOSUID | MS_NODEV, "mode=1777");
   mount_fresh(node, "tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777");
   mount_fresh(node, "tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=755");
@@ -163,7 +153,6 @@ static void prepare_mounts(const struct node *node) {
   make_folder(node, node->bpf, 0700);
   bind_over(node, share, SHARE_INSIDE);
   bind_over(node, bpf, node->bpf);
-  set_read_only(node, node->bpf, 0);
   mount_fresh(node, "proc", "/proc", NOT_FOR_PROGRAMS, NULL);
 }
 
