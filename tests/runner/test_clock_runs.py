@@ -194,6 +194,7 @@ class ShiftedLab(LabFacility):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
+@pytest.mark.proof
 def test_a_years_shift_of_a_host_moves_no_joined_time(work, tiny, monkeypatch):
     monkeypatch.setattr(clocks, "PERIOD_S", 0.5)
     path = work.write(tiny(iterations=4))

@@ -177,6 +177,7 @@ def assert_marks_add_up(run):
     assert sum(row["gained"] for row in shared) > 0
 
 
+@pytest.mark.proof
 def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, repetitions=2))
     bystander = f"bystander-{os.getpid()}"
@@ -215,6 +216,7 @@ def test_ctrl_c_leaves_nothing(tmp_path, file, untouched, moment):
     assert "Traceback" not in stderr
 
 
+@pytest.mark.proof
 def test_a_host_that_dies_costs_one_attempt(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3))
     with start(tmp_path, file) as process:
