@@ -26,6 +26,7 @@ from roundabout.store import Run
 from roundabout.store.files import write_text
 
 TIMEOUT_S = 120
+START_TIMEOUT_S = 300  # of a kernel, on a machine that has much else to do
 
 
 class ReportError(RoundaboutError):
@@ -46,11 +47,14 @@ def render(run: Run) -> Path:
     """Execute the notebook of the run's study and write its report.html; returns the path. Raises ReportError."""
     study = study_of(experiment_of(run))
     notebook = _with_parameters(jupytext.read(study.notebook), run)
-    with _scratch():
+    with _scratch() as folder:
         try:
-            # IPC: a socket file that only we can open, where TCP would be a port that every local user can.
-            config = Config(KernelManager={"transport": "ipc"})
-            NotebookClient(notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S).execute()
+            # IPC: socket files that only we can open, where TCP would be a port that every local user can. Unless they
+            # are told where, they lie in the working folder, under names that two reports at a time would share.
+            config = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
+            NotebookClient(
+                notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S, startup_timeout=START_TIMEOUT_S
+            ).execute()
         except CellExecutionError as error:
             raise ReportError(
                 f"{study.kind}: {error.ename}: {error.evalue}",
@@ -78,14 +82,14 @@ def _with_parameters(notebook: NotebookNode, run: Run) -> NotebookNode:
 
 
 @contextmanager
-def _scratch() -> Iterator[None]:
+def _scratch() -> Iterator[Path]:
     """Jupyter and IPython keep files in the home directory unless told otherwise; these go when the kernel has gone."""
     names = ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     before = {name: os.environ.get(name) for name in names}
     with TemporaryDirectory(prefix="roundabout-report-") as folder:
         os.environ.update(dict.fromkeys(names, folder))
         try:
-            yield
+            yield Path(folder)
         finally:
             for name, value in before.items():
                 os.environ.pop(name)

@@ -5,12 +5,16 @@ import os
 import re
 import shutil
 import subprocess
+from threading import Event, Thread
 
 import matplotlib.image as mpl_image
 import pytest
 
+from analysis.reading.cells import CellId, CellTrials
 from analysis.report import ReportError, render
 from analysis.summary import summarise
+from roundabout.spec import load_experiment
+from tests.spec.least import written
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -46,6 +50,19 @@ def test_nothing_is_loaded_from_elsewhere(text):
     assert not re.findall(r"@import|url\((?!data:)", text)
 
 
+def test_two_reports_at_a_time_share_no_name_in_the_working_folder(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen, made = set(), Event()
+    watcher = Thread(target=lambda: [seen.update(tmp_path.iterdir()) for _ in iter(lambda: made.wait(0.02), True)])
+    watcher.start()
+    try:
+        render(run)
+    finally:
+        made.set()
+        watcher.join()
+    assert seen == set()
+
+
 def test_no_code_is_shown(text):
     assert "import" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
     assert "RUN =" not in text
@@ -76,6 +93,24 @@ def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(tex
 )
 def test_what_a_reader_must_find(text, words):
     assert words in text
+
+
+@pytest.mark.parametrize(
+    ("transport", "told"),
+    [
+        ("{name: cubic}", "cubic"),
+        ("{name: dcqcn}", "dcqcn T 125 µs"),
+        ("{name: dcqcn, set: sigcomm15}", "dcqcn sigcomm15"),
+        ("{name: dcqcn, set: hpcc, T_us: 100, F: 3}", "dcqcn hpcc T 100 µs F 3"),
+        (
+            "{name: dcqcn, set: nvidia, ecn: {Kmin_bytes: 80000, Kmax_bytes: 160000, Pmax: 0.5}}",
+            "dcqcn nvidia Kmin 80000 bytes Kmax 160000 bytes Pmax 0.5",
+        ),
+    ],
+)
+def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, transport, told):
+    spec = load_experiment(written(tmp_path, transport)).cells[0].spec
+    assert CellTrials(CellId({}), spec).transports == told
 
 
 @needs_browser
