@@ -15,7 +15,7 @@ COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed
   analysis fluid golden plan settings spec store captures/test_decode.py captures/test_injection.py crossgen/test_plan.py \
   $(addprefix ansible/test_,doctor.py rack_settings.py switches.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py guard.py inventory.py mutations.py variables.py))
-WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %)
+WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
 # A target that needs a word says so before anything is set up.
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $($(2)),,$(error say which: make $(firstword $(MAKECMDGOALS)) $(2)=$(3))))
@@ -70,7 +70,8 @@ else
 endif
 
 proof: setup-tests ## run the long proofs: before a change to what they prove
-	$(SUDO) $(PYTHON) -m pytest -m proof
+	$(SUDO) $(PYTHON) -m pytest -m proof --numprocesses auto $(COMPUTING)
+	$(SUDO) $(PYTHON) -m pytest -m proof $(COMPUTING:%=--ignore=%)
 
 fuzz: setup-tests ## give every parser of what comes from outside anything, for SECONDS=5 each
 	$(SUDO) env FUZZ_SECONDS=$(or $(SECONDS),5) $(PYTHON) -m pytest -m proof tests/fuzz -rP

@@ -23,6 +23,7 @@ error); 2 bad usage.
 import argparse
 import base64
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -33,13 +34,14 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
 REST_S = 3.0  # a server is ready for the next client within this
 NOBODY = "65534"  # and its group
 USER = "roundabout"  # by whom iperf3 calls who knows the secret
+Told = TypeVar("Told")
 
 
 class IperfError(Exception):
@@ -144,12 +146,25 @@ class Iperf2:
 TOOLS = {"iperf3": Iperf3, "iperf": Iperf2}
 
 
+def patiently(measure: Callable[[], Told]) -> Told:
+    """What it gives; again where a server that has just seen a client go refuses the next one."""
+    deadline = time.monotonic() + REST_S
+    while True:
+        try:
+            return measure()
+        except IperfError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def raise_parallel(options: argparse.Namespace) -> Tuple[int, List[Dict[str, Any]]]:
     """The least -P that reaches the load, or the best one; and what each did."""
     tool = TOOLS[options.tool]
     tries: List[Dict[str, Any]] = []
     for parallel in range(1, options.most_parallel + 1):
-        told = tool.measure(options.to, options.port, options.load_gbps, parallel, options.probe_s)
+        one = functools.partial(tool.measure, options.to, options.port, options.load_gbps, parallel, options.probe_s)
+        told = one() if parallel == 1 else patiently(one)
         tries.append({"parallel": parallel, "achieved_gbps": told["achieved_gbps"]})
         if told["achieved_gbps"] >= REACHED * options.load_gbps:
             return parallel, tries
@@ -160,7 +175,8 @@ def client(options: argparse.Namespace) -> None:
     """Finds the -P, loads the path, and says how much."""
     parallel, tries = raise_parallel(options)
     start_ns = time.monotonic_ns()
-    told = TOOLS[options.tool].measure(options.to, options.port, options.load_gbps, parallel, options.duration_s)
+    tool, where = TOOLS[options.tool], (options.to, options.port)
+    told = patiently(lambda: tool.measure(*where, options.load_gbps, parallel, options.duration_s))
     reached = told["achieved_gbps"] >= REACHED * options.load_gbps
     asked = {"tool": options.tool, "asked_gbps": options.load_gbps, "duration_s": options.duration_s}
     print(json.dumps({**asked, "parallel": parallel, "reached": reached, "start_ns": start_ns, "tries": tries, **told}))
@@ -177,7 +193,8 @@ def load(options: argparse.Namespace) -> None:
     tries: List[Dict[str, Any]] = []
     seconds: List[Dict[str, float]] = []
     for parallel in range(options.parallel, options.most_parallel + 1):
-        told = load_patiently(options, parallel, start_ns)
+        one = functools.partial(load_with, options, parallel, start_ns)
+        told = one() if parallel == options.parallel else patiently(one)
         if told:
             tries.append({"parallel": parallel, "achieved_gbps": mean_gbps(told)})
         seconds += told
@@ -187,18 +204,6 @@ def load(options: argparse.Namespace) -> None:
         raise IperfError("expected to send for a while, found standard input closed at once")
     asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, **tries[-1], "tries": tries}
     say({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
-
-
-def load_patiently(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
-    """`load_with`; again where a server that has just seen a client go refuses the next one."""
-    deadline = time.monotonic() + REST_S
-    while True:
-        try:
-            return load_with(options, parallel, start_ns)
-        except IperfError:
-            if parallel == options.parallel or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:

@@ -6,9 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import quiet
+
+# The profile in force, which may be the one for CI; but an example may take as long as a busy machine lets it.
+hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("patient")
 
 # Their tests raise labs, whose links are measured when they are raised, or play programs against the clock.
 AGAINST_THE_CLOCK = (

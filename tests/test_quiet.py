@@ -41,7 +41,17 @@ def test_only_a_failure_on_a_quiet_machine_is_one(pytester, monkeypatch, noise, 
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     pytester.makeconftest(CONFTEST.format(noise=noise))
     pytester.makepyfile(TEST.format(failures=failures))
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-rs").assert_outcomes(**outcome)
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-rs")
+    done.assert_outcomes(**outcome)
+    if "skipped" in outcome:
+        done.stdout.fnmatch_lines(["*the last one: AssertionError: assert 3 > 9"])
+
+
+def test_what_no_noise_makes_is_a_failure(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    pytester.makeconftest(CONFTEST.format(noise="quiet.others = lambda: 'others took 99 %'"))
+    pytester.makepyfile("import pytest\n@pytest.mark.quiet\ndef test_it():\n    open('/proc/none')")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(failed=1)
 
 
 def test_what_others_do_is_seen():

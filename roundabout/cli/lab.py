@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roundabout.cli.options import Json
+from roundabout.cli.options import Dilation, Json, Scale
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec import load_topology
@@ -33,9 +33,8 @@ app = typer.Typer(help="Build, look at, enter and take down labs on this machine
 def up(
     topology: Annotated[str, typer.Argument(help="A topology of experiments/topologies.")] = DEFAULT_TOPOLOGY,
     name: Annotated[str | None, typer.Option(help="What to call the lab; the topology's name unless given.")] = None,
-    scale: Annotated[
-        float | None, typer.Option(min=1, help="Divide rates and bytes by this; the calibration's unless given.")
-    ] = None,
+    scale: Scale = None,
+    dilation: Dilation = None,
     clock_shift: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +46,7 @@ def up(
     console = Screen()
     shifts = _shifts_ns(clock_shift or ())
     with console.status(Text(f"building {topology} and measuring its links")):
-        lab = Lab.up(load_topology(topology), name, scale=scale, clock_shift_ns=shifts)
+        lab = Lab.up(load_topology(topology), name, scale=scale, dilation=dilation, clock_shift_ns=shifts)
     console.print(_link_table(lab))
     counts = f"{len(lab.hosts)} hosts, {len(lab.topology.switches)} switches"
     console.print(Text.assemble(("up", "green"), f"  {lab.name}: {counts}, 1:{lab.scale:g}"))

@@ -21,8 +21,8 @@ def of_controller() -> dict[str, Any]:
 
 def of_code(root: Path) -> dict[str, Any]:
     """The git revision of the code, and whether it was changed since; None where git cannot tell."""
-    # Under sudo the repository belongs to somebody else, which git would refuse.
-    git = ["git", "-c", f"safe.directory={root}", "-C", str(root)]
+    # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
+    git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
     try:
         revision = subprocess.run(
             [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True

@@ -45,6 +45,8 @@ PAUSE = {
     "pause_rx": ("RX", "rx"),
     "pause_tx": ("TX", "tx"),
 }
+ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min"}  # as `ip route` calls them
+ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1))}
 UNKNOWN = "unknown"  # the speed of a link that is down
 LINK_UP_S = 15  # a guess: how long a link may take to come back after its speed was set
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
@@ -256,22 +258,32 @@ def check_route(target: str, name: str, value: Optional[Value]) -> None:
     """Prefixes of a data network only: SSH and file servers keep the host's own congestion control."""
     if not IPV4_PREFIX.fullmatch(target):
         raise SettingsError(f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, never the default route")
-    check_by("route", {"congctl": text()})(target, name, value)
+    check_by("route", ROUTE_RULES)(target, name, value)
 
 
-def _route(host: Host, target: str) -> Tuple[List[str], str]:
-    """The words that make the route as it is, but for its congestion control, and that."""
+def _route(host: Host, target: str) -> Tuple[List[str], Values]:
+    """The words that make the route as it is, but for what can be set, and that."""
     lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
         raise SettingsError(f"route {target}: found {len(lines)} routes, expected one")
     words = [word for word in lines[0].split() if word not in ROUTE_FLAGS]
-    if "congctl" not in words:
-        return words, "none"
-    at = words.index("congctl")
-    end = at + (3 if words[at + 1] == "lock" else 2)
-    return words[:at] + words[end:], words[end - 1]
+    found: Values = dict.fromkeys(ROUTE_WORDS, "none")
+    for name, word in ROUTE_WORDS.items():
+        if word in words:
+            at = words.index(word)
+            end = at + (3 if words[at + 1] == "lock" else 2)
+            found[name] = words[end - 1]
+            words = words[:at] + words[end:]
+    if found["rto_min_ms"] != "none":
+        found["rto_min_ms"] = _ms(str(found["rto_min_ms"]))
+    return words, found
+
+
+def _ms(told: str) -> int:
+    """As `ip route` prints times: 250ms, 1.5s."""
+    return round(float(told[:-2])) if told.endswith("ms") else round(1000 * float(told.rstrip("s")))
 
 
 def _device(words: List[str]) -> str:
@@ -279,22 +291,27 @@ def _device(words: List[str]) -> str:
 
 
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
-    """The congestion control that `ip route` gives a prefix; refuses the interface of the default route."""
-    words, congestion_control = _route(host, target)
+    """What `ip route` gives connections to a prefix; refuses the interface of the default route."""
+    words, found = _route(host, target)
     default = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").split()
     if _device(words) == _device(default):
         raise SettingsError(
             f"route {target} leaves by {_device(words)}, which has the default route: expected a data network",
             "SSH and file servers must keep the host's own congestion control",
         )
-    return dict.fromkeys(names, congestion_control)
+    return {name: found[name] for name in names}
 
 
 def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:
     """One `ip route change`, which leaves all else of the route as it is."""
-    words, _ = _route(host, target)
-    wanted = values["congctl"]
-    change = ["congctl", str(wanted)] if wanted != "none" else []
+    words, found = _route(host, target)
+    wanted = {**found, **values}
+    change = [
+        part
+        for name, word in ROUTE_WORDS.items()
+        if wanted[name] != "none"
+        for part in (word, f"{wanted[name]}ms" if name.endswith("_ms") else str(wanted[name]))
+    ]
     try:
         host.run("ip", "-4", "route", "change", *words, *change)
     except ToolError as error:

@@ -33,7 +33,20 @@ OPTIONAL = {
 }
 # First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.
 OUR_WORDS = {
-    *("apply", "calibrate", "compare", "down", "list", "load", "plan", "profile", "report", "rollback", "schema"),
+    *(
+        "apply",
+        "calibrate",
+        "compare",
+        "down",
+        "list",
+        "load",
+        "plan",
+        "predict",
+        "profile",
+        "report",
+        "rollback",
+        "schema",
+    ),
     *("scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
 }
 BY_HAND = {"crossgen/iperf.py": {"iperf"}}  # --tool iperf, which no experiment asks for

@@ -104,7 +104,6 @@ def comparable(captured: bytes, theirs: Packet) -> bool:
 @wants_tshark
 @settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,  # one packet in some hundred thousand meets another oddity of tshark's
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -189,7 +188,7 @@ def test_several_files_are_one_capture(tmp_path: Path) -> None:
     assert packets == reference
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
     write=st.sampled_from([pcap, pcapng]),

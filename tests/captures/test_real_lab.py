@@ -14,6 +14,7 @@ import pytest
 
 from analysis.reading.injection import injections
 from roundabout.store import Run
+from roundabout.testbeds.lab.calibration import load_calibration
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -30,11 +31,28 @@ capture: {hosts: [s0], snap_bytes: 96, budget_mb: 20}
 """
 
 
+BESIDE = """
+name: beside
+about: A few iterations of one job, and the sender of burst traffic captured
+topology: configuration-b
+jobs:
+  dnn: {profile: resnet50-ring3, workers: [s0, s1, s3]}
+cross_traffic:
+  websearch: {kind: burst, from: s2, to: [s0], load_gbps: 20}
+iterations: 8
+transport: {name: cubic}
+capture: {hosts: [s2], budget_mb: 50}
+"""
+
+
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the trial, whatever its verdict: a test machine may be loaded."""
-    folder = tmp_path_factory.mktemp("captured")
-    (folder / "captured.yaml").write_text(EXPERIMENT)
+    return run(tmp_path_factory.mktemp("captured"), EXPERIMENT)
+
+
+def run(folder: Path, experiment: str) -> Path:
+    (folder / "captured.yaml").write_text(experiment)
     argv = [sys.executable, "-m", "roundabout.cli.main", "run", "captured.yaml", "--json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True)
@@ -78,3 +96,16 @@ def test_packets_are_on_the_runs_clock(trial: Path) -> None:
     sent, _ = np.histogram(flow.at_ns[~greeting], edges, weights=flow.payload_bytes[~greeting])
     assert sent[0::2] == pytest.approx(its["sent_bytes"].to_numpy(), rel=0.01)
     assert (sent[1::2] < 0.01 * sent[0::2][:-1]).all()
+
+
+def test_a_sender_is_captured_before_its_nics_queue(tmp_path: Path) -> None:
+    """More waits than the link's shaper lets burst, which is all that comes at once behind the queue."""
+    trial = run(tmp_path, BESIDE)
+    [capture] = table(trial, "captures").to_pylist()
+    assert (capture["host"], capture["device"], capture["dropped_by_kernel"]) == ("s2", "tap0", 0)
+    packets = table(trial, "packets")
+    assert set(packets["direction"].to_pylist()) == {"in", "out"}
+    flow = injections(packets)[0]
+    ahead_bytes = np.cumsum(flow.payload_bytes) - 23.5 / 8 * (flow.at_ns - flow.at_ns[0])
+    waiting_bytes = ahead_bytes - np.minimum.accumulate(ahead_bytes)
+    assert waiting_bytes.max() > 1.5 * 100 * load_calibration().burst_bytes

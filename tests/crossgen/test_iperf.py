@@ -119,7 +119,7 @@ def test_a_load_without_a_server_says_so(link: Link, start: Start) -> None:
     assert running.event() == {"event": "ready"}
     running.begin()
     assert running.status() == 1
-    assert running.errors() == "iperf.py: iperf3: error - unable to connect to server: Connection refused\n"
+    assert running.errors().startswith("iperf.py: iperf3: error - unable to connect to server")
 
 
 @pytest.mark.parametrize("how", ["input", "signal"])
@@ -150,7 +150,7 @@ def test_a_server_is_nobody(served: Callable[..., Link], tool: str, congestion: 
 def test_a_server_that_is_not_there_is_said(link: Link, start: Start) -> None:
     running = start(client(link, "iperf3", 0.01, 1))
     assert running.status() == 1
-    assert running.errors() == "iperf.py: iperf3: unable to connect to server: Connection refused\n"
+    assert running.errors().startswith("iperf.py: iperf3: unable to connect to server")
 
 
 def test_several_connections_of_iperf_2_are_added_up() -> None:

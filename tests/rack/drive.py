@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on lab hosts that pose as a rack, in a process of its own, which tests stop and kill.
+"""A run on lab hosts that pose as a rack, in a process of its own, which tests stop, and interrupt as killed.py has it.
 
-drive.py start|resume|clean|count INVENTORY LAB FOLDER [SIGNAL POINT]
+    python -m tests.rack.drive run|resume|clean INVENTORY LAB FOLDER [SIGNALS]
 
-SIGNAL is sent to it at the POINT-th thing that it does: before a file is renamed, and before and after a program is
-started on a host. `count` is `start`, and prints how many there were.
+SIGNALS is JSON, a signal by a point's number; how many points there were is written to FOLDER/count.
 """
 
-import itertools
 import json
 import os
 import sys
@@ -18,6 +16,7 @@ from roundabout.cli import clean, running
 from roundabout.cli.main import main
 from roundabout.runner import run
 from roundabout.runner.hosts.connections import SshConnection
+from roundabout.runner.machine import journal, lease
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
@@ -26,11 +25,11 @@ from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import facility, leases
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.rack import Rack
+from tests.runner.killed import Points, hooked
 
 action, inventory, lab_name, place, *rest = sys.argv[1:]
 folder = Path(place)
-signal_number, point = map(int, rest or [0, 0])
-points = itertools.count(1)
+points = Points({int(number): each for number, each in json.loads("".join(rest) or "{}").items()})
 
 
 class Told:
@@ -38,21 +37,6 @@ class Told:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *words: print(name, *words, flush=True) if name in ("step", "leaves") else None
-
-
-def come() -> None:
-    if next(points) == point:
-        os.kill(os.getpid(), signal_number)
-
-
-def counted(function: Any) -> Any:
-    def act(*arguments: Any) -> Any:
-        come()
-        done = function(*arguments)
-        come()
-        return done
-
-    return act
 
 
 def pose(lab: Lab) -> None:
@@ -68,20 +52,23 @@ def pose(lab: Lab) -> None:
 
 def do() -> None:
     runner = Runner(RackFacility(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
-    if action == "resume":
+    if action == "clean":
+        with lease.hold("machine", "clean", runner.state):
+            journal.raise_together(journal.settle(runner.journals, undo, print))
+    elif action == "resume":
         last = Run.open("last", folder / "runs")
         runner.resume(last, load_experiment(last.manifest["which"]))
     else:
         experiment = folder / "experiment.yaml"
         runner.start(load_experiment(experiment), str(experiment), folder / "runs")
-    if action == "count":
-        print("points", next(points) - 1)
 
 
 pose(Lab.open(lab_name))
-Path.rename = counted(Path.rename)
-SshConnection.start = counted(SshConnection.start)
+hooked(points)
+SshConnection.start = points.around(SshConnection.start)
 running.undo_when_ended()
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do
-sys.exit(main(["clean"]))
+status = main(["clean"])
+(folder / "count").write_text(str(points.count))
+sys.exit(status)

@@ -6,6 +6,7 @@ import subprocess
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Barrier
 from types import SimpleNamespace
 
 import pytest
@@ -69,8 +70,27 @@ def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_rest
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
     with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
         facility.undo(OWED)
-    assert hosts.undone == ["s2", "s3"]
+    assert sorted(hosts.undone) == ["s2", "s3"]
     assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
+
+
+@pytest.mark.parametrize(
+    "entry", [OWED, OWED | {"kind": "transport", "name": "dcqcn"}], ids=lambda entry: entry["kind"]
+)
+def test_hosts_that_are_frozen_are_waited_for_together(
+    hosts: Hosts, facility: RackFacility, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
+) -> None:
+    together = Barrier(len(HOSTS))
+
+    def frozen(connection: LocalConnection, *_: object) -> None:
+        together.wait(20)
+        raise LostHostError(connection.host, "sh took longer than 60 s")
+
+    monkeypatch.setattr(rack_facility, "check_call", frozen)
+    with pytest.raises(
+        journal.LostHostsError, match="lost host s0: .*; lost host s1: .*; lost host s2: .*; lost host s3"
+    ):
+        facility.undo(entry)
 
 
 @pytest.fixture
@@ -113,7 +133,7 @@ def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
     assert hosts.undone == []
     somebody.end()
     facility.undo(OWED)
-    assert hosts.undone == HOSTS
+    assert sorted(hosts.undone) == HOSTS
 
 
 @pytest.mark.parametrize("comes_back", [True, False])

@@ -2,11 +2,16 @@
 """What an inventory becomes: settings documents that settings.py takes, and what switches are told, as golden files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from roundabout.settings.settings import flatten
 from roundabout.spec import TrialSpec, load_profile, load_topology
+from roundabout.spec.experiment import Tcp
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.rack import Rack, RackError
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
 
 
@@ -73,6 +78,11 @@ def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None
     for document in of.values():
         flatten(document)
     assert "dcqcn" not in trial_document(spec, "s0", servers["s0"], rdma=False)
+    assert "sysctl" not in of["s0"]  # a server's TCP stays as it was found
+    asked = spec.model_copy(update={"tcp": Tcp(ecn=False, tail_loss_probes=True)})
+    assert trial_document(asked, "s0", servers["s0"], rdma=True)["sysctl"] == {
+        "net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3,
+    }  # fmt: skip
 
 
 def test_cross_traffic_has_its_transport_at_both_ends_but_workers_keep_their_jobs(inventory_file: Path) -> None:
@@ -90,3 +100,18 @@ def test_a_run_deploys_programs_and_nothing_else(inventory_file: Path) -> None:
     groups = deployment(read_inventory(inventory_file), ["s0"])["all"]["children"]
     assert groups["rack"] == groups["switches"] == {"hosts": {}}
     assert "settings_document" not in groups["testbed"]["hosts"]["s0"]
+
+
+def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    parameters = {"T_us": 300.0, "byte_counter_bytes": 32767, "g": 0.0048828125}
+    thresholds = {"Kmin_bytes": 80_000.0, "Kmax_bytes": 160_000.0, "Pmax": 1.0}
+    transport = {"name": "dcqcn", "T_us": 100.0, "set": {"name": "a", "parameters": parameters, "ecn": thresholds}}
+    spec = trial(j1={"workers": ["s0", "s2"], "transport": transport})
+    rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
+    asked = rack.settings_document(spec, "s0")["dcqcn"]["ens1f0np0"]
+    assert asked == {**parameters, "T_us": 100}  # what is given goes before the set
+    inventory_file.write_text(text.replace("Kmin_cells: 1000", "Kmin_cells: 900"))
+    other = replace(rack, inventory=read_inventory(inventory_file))
+    with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):
+        other.prepare(spec)

@@ -20,23 +20,10 @@ from tests.runner.killed import Points, hooked
 signals, count, *words = sys.argv[1:]
 points = Points({int(number): each for number, each in json.loads(signals).items()})
 
-
-def between(call):
-    """What begins something elsewhere, between two points: at the second one that is at work."""
-
-    def counted(*arguments, **options):
-        points.come()
-        done = call(*arguments, **options)
-        points.come()
-        return done
-
-    return counted
-
-
 hooked(points)
 for connection in (LocalConnection, SshConnection):
-    connection.start = between(connection.start)
-playbooks.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": between(subprocess.Popen)})
+    connection.start = points.around(connection.start)
+playbooks.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": points.around(subprocess.Popen)})
 status = main(words)
 Path(count).write_text(str(points.count))
 sys.exit(status)

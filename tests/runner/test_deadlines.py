@@ -24,6 +24,7 @@ from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts import connections, deadlines, playbooks, programs
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError, SshConnection, Tunnel
 from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.hosts.site import Host
 from roundabout.runner.trial import captures
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
@@ -122,7 +123,7 @@ def test_a_host_that_freezes_is_lost_within_the_calls_deadline(
 
 def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captures, "START_S", 0.3)
-    host = SimpleNamespace(name="s0", prefix=Path("/opt"), interface="eth0")
+    host = Host("s0", "s0", "10.0.0.1", 24, "eth0", Path("/opt"))
     with (
         served("output") as connection,
         pytest.raises(LostHostError, match="starting a capture took longer than 0.3 s"),

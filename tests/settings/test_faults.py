@@ -108,7 +108,7 @@ steps = st.lists(st.tuples(st.sampled_from(OWNERS), st.none() | documents), max_
 
 
 @given(steps=steps)
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60)
 def test_owners_in_any_order_leave_what_they_found(
     steps: list[tuple[str, dict[str, Value] | None]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

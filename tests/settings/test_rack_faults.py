@@ -163,7 +163,7 @@ def test_owners_in_any_order_leave_a_server_as_they_found_it(ofed: Host, trees: 
 
     @given(steps=steps)
     @example(steps=[("a", PIECES[2]), ("a", PIECES[4])])  # a map that came and went with trust
-    @hypothesis_settings(max_examples=60, deadline=None)
+    @hypothesis_settings(max_examples=60)
     def check(steps: list[tuple[str, dict[str, Any] | None]]) -> None:
         for owner, document in steps:
             if document is None:
@@ -184,7 +184,7 @@ documents = st.recursive(values, lambda inner: st.dictionaries(names, inner, max
 
 
 @given(document=documents)
-@hypothesis_settings(max_examples=500, deadline=None)
+@hypothesis_settings(max_examples=500)
 def test_any_document_is_settings_or_one_message(document: Any) -> None:
     with contextlib.suppress(SettingsError):
         settings.flatten(document)
@@ -207,7 +207,7 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
         }
     )
 )
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=200)
 def test_both_tools_tell_the_same(tools: ModuleType, state: dict[str, Any]) -> None:
     by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state))
     assert by_mlnx_qos.pop("dcbx") == "os"

@@ -213,11 +213,12 @@ def test_it_runs_from_a_folder_of_its_own_and_leaves_nothing_there(host: Host, t
 @pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("unshare"), reason="writes real sysctls in a namespace of its own"
 )
-def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rto_min_ms", [250, 3480])
+def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path, rto_min_ms: int) -> None:
     document = {
         "sysctl": {"net.ipv4.tcp_congestion_control": "reno", "net.ipv4.tcp_ecn": 1},
         "link": {"t0": {"gso_max_size": 4600, "mtu": 9000}},
-        "route": {"10.9.0.0/24": {"congctl": "reno"}},
+        "route": {"10.9.0.0/24": {"congctl": "reno", "rto_min_ms": rto_min_ms}},
     }
     state = f"--state {tmp_path}/state"
     script = f"""
@@ -235,6 +236,24 @@ def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path) -> None:
     before, applied, _, after = map(json.loads, done.stdout.splitlines())
     assert applied["applied"] == document
     assert before == after != applied
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes a real route")
+def test_what_of_a_route_is_not_asked_for_stays_as_it_is(tmp_path: Path) -> None:
+    document = json.dumps({"route": {"10.9.0.0/24": {"congctl": "reno"}}})
+    script = f"""
+        set -e
+        ip link add t0 type veth peer t1
+        ip link set t0 up
+        ip route add 10.9.0.0/24 dev t0 rto_min 300ms
+        {sys.executable} {settings.__file__} apply --owner t --state {tmp_path}/state >/dev/null
+        ip route show exact 10.9.0.0/24
+    """
+    command = ["unshare", "--net", "sh", "-c", script]
+    done = subprocess.run(command, input=document, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "300ms" in done.stdout
+    assert "congctl reno" in done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="writes a real sysctl")

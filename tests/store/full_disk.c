@@ -50,18 +50,13 @@ int rename(const char *from, const char *to) { return is_full(to) ? -1 : REAL(re
 
 static int mode_of(int flags, va_list rest) { return flags & O_CREAT ? (int)va_arg(rest, mode_t) : 0; }
 
-int open(const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  int mode = mode_of(flags, rest);
-  va_end(rest);
-  return flags & O_CREAT && is_full(path) ? -1 : REAL(open)(path, flags, mode);
-}
-
-int open64(const char *path, int flags, ...) {
-  va_list rest;
-  va_start(rest, flags);
-  int mode = mode_of(flags, rest);
-  va_end(rest);
-  return flags & O_CREAT && is_full(path) ? -1 : REAL(open64)(path, flags, mode);
-}
+#define OPEN(name)                                                                                                     \
+  int name(const char *path, int flags, ...) {                                                                         \
+    va_list rest;                                                                                                      \
+    va_start(rest, flags);                                                                                             \
+    int mode = mode_of(flags, rest);                                                                                   \
+    va_end(rest);                                                                                                      \
+    return flags & O_CREAT && is_full(path) ? -1 : REAL(name)(path, flags, mode);                                      \
+  }
+OPEN(open)
+OPEN(open64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on a disk that is full: full_disk.py LIBRARY FOLDER EXPERIMENT EVERY [FIRST].
+"""A run on a disk that is full: python -m tests.store.full_disk LIBRARY FOLDER EXPERIMENT EVERY [FIRST].
 
 Counts the calls that take room; then, for every EVERY-th of them, a child in which that one fails, or all from that one
 on. Each must end with one message, and leave what `resume` can finish. Prints what is wrong, and the counts.
@@ -18,12 +18,7 @@ from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run, StoreError
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
-
-
-class Silent:
-    def __getattr__(self, name):
-        return lambda *_: None
-
+from tests.observers import Silent
 
 RUNNER = Runner(FluidFacility(), Silent(), undo)
 

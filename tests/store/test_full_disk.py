@@ -20,7 +20,7 @@ def run_on_full_disks(folder: Path, every: int) -> list[str]:
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, HERE / "full_disk.c", "-ldl"], check=True)
     file.write_text(EXPERIMENT)
     done = subprocess.run(
-        [sys.executable, HERE / "full_disk.py", library, folder, file, str(every)],
+        [sys.executable, "-m", "tests.store.full_disk", library, folder, file, str(every)],
         env=os.environ | {"LD_PRELOAD": str(library)}, capture_output=True, text=True, cwd=HERE.parents[1],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from roundabout.spec import load_experiment
 from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.observers import Silent
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow
 
@@ -27,11 +28,6 @@ repetitions: 5
 cross_traffic: {cross: {kind: consistent, from: s2, to: [s0]}}
 factors: {load_gbps: [0, 11]}
 """
-
-
-class Silent:
-    def __getattr__(self, name):
-        return lambda *_: None
 
 
 class Committed:

@@ -30,6 +30,7 @@ class Host:
     prefix_length: int
     interface: str
     prefix: Path  # where our programs are deployed, on the host
+    tap: str | None = None  # the interface that captures listen at, where it is not `interface`
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,29 @@ class Port:
     payload_rate_gbps: float
 
 
-class Site(Protocol):
+class Pace(Protocol):
+    """How a testbed's rates and times differ from the papers'."""
+
+    @property
+    def scale(self) -> float:
+        """By how much rates are divided."""
+        ...
+
+    @property
+    def dilation(self) -> float:
+        """By how much times are stretched; bytes are divided by scale / dilation."""
+        ...
+
+    def ms_on_host(self, paper_ms: float) -> float:
+        """A time of the papers' -> how long hosts really take for it."""
+        ...
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
+        ...
+
+
+class Site(Pace, Protocol):
     """A testbed of hosts that are reached over SSH, while it stands."""
 
     @property
@@ -56,11 +79,6 @@ class Site(Protocol):
     @property
     def name(self) -> str:
         """Which site of its kind."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """By how much rates and bytes are divided; times are not."""
         ...
 
     @property
@@ -107,8 +125,8 @@ class Site(Protocol):
         """Bytes at the papers' scale -> bytes that hosts really send."""
         ...
 
-    def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
+    def prepare(self, trial: "TrialSpec") -> None:
+        """Let switches do what the trial asks of them, or raise RoundaboutError where that is not ours to change."""
         ...
 
     def switch_samplers(self) -> list[list[str]]:

@@ -6,7 +6,8 @@ then finds nothing, as to undo anything twice does. Whoever reads or writes ther
 every journal but the holder's own is a dead run's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -161,6 +162,12 @@ def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]
         except RoundaboutError as error:
             failed.append(error)
     return failed
+
+
+def side_by_side(act: Callable[[T], None], things: Collection[T]) -> list[RoundaboutError]:
+    """Like `each`, all at once: hosts that are frozen are waited for together."""
+    with ThreadPoolExecutor(len(things) or 1, thread_name_prefix="undo") as pool:
+        return [error for failed in pool.map(lambda thing: each(act, [thing]), things) for error in failed]
 
 
 def raise_together(errors: Sequence[RoundaboutError]) -> None:
