@@ -42,17 +42,17 @@ int payload_file() {
 
 } // namespace
 
-Connection::Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results)
-    : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results) {
+Connection::Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh)
+    : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results), fresh_(fresh), welcome_(!fresh) {
   payload_file(); // made before anything is timed
   set_option(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
   poller_.add(fd_.get(), EPOLLIN, this);
 }
 
-void Connection::begin(const Launch &launch) {
+void Connection::begin(const Launch &launch, native::Nanos start_ns) {
   const std::lock_guard guard(mutex_);
   launch_ = launch;
-  start_ns_ = native::monotonic_ns();
+  start_ns_ = start_ns;
   results_.started(launch, start_ns_);
   header_ = make_flow_header(launch.number, launch.flow.bytes);
   sent_ = 0;
@@ -77,10 +77,22 @@ void Connection::handle(std::uint32_t events) {
   } catch (const native::Failure &error) {
     return lose(error.what());
   }
-  if (finished) {
-    results_.finished(*finished);
+  if (!finished)
+    return;
+  results_.finished(*finished);
+  if (fresh_)
+    end();
+  else
     pool_.release(*this);
-  }
+}
+
+// Ports of ended connections would run out if they rested in TIME_WAIT: closing resets, and all bytes have arrived.
+void Connection::end() {
+  poller_.remove(fd_.get());
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  pool_.ended();
+  ended_ = true; // last: from now on its owner may destroy it
 }
 
 // The header, or what is left of it, and the first bytes. A broken connection is noticed when the acknowledgement is
@@ -103,17 +115,29 @@ void Connection::send_more() {
 
 void Connection::count_sent(ssize_t bytes) { sent_ += static_cast<std::uint64_t>(std::max<ssize_t>(bytes, 0)); }
 
-std::optional<Finished> Connection::read_acknowledgement() {
-  const std::span<char> room = acknowledgement_.room();
+// Whether all of it is there.
+template <typename Message> bool Connection::read(Incoming<Message> &message) const {
+  const std::span<char> room = message.room();
   const ssize_t n = recv(fd_.get(), room.data(), room.size(), MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return std::nullopt;
+    return false;
   if (n == 0 || (n < 0 && errno == ECONNRESET))
     throw native::Failure("closed the connection");
   if (n < 0)
     throw native::Failure(std::string("was lost (") + std::strerror(errno) + ")");
-  acknowledgement_.took(static_cast<std::size_t>(n));
-  if (!acknowledgement_.whole())
+  message.took(static_cast<std::size_t>(n));
+  return message.whole();
+}
+
+std::optional<Finished> Connection::read_acknowledgement() {
+  if (!welcome_) {
+    if (!read(welcome_message_))
+      return std::nullopt;
+    if (welcome_message_.message() != kWelcome)
+      throw native::Failure("is no crossgen sink");
+    welcome_ = true;
+  }
+  if (!read(acknowledgement_))
     return std::nullopt;
   if (!launch_ || unsent() > 0 || get<std::uint64_t>(acknowledgement_.message().data()) != launch_->number)
     throw native::Failure("acknowledged a flow that it was not sent");

@@ -48,12 +48,14 @@ void configure(int fd, const ClassOptions &flow_class) {
 } // namespace
 
 Connector::Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
-                     const std::string &secret, Results &results)
-    : pools_(pools), workers_(workers), hello_(make_hello(secret)), results_(results) {}
+                     const std::string &secret, const SendOptions &options, Results &results)
+    : pools_(pools), workers_(workers), hello_(make_hello(secret)),
+      most_attempts_(options.fresh ? options.most_connections : kMostAttempts), results_(results) {}
 
 void Connector::begin_wanted() {
+  bury();
   for (const auto &pool : pools_)
-    while (native::monotonic_ns() >= next_try_ns_ && attempts_.size() < kMostAttempts && pool->wants_more())
+    while (native::monotonic_ns() >= next_try_ns_ && attempts_.size() < most_attempts_ && pool->wants_more())
       begin(*pool);
 }
 
@@ -65,13 +67,14 @@ void Connector::failed(const std::string &trouble) {
 void Connector::begin(Pool &pool) {
   Fd fd = open_socket();
   configure(fd.get(), pool.flow_class());
-  try {
-    begin_connect(fd.get(), pool.target().destination().endpoint);
-  } catch (const native::Failure &error) {
-    return failed(error.what());
-  }
-  attempts_.push_back({std::move(fd), &pool, native::monotonic_ns() + kPatienceNs});
+  Attempt attempt{std::move(fd), &pool, native::monotonic_ns(), pool.take()};
   pool.connecting();
+  try {
+    begin_connect(attempt.fd.get(), pool.target().destination().endpoint);
+  } catch (const native::Failure &error) {
+    return give_up(attempt, error.what());
+  }
+  attempts_.push_back(std::move(attempt));
 }
 
 void Connector::add_interests(std::vector<pollfd> &fds) const {
@@ -86,8 +89,7 @@ void Connector::handle(std::span<const pollfd> ready) {
     try {
       goes_on_now = goes_on(*attempt, each.revents);
     } catch (const native::Failure &error) {
-      failed(error.what());
-      attempt->pool->gave_up_connecting();
+      give_up(*attempt, error.what());
     }
     attempt = goes_on_now ? std::next(attempt) : attempts_.erase(attempt);
   }
@@ -95,14 +97,16 @@ void Connector::handle(std::span<const pollfd> ready) {
 
 // False once it has led to a connection. Throws native::Failure when it will not.
 bool Connector::goes_on(Attempt &attempt, short events) {
-  if (native::monotonic_ns() > attempt.deadline_ns)
+  if (native::monotonic_ns() > attempt.began_ns + kPatienceNs)
     throw native::Failure("no answer");
   if (events == 0)
     return true;
   if (attempt.asked)
     return !answered(attempt);
   ask(attempt);
-  return true;
+  if (attempt.flow)
+    send_flow(attempt);
+  return !attempt.flow;
 }
 
 void Connector::ask(Attempt &attempt) const {
@@ -126,13 +130,57 @@ bool Connector::answered(Attempt &attempt) {
     return false;
   if (attempt.welcome.message() != kWelcome)
     throw native::Failure("it is no crossgen sink");
-  const Worker &worker = *workers_[next_worker_++ % workers_.size()];
-  connections_.emplace_back(std::move(attempt.fd), *attempt.pool, worker.poller(), results_);
-  attempt.pool->connected(connections_.back());
+  attempt.pool->connected(open(attempt));
   return true;
 }
 
+Connection &Connector::open(Attempt &attempt) {
+  const Worker &worker = *workers_[next_worker_++ % workers_.size()];
+  connections_.emplace_back(std::move(attempt.fd), *attempt.pool, worker.poller(), results_, attempt.flow.has_value());
+  opened_++;
+  return connections_.back();
+}
+
+// Without waiting for the welcome: the flow's time begins with its connection's, and takes no round trip more than
+// TCP's.
+void Connector::send_flow(Attempt &attempt) {
+  Connection &connection = open(attempt);
+  attempt.pool->opened();
+  connection.begin(*attempt.flow, attempt.began_ns);
+}
+
+// A flow's own connection is not tried again; others are, in a moment.
+void Connector::give_up(const Attempt &attempt, const std::string &why) {
+  attempt.pool->gave_up_connecting();
+  if (attempt.flow)
+    results_.unfinished({*attempt.flow, 0, 0, "cannot connect: " + why});
+  else
+    failed(why);
+}
+
+// Removes connections whose only flow is done.
+void Connector::bury() {
+  for (auto each = connections_.begin(); each != connections_.end();) {
+    if (!each->ended()) {
+      each++;
+      continue;
+    }
+    buried_bytes_ += each->acknowledged_bytes();
+    each = connections_.erase(each);
+  }
+}
+
+std::uint64_t Connector::acknowledged_bytes() const {
+  std::uint64_t bytes = buried_bytes_;
+  for (const Connection &connection : connections_)
+    bytes += connection.acknowledged_bytes();
+  return bytes;
+}
+
 void Connector::give_up_flows() {
+  for (const Attempt &attempt : attempts_)
+    if (attempt.flow)
+      results_.unfinished({*attempt.flow, 0, 0, "was connecting"});
   for (Connection &connection : connections_)
     connection.give_up();
 }

@@ -20,9 +20,9 @@ template <typename Stream> Stream open(const std::string &path) {
 
 Sizes sizes_of(const PlanOptions &options) {
   if (options.sizes_path.empty())
-    return Sizes::web_search().scaled(options.scale_sizes);
+    return Sizes::web_search(options.between).scaled(options.scale_sizes);
   auto in = open<std::ifstream>(options.sizes_path);
-  return Sizes::parse(in, options.sizes_path).scaled(options.scale_sizes);
+  return Sizes::parse(in, options.sizes_path, options.between).scaled(options.scale_sizes);
 }
 
 void say(std::ostream &out, const Summary &summary, bool json) {
@@ -36,17 +36,18 @@ void say(std::ostream &out, const Summary &summary, bool json) {
 
 void run_plan(const PlanOptions &options) {
   const Sizes sizes = sizes_of(options);
-  const LoadHeader header = plan_header(options.spec, sizes);
+  LoadHeader header = plan_header(options.spec, sizes);
+  header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
+  Summary summary(header); // first, since the file begins with what it offers: the same seed draws the same again
+  plan(options.spec, sizes, [&summary](const Flow &flow) { summary.add(flow); });
+  header.plan["offered_gbps"] = summary.offered_gbps();
+  header.plan["offered_mean_bytes"] = summary.mean_bytes();
   const bool to_stdout = options.output == "-";
   std::ofstream file;
   if (!to_stdout)
     file = open<std::ofstream>(options.output);
   LoadWriter writer(to_stdout ? std::cout : file, header);
-  Summary summary(header);
-  plan(options.spec, sizes, [&](const Flow &flow) {
-    writer.add(flow);
-    summary.add(flow);
-  });
+  plan(options.spec, sizes, [&writer](const Flow &flow) { writer.add(flow); });
   writer.finish();
   say(to_stdout ? std::cerr : std::cout, summary, options.json);
 }

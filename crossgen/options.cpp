@@ -34,6 +34,7 @@ struct Given {
   double burst_width_us = 0;
   double burst_period_ms = 10;
   double burst_height = 3;
+  Volumes volumes = Volumes::kDrawn;
   std::string bind;
   std::vector<std::string> destinations;
   std::vector<std::string> classes;
@@ -47,6 +48,8 @@ std::uint64_t nanos(double value, double unit_ns) { return static_cast<std::uint
 void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
   static const std::map<std::string, Gaps> kGaps = {{"poisson-process", Gaps::kPoissonProcess},
                                                     {"poisson-distributed", Gaps::kPoissonDistributed}};
+  static const std::map<std::string, Between> kBetween = {{"linear", Between::kLinear}, {"steps", Between::kSteps}};
+  static const std::map<std::string, Volumes> kVolumes = {{"drawn", Volumes::kDrawn}, {"exact", Volumes::kExact}};
   app.add_option("--load-gbps", plan.spec.load_gbps, "mean load of the flows' bytes")
       ->required()
       ->check(finite(1e-6, 1e4));
@@ -62,6 +65,9 @@ void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
       ->transform(CLI::CheckedTransformer(kGaps))
       ->default_str("poisson-process");
   app.add_option("--sizes", plan.sizes_path, "file of lines `BYTES CUMULATIVE_PROBABILITY` (default: web-search)");
+  app.add_option("--sizes-between", plan.between, "what lies between the listed sizes: nothing, or all evenly")
+      ->transform(CLI::CheckedTransformer(kBetween))
+      ->default_str("steps");
   app.add_option("--scale-sizes", plan.scale_sizes, "multiply all sizes; the load stays as asked")
       ->check(finite(1e-6, 1e6))
       ->capture_default_str();
@@ -73,6 +79,9 @@ void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
   app.add_option("--burst-height", given.burst_height, "of a burst, in mean loads")
       ->check(finite(1, 1e6))
       ->capture_default_str();
+  app.add_option("--volumes", given.volumes, "bytes between bursts: what the scaled sizes draw, or exactly their share")
+      ->transform(CLI::CheckedTransformer(kVolumes))
+      ->default_str("drawn");
   app.add_flag("--json", plan.json, "say what the load holds as JSON");
 }
 
@@ -101,6 +110,7 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
       ->delimiter(',');
   app.add_option("--class", given.classes, "NAME[:dscp=0..63][:cc=CONGESTION_CONTROL] of a class of flows");
   declare_threads(app, send.threads);
+  app.add_flag("--fresh-connections", send.fresh, "set up a connection for each flow, when it is due");
   app.add_option("--connections", send.connections, "set up beforehand, to each sink for each class")
       ->check(CLI::Range(1u, 4'096u))
       ->capture_default_str();
@@ -128,7 +138,8 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
 void check(PlanOptions &plan, const Given &given) {
   plan.spec.duration_ns = nanos(given.duration_s, 1e9);
   if (given.burst_width_us > 0)
-    plan.spec.burst = {nanos(given.burst_width_us, 1e3), nanos(given.burst_period_ms, 1e6), given.burst_height};
+    plan.spec.burst = {nanos(given.burst_width_us, 1e3), nanos(given.burst_period_ms, 1e6), given.burst_height,
+                       given.volumes};
   const std::set<std::string> names(plan.spec.destinations.begin(), plan.spec.destinations.end());
   if (names.size() != plan.spec.destinations.size() || names.contains("") || names.size() > 65'535)
     throw native::Failure("--destinations: expected 1 to 65535 names, each once");
@@ -166,6 +177,8 @@ void check(SendOptions &send, const Given &given) {
     send.destinations.push_back(parse_destination(text));
   for (const std::string &text : given.classes)
     send.classes.push_back(parse_class(text));
+  if (send.fresh)
+    send.connections = 1; // that shows that the sink is there, and carries nothing
   if (send.connections > send.most_connections)
     throw native::Failure("--connections: expected at most --most-connections, " +
                           std::to_string(send.most_connections) + ", found " + std::to_string(send.connections));

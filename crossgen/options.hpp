@@ -16,6 +16,7 @@ struct PlanOptions {
   PlanSpec spec;
   std::string sizes_path; // empty: web-search
   double scale_sizes = 1;
+  Between between = Between::kSteps;
   std::string output;
   bool json = false;
 };
@@ -50,6 +51,7 @@ struct SendOptions {
   std::vector<Destination> destinations;
   std::vector<ClassOptions> classes;
   unsigned threads = 1;
+  bool fresh = false;              // each flow has a connection of its own, set up when it is due
   unsigned connections = 16;       // to each destination for each class, at the start
   unsigned most_connections = 128; // the same, at any time
   unsigned most_waiting = 100'000; // flows that found no free connection

@@ -28,6 +28,35 @@ double volume_bytes(const PlanSpec &spec, std::uint64_t time_ns) {
   return spec.load_gbps * static_cast<double>(time_ns) / 8;
 }
 
+// What Algorithm 2 draws between two bursts: as many flows as `bytes` hold mean sizes, what is left over is not sent;
+// or, if they are fewer than eight, eight of sizes scaled to their share.
+struct Quiet {
+  std::uint64_t flows;
+  double scale;
+
+  Quiet(double bytes, double mean_bytes) : flows(static_cast<std::uint64_t>(bytes / mean_bytes)), scale(1) {
+    if (flows < kLeastQuietFlows) {
+      flows = kLeastQuietFlows;
+      scale = bytes / kLeastQuietFlows / mean_bytes;
+    }
+  }
+};
+
+// The mean over all seeds of what a plan offers: less than is asked for by what the algorithms' `floor` loses.
+double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
+  if (spec.burst && spec.burst->volumes == Volumes::kExact)
+    return spec.load_gbps;
+  const std::uint64_t length_ns = spec.burst ? spec.burst->period_ns : spec.duration_ns;
+  const double volume = volume_bytes(spec, length_ns);
+  double bytes = std::floor(volume / sizes.mean_bytes()) * sizes.mean_bytes();
+  if (spec.burst) {
+    const double share = spec.burst->share();
+    const Quiet quiet(volume * (1 - share), sizes.mean_bytes());
+    bytes = volume * share + static_cast<double>(quiet.flows) * quiet.scale * sizes.mean_bytes();
+  }
+  return 8 * bytes / static_cast<double>(length_ns);
+}
+
 // The starts of `flows` flows in a window: their gaps, one more than flows, stretched so that they fill it. Exponential
 // gaps so stretched are a Poisson process, given its number of arrivals.
 class Arrivals {
@@ -99,23 +128,34 @@ private:
   }
 
   void quiet_flows(std::uint64_t period_ns, std::uint64_t bytes, double bytes_per_ns) {
-    const std::uint64_t flows = std::clamp(static_cast<std::uint64_t>(static_cast<double>(bytes) / sizes_.mean_bytes()),
-                                           kLeastQuietFlows, bytes); // each of a byte at least
-    std::vector<double> weights(flows);
-    for (double &weight : weights)
-      weight = draw_bytes();
-    const std::vector<std::uint64_t> parts = split(bytes, weights);
-
+    const std::vector<std::uint64_t> parts = quiet_bytes(bytes);
+    const std::uint64_t flows = parts.size();
     const std::uint64_t from_ns = period_ns + spec_.burst->width_ns;
     const std::uint64_t end_ns = period_ns + spec_.burst->period_ns;
     Arrivals arrivals(gap_random_, spec_.gaps, flows, from_ns, end_ns - from_ns);
     std::vector<std::uint64_t> starts_ns(flows);
     for (std::uint64_t &start_ns : starts_ns)
       start_ns = arrivals.next_ns();
-    leave_in_time(starts_ns, parts, from_ns, end_ns, bytes_per_ns);
+    if (exact())
+      leave_in_time(starts_ns, parts, from_ns, end_ns, bytes_per_ns);
     for (std::uint64_t i = 0; i < flows; i++)
       emit_({starts_ns[i], parts[i], destination(), kQuietClass});
   }
+
+  std::vector<std::uint64_t> quiet_bytes(std::uint64_t bytes) {
+    const Quiet quiet(static_cast<double>(bytes), sizes_.mean_bytes());
+    std::vector<double> draws(exact() ? std::min(quiet.flows, bytes) : quiet.flows); // each of a byte at least
+    for (double &draw : draws)
+      draw = draw_bytes();
+    if (exact())
+      return split(bytes, draws);
+    std::vector<std::uint64_t> parts;
+    for (const double draw : draws)
+      parts.push_back(whole_bytes(draw * quiet.scale));
+    return parts;
+  }
+
+  bool exact() const { return spec_.burst->volumes == Volumes::kExact; }
 
   // Moves the last flows of a period forward as far as they would else, at the burst's rate, reach into the next burst:
   // its volume would be right in the file and wrong on the wire.
@@ -204,19 +244,22 @@ std::vector<std::uint64_t> split(std::uint64_t total, const std::vector<double> 
 
 LoadHeader plan_header(const PlanSpec &spec, const Sizes &sizes) {
   check_flows(spec, sizes);
+  if (spec.burst)
+    check_burst(spec);
   LoadHeader header{spec.duration_ns, spec.destinations, {"consistent"}, {}};
   header.plan = {{"kind", spec.burst ? "burst" : "consistent"},
                  {"asked_gbps", spec.load_gbps},
                  {"seed", spec.seed},
                  {"gaps", spec.gaps == Gaps::kPoissonProcess ? "poisson-process" : "poisson-distributed"},
-                 {"mean_bytes", sizes.mean_bytes()}};
+                 {"mean_bytes", sizes.mean_bytes()},
+                 {"expected_gbps", expected_gbps(spec, sizes)}};
   if (spec.burst) {
-    check_burst(spec);
     header.classes = {"burst", "quiet"};
     header.plan["bursts"] = spec.duration_ns / spec.burst->period_ns;
     header.plan["burst_width_ns"] = spec.burst->width_ns;
     header.plan["burst_period_ns"] = spec.burst->period_ns;
     header.plan["burst_height"] = spec.burst->height;
+    header.plan["volumes"] = spec.burst->volumes == Volumes::kDrawn ? "drawn" : "exact";
   }
   return header;
 }

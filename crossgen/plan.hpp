@@ -17,10 +17,17 @@ enum class Gaps {
   kPoissonDistributed, // whole microseconds from a Poisson distribution, as Algorithm 1 literally says
 };
 
+// The bytes of what lies between bursts.
+enum class Volumes {
+  kDrawn, // as Algorithm 2 is printed: the distribution of sizes is scaled, and what it draws is sent
+  kExact, // the same in every period: what is drawn is scaled to its sum
+};
+
 struct Burst {
   std::uint64_t width_ns = 1'000'000;
   std::uint64_t period_ns = 10'000'000;
   double height = 3; // times the mean load
+  Volumes volumes = Volumes::kDrawn;
 
   double share() const { return height * static_cast<double>(width_ns) / static_cast<double>(period_ns); }
 };
@@ -36,7 +43,8 @@ struct PlanSpec {
 
 using Emit = std::function<void(const Flow &)>;
 
-// The header of the load file that `plan` fills. Throws native::Failure if there is no such load.
+// The header of the load file that `plan` fills, but for what is offered. Throws native::Failure if there is no such
+// load.
 LoadHeader plan_header(const PlanSpec &spec, const Sizes &sizes);
 
 // Calls `emit` with each flow, in the order of their starts.

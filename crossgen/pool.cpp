@@ -36,18 +36,18 @@ void Pool::launch(const Launch &launch) {
   bool more = false;
   {
     const Guard guard(mutex_);
-    if (!idle_.empty()) {
+    if (!options_.fresh && !idle_.empty()) {
       connection = idle_.back(); // the one used last: its window is the least out of date
       idle_.pop_back();
     } else if (!(full = waiting_.size() >= options_.most_waiting)) {
       waiting_.push_back(launch);
     }
-    more = short_of_idle();
+    more = options_.fresh || short_of_idle();
   }
   if (more)
     bell_.ring();
   if (connection)
-    connection->begin(launch);
+    connection->begin(launch, native::monotonic_ns());
   else if (full)
     results_.unfinished(
         {launch, 0, 0, std::to_string(options_.most_waiting) + " flows were waiting for a connection already"});
@@ -57,7 +57,7 @@ void Pool::release(Connection &connection) {
   std::optional<Launch> next;
   {
     const Guard guard(mutex_);
-    if (waiting_.empty()) {
+    if (options_.fresh || waiting_.empty()) {
       idle_.push_back(&connection);
     } else {
       next = waiting_.front();
@@ -65,16 +65,35 @@ void Pool::release(Connection &connection) {
     }
   }
   if (next)
-    connection.begin(*next);
+    connection.begin(*next, native::monotonic_ns());
+}
+
+std::optional<Launch> Pool::take() {
+  const Guard guard(mutex_);
+  if (!options_.fresh || idle_.empty() || waiting_.empty())
+    return std::nullopt;
+  const Launch next = waiting_.front();
+  waiting_.pop_front();
+  return next;
+}
+
+void Pool::ended() {
+  {
+    const Guard guard(mutex_);
+    open_--;
+  }
+  bell_.ring(); // a flow may wait for its place
 }
 
 void Pool::connected(Connection &connection) {
-  {
-    const Guard guard(mutex_);
-    connecting_--;
-    open_++;
-  }
+  opened();
   release(connection);
+}
+
+void Pool::opened() {
+  const Guard guard(mutex_);
+  connecting_--;
+  open_++;
 }
 
 void Pool::lose(const std::string &why) {
@@ -88,6 +107,8 @@ bool Pool::wants_more() const {
 }
 
 bool Pool::short_of_idle() const {
+  if (options_.fresh)
+    return !idle_.empty() && !waiting_.empty() && open_ + connecting_ <= options_.most_connections; // and the idle one
   return idle_.size() + connecting_ < std::min(kSpare, options_.connections) &&
          open_ + connecting_ < options_.most_connections;
 }
@@ -109,7 +130,8 @@ std::size_t Pool::waiting() const {
 
 bool Pool::at_rest() const {
   const Guard guard(mutex_);
-  return target_.lost() || (idle_.size() == open_ && waiting_.empty());
+  const bool setting_up = options_.fresh && connecting_ > 0;
+  return target_.lost() || (idle_.size() == open_ && waiting_.empty() && !setting_up);
 }
 
 void Pool::give_up_waiting() {

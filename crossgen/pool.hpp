@@ -32,7 +32,8 @@ private:
 };
 
 // The connections to one sink for one class. A flow takes one that is idle; if all are busy it waits for the first to
-// become so, and no other flow waits for it.
+// become so, and no other flow waits for it. Where connections are fresh, each flow waits for one of its own, and the
+// only idle one stands for the sink.
 class Pool {
 public:
   Pool(Target &target, ClassOptions flow_class, const SendOptions &options, Results &results, Bell &bell)
@@ -48,6 +49,12 @@ public:
   void connecting() { change_connecting(1); }
   void gave_up_connecting() { change_connecting(-1); }
   void connected(Connection &connection);
+  void opened(); // the same for a fresh one, which is never idle
+
+  // A flow that is to have a fresh connection, if there is one.
+  std::optional<Launch> take();
+  // A fresh connection's flow is done.
+  void ended();
 
   // The sink is gone, or does not keep to the protocol.
   void lose(const std::string &why);

@@ -47,7 +47,7 @@ public:
     make_pools();
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>());
-    connector_.emplace(pools_, workers_, secret, results_);
+    connector_.emplace(pools_, workers_, secret, options, results_);
     launcher_.emplace(options, pools_, results_, bell_);
     if (options.metrics)
       metrics_.emplace(*options.metrics, [this] { return metrics_text(results_, load_.flows); });
@@ -181,12 +181,7 @@ private:
     return std::all_of(pools_.begin(), pools_.end(), [](const auto &pool) { return pool->at_rest(); });
   }
 
-  Delivery delivery() const {
-    std::uint64_t bytes = 0;
-    for (const Connection &connection : connector_->connections())
-      bytes += connection.acknowledged_bytes();
-    return {native::monotonic_ns(), bytes};
-  }
+  Delivery delivery() const { return {native::monotonic_ns(), connector_->acknowledged_bytes()}; }
 
   // Nobody launches, sends or acknowledges any more; then all is told.
   void end() {
@@ -198,7 +193,7 @@ private:
     for (const auto &pool : pools_)
       pool->give_up_waiting();
     connector_->give_up_flows();
-    outcome_.connections = connector_->connections().size();
+    outcome_.connections = connector_->opened();
     outcome_.real_time = launcher_->goes_first();
     if (!outcome_.real_time)
       outcome_.notices.push_back("no real-time priority for launches: a busy CPU will make them late");

@@ -28,7 +28,7 @@ std::string shown(double number) {
 
 } // namespace
 
-Sizes Sizes::web_search() {
+Sizes Sizes::web_search(Between between) {
   return Sizes({{0, 0},
                 {10'000, .15},
                 {20'000, .2},
@@ -40,10 +40,11 @@ Sizes Sizes::web_search() {
                 {2e6, .8},
                 {5e6, .9},
                 {1e7, .97},
-                {3e7, 1}});
+                {3e7, 1}},
+               between);
 }
 
-Sizes Sizes::parse(std::istream &in, const std::string &name) {
+Sizes Sizes::parse(std::istream &in, const std::string &name, Between between) {
   std::vector<Point> points;
   std::string line;
   std::size_t number = 0;
@@ -79,7 +80,7 @@ Sizes Sizes::parse(std::istream &in, const std::string &name) {
            (points.empty() ? "nothing" : shown(points.back().cumulative)));
   if (points.back().bytes == 0)
     refuse("expected a size above 0 bytes, found none");
-  return Sizes(std::move(points));
+  return Sizes(std::move(points), between);
 }
 
 Sizes Sizes::scaled(double factor) const {
@@ -89,19 +90,23 @@ Sizes Sizes::scaled(double factor) const {
   if (points.back().bytes > kMostBytes)
     throw native::Failure("expected sizes up to " + shown(kMostBytes) + " bytes once they are scaled, found " +
                           shown(points.back().bytes));
-  return Sizes(std::move(points));
+  return Sizes(std::move(points), between_);
 }
 
 double Sizes::mean_bytes() const {
   double mean = 0;
-  for (std::size_t i = 1; i < points_.size(); i++)
-    mean += (points_[i].cumulative - points_[i - 1].cumulative) * (points_[i].bytes + points_[i - 1].bytes) / 2;
+  for (std::size_t i = 1; i < points_.size(); i++) {
+    const double bytes = between_ == Between::kSteps ? points_[i].bytes : (points_[i].bytes + points_[i - 1].bytes) / 2;
+    mean += (points_[i].cumulative - points_[i - 1].cumulative) * bytes;
+  }
   return mean;
 }
 
 double Sizes::quantile_bytes(double probability) const {
   const auto above = std::lower_bound(points_.begin() + 1, points_.end() - 1, probability,
                                       [](const Point &point, double wanted) { return point.cumulative < wanted; });
+  if (between_ == Between::kSteps)
+    return above->bytes;
   const Point &below = *(above - 1);
   const double share = (probability - below.cumulative) / (above->cumulative - below.cumulative);
   return below.bytes + share * (above->bytes - below.bytes);

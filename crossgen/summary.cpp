@@ -12,25 +12,31 @@ using nlohmann::ordered_json;
 void Summary::add(const Flow &flow) {
   flows_++;
   bytes_ += flow.bytes;
-  classes_[flow.flow_class].flows++;
-  classes_[flow.flow_class].bytes += flow.bytes;
+  Class &own = classes_[flow.flow_class];
+  own.flows++;
+  own.bytes += flow.bytes;
   const auto bytes = static_cast<double>(flow.bytes); // Welford 1962
-  const double from_mean = bytes - running_mean_;
-  running_mean_ += from_mean / static_cast<double>(flows_);
-  squared_deviations_ += from_mean * (bytes - running_mean_);
+  const double from_mean = bytes - own.running_mean;
+  own.running_mean += from_mean / static_cast<double>(own.flows);
+  own.squared_deviations += from_mean * (bytes - own.running_mean);
 }
 
 double Summary::offered_gbps() const {
   return 8 * static_cast<double>(bytes_) / static_cast<double>(header_.duration_ns);
 }
 
-// Of a given number of flows whose sizes are independent draws. Bursts have exact volumes: theirs is none.
+// Whether a class's sizes are independent draws: no burst's are, and nobody's where volumes are exact.
+bool Summary::drawn(std::size_t flow_class) const {
+  return header_.plan.value("volumes", ordered_json("drawn")) == "drawn" && header_.classes[flow_class] != "burst";
+}
+
+// Of a given number of flows of each class.
 double Summary::standard_error_gbps() const {
-  if (flows_ < 2 || header_.plan.value("kind", ordered_json()) == "burst")
-    return 0;
-  const auto flows = static_cast<double>(flows_);
-  const double deviation_bytes = std::sqrt(squared_deviations_ / (flows - 1));
-  return 8 * deviation_bytes * std::sqrt(flows) / static_cast<double>(header_.duration_ns);
+  double variance = 0;
+  for (std::size_t i = 0; i < classes_.size(); i++)
+    if (const auto flows = static_cast<double>(classes_[i].flows); flows > 1 && drawn(i))
+      variance += classes_[i].squared_deviations * flows / (flows - 1);
+  return 8 * std::sqrt(variance) / static_cast<double>(header_.duration_ns);
 }
 
 double Summary::mean_bytes() const {

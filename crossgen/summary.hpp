@@ -14,6 +14,9 @@ public:
 
   void add(const Flow &flow);
 
+  double offered_gbps() const;
+  double mean_bytes() const; // of a flow
+
   nlohmann::ordered_json json() const;
   std::string text() const; // for people
 
@@ -21,18 +24,17 @@ private:
   struct Class {
     std::uint64_t flows = 0;
     std::uint64_t bytes = 0;
+    double running_mean = 0;
+    double squared_deviations = 0;
   };
 
-  double offered_gbps() const;
+  bool drawn(std::size_t flow_class) const;
   double standard_error_gbps() const;
-  double mean_bytes() const;
 
   const LoadHeader &header_;
   std::vector<Class> classes_;
   std::uint64_t flows_ = 0;
   std::uint64_t bytes_ = 0;
-  double squared_deviations_ = 0;
-  double running_mean_ = 0;
 };
 
 } // namespace crossgen

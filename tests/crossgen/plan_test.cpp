@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-std::vector<Flow> planned(const PlanSpec &spec, double scale = 1) {
-  const Sizes sizes = Sizes::web_search().scaled(scale);
+std::vector<Flow> planned(const PlanSpec &spec, double scale = 1, Between between = Between::kLinear) {
+  const Sizes sizes = Sizes::web_search(between).scaled(scale);
   plan_header(spec, sizes);
   std::vector<Flow> flows;
   plan(spec, sizes, [&flows](const Flow &flow) { flows.push_back(flow); });
@@ -80,9 +80,70 @@ TEST(Plan, SizesScaleAndArrivalsStay) {
   }
 }
 
-TEST(Plan, BurstsAreExact) {
-  PlanSpec bursts = spec(6, 100 * kMs); // Salamy's example: 7.5 MB a period
+// What the quiet part of each period holds.
+std::vector<double> quiet_bytes(const PlanSpec &spec, Between between) {
+  std::vector<double> bytes(spec.duration_ns / spec.burst->period_ns);
+  for (const Flow &flow : planned(spec, 1, between))
+    if (flow.flow_class == 1)
+      bytes[flow.start_ns / spec.burst->period_ns] += static_cast<double>(flow.bytes);
+  return bytes;
+}
+
+// Salamy's example: bursts of 2.25 MB, and 5.25 MB between them.
+TEST(Plan, BurstsTakeTheirShareExactlyAndWhatIsBetweenThemIsDrawn) {
+  PlanSpec bursts = spec(6, 1'000 * kMs);
   bursts.burst = Burst{};
+  std::uint64_t burst_bytes = 0, quiet_flows = 0;
+  for (const Flow &flow : planned(bursts, 1, Between::kSteps)) {
+    if (flow.flow_class == 0)
+      burst_bytes += flow.bytes;
+    else
+      quiet_flows++;
+    EXPECT_EQ(flow.flow_class == 0, flow.start_ns % (10 * kMs) < kMs);
+  }
+  EXPECT_EQ(burst_bytes, 100 * 2'250'000u);
+  EXPECT_EQ(quiet_flows, 100 * 8u);
+}
+
+TEST(Plan, DrawnVolumesAreThoseOfIndependentDrawsOfTheScaledDistribution) {
+  const double deviation = 5.575e6; // the standard deviation of web-search's steps
+  for (const double load_gbps : {6., 20., 24.}) {
+    PlanSpec bursts = spec(load_gbps, 40'000 * kMs);
+    bursts.burst = Burst{};
+    const std::vector<double> volumes = quiet_bytes(bursts, Between::kSteps);
+    const double asked = load_gbps * 1e7 / 8 * .7;
+    const double flows = std::max(8., std::floor(asked / 2'434'900));
+    const double scale = flows > 8 ? 1 : std::min(1., asked / 8 / 2'434'900);
+    double sum = 0, squares = 0;
+    for (const double volume : volumes) {
+      sum += volume;
+      squares += volume * volume;
+    }
+    const auto periods = static_cast<double>(volumes.size());
+    const double mean = sum / periods, spread = std::sqrt(squares / periods - mean * mean);
+    EXPECT_NEAR(mean, flows * scale * 2'434'900, 4 * spread / std::sqrt(periods)) << load_gbps;
+    EXPECT_NEAR(spread / (scale * deviation * std::sqrt(flows)), 1, .06) << load_gbps;
+  }
+}
+
+TEST(Plan, ExpectsWhatTheFloorOfItsAlgorithmLeaves) {
+  const auto expected = [](double load_gbps, Between between, std::optional<Volumes> volumes) {
+    PlanSpec asked = spec(load_gbps, 1'000 * kMs);
+    if (volumes)
+      asked.burst = Burst{.volumes = *volumes};
+    return plan_header(asked, Sizes::web_search(between)).plan["expected_gbps"].get<double>();
+  };
+  // Eight flows that are scaled down to their share lose nothing; as many as fit into it do.
+  EXPECT_DOUBLE_EQ(expected(20, Between::kSteps, Volumes::kDrawn), 20);
+  EXPECT_DOUBLE_EQ(expected(20, Between::kLinear, Volumes::kDrawn), 6 + 10 * 1'711'250 * 8 / 1e7);
+  EXPECT_DOUBLE_EQ(expected(24, Between::kSteps, Volumes::kDrawn), 7.2 + 8 * 2'434'900 * 8 / 1e7);
+  EXPECT_DOUBLE_EQ(expected(24, Between::kSteps, Volumes::kExact), 24);
+  EXPECT_DOUBLE_EQ(expected(10, Between::kSteps, std::nullopt), std::floor(1.25e9 / 2'434'900) * 2'434'900 * 8 / 1e9);
+}
+
+TEST(Plan, ExactVolumesAreExact) {
+  PlanSpec bursts = spec(6, 100 * kMs); // Salamy's example: 7.5 MB a period
+  bursts.burst = Burst{.volumes = Volumes::kExact};
   const auto flows = planned(bursts);
   for (std::uint64_t period = 0; period < 10; period++) {
     std::vector<Flow> burst, quiet;
@@ -103,9 +164,9 @@ TEST(Plan, BurstsAreExact) {
   }
 }
 
-TEST(Plan, QuietFlowsLeaveBeforeTheNextBurst) {
+TEST(Plan, ExactVolumesLeaveBeforeTheNextBurst) {
   PlanSpec bursts = spec(6, 10'000 * kMs);
-  bursts.burst = Burst{};
+  bursts.burst = Burst{.volumes = Volumes::kExact};
   double free_ns = 0; // when a link of the burst's rate has sent all so far
   for (const Flow &flow : planned(bursts)) {
     if (flow.start_ns % (10 * kMs) == 0) {

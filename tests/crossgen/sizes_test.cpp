@@ -14,38 +14,59 @@ namespace {
 std::string refusal(const std::string &text) {
   std::istringstream in(text);
   try {
-    Sizes::parse(in, "sizes.txt");
+    Sizes::parse(in, "sizes.txt", Between::kLinear);
   } catch (const native::Failure &error) {
     return error.what();
   }
   return "taken";
 }
 
-TEST(Sizes, WebSearchHasItsMean) { EXPECT_DOUBLE_EQ(Sizes::web_search().mean_bytes(), 1'711'250); }
+TEST(Sizes, WebSearchHasItsMeans) {
+  EXPECT_DOUBLE_EQ(Sizes::web_search(Between::kLinear).mean_bytes(), 1'711'250);
+  EXPECT_DOUBLE_EQ(Sizes::web_search(Between::kSteps).mean_bytes(), 2'434'900);
+}
 
 TEST(Sizes, QuantilesAreLinearBetweenPoints) {
-  const Sizes sizes = Sizes::web_search();
+  const Sizes sizes = Sizes::web_search(Between::kLinear);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(0), 0);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.15), 10'000);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.175), 15'000);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(1), 30'000'000);
 }
 
-TEST(Sizes, DrawsHaveTheMean) {
-  const Sizes sizes = Sizes::web_search();
-  Random random(1, 0);
-  double sum = 0;
-  constexpr int kDraws = 1'000'000;
-  for (int i = 0; i < kDraws; i++)
-    sum += sizes.quantile_bytes(random.uniform());
-  EXPECT_NEAR(sum / kDraws, sizes.mean_bytes(), 3 * 3.97e6 / std::sqrt(kDraws)); // 3.97 MB: the standard deviation
+TEST(Sizes, StepsAreDrawnAsTheyAreListed) {
+  const Sizes sizes = Sizes::web_search(Between::kSteps);
+  EXPECT_DOUBLE_EQ(sizes.quantile_bytes(1e-16), 10'000);
+  EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.15), 10'000);
+  EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.150001), 20'000);
+  EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.97), 10'000'000);
+  EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.970001), 30'000'000);
 }
 
-TEST(Sizes, ScaleWithAFactor) { EXPECT_DOUBLE_EQ(Sizes::web_search().scaled(.01).mean_bytes(), 17'112.5); }
+TEST(Sizes, DrawsHaveTheMean) {
+  for (const Between between : {Between::kLinear, Between::kSteps}) {
+    const Sizes sizes = Sizes::web_search(between);
+    Random random(1, 0);
+    double sum = 0, squares = 0;
+    constexpr int kDraws = 1'000'000;
+    for (int i = 0; i < kDraws; i++) {
+      const double bytes = sizes.quantile_bytes(random.uniform());
+      sum += bytes;
+      squares += bytes * bytes;
+    }
+    const double mean = sum / kDraws, deviation = std::sqrt(squares / kDraws - mean * mean);
+    EXPECT_NEAR(mean, sizes.mean_bytes(), 3 * deviation / std::sqrt(kDraws));
+  }
+}
+
+TEST(Sizes, ScaleWithAFactor) {
+  EXPECT_DOUBLE_EQ(Sizes::web_search(Between::kLinear).scaled(.01).mean_bytes(), 17'112.5);
+  EXPECT_DOUBLE_EQ(Sizes::web_search(Between::kSteps).scaled(.01).mean_bytes(), 24'349);
+}
 
 TEST(Sizes, AFileIsReadWithItsComments) {
   std::istringstream in("# bytes share\n100 0\n\n100 0.5 # half are 100\n300 1\n");
-  const Sizes sizes = Sizes::parse(in, "sizes.txt");
+  const Sizes sizes = Sizes::parse(in, "sizes.txt", Between::kLinear);
   EXPECT_DOUBLE_EQ(sizes.mean_bytes(), 150);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(.3), 100);
 }

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.crossgen.conftest import CROSSGEN, show
 
-MEAN_BYTES = 1_711_250
-DEVIATION_BYTES = 3_966_344  # of web-search sizes
+MEAN_BYTES = {"linear": 1_711_250, "steps": 2_434_900}  # of web-search sizes, by what lies between them
+DEVIATION_BYTES = {"linear": 3_966_344, "steps": 5_574_520}
 
-properties = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+WEB_SEARCH = (1e4, 2e4, 3e4, 5e4, 8e4, 2e5, 1e6, 2e6, 5e6, 1e7, 3e7)
+
+properties = settings(max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
@@ -39,35 +39,84 @@ def refusal(*words: object) -> str:
     duration_s=st.integers(1, 20),
     seed=st.integers(0, 2**63 - 1),
     gaps=st.sampled_from(["poisson-process", "poisson-distributed"]),
+    between=st.sampled_from(["linear", "steps"]),
 )
-def test_a_consistent_load_is_in_order_and_as_asked(
-    tmp_path: Path, load_gbps: float, duration_s: int, seed: int, gaps: str
+def test_a_consistent_load_is_in_order_and_as_asked(  # noqa: PLR0917
+    tmp_path: Path, load_gbps: float, duration_s: int, seed: int, gaps: str, between: str
 ) -> None:
     path = tmp_path / "x.load"
     asked = ["--load-gbps", load_gbps, "--duration-s", duration_s, "--seed", seed, "--gaps", gaps]
-    told = json.loads(run("plan", *asked, "--output", path, "--json").stdout)
+    told = json.loads(run("plan", *asked, "--sizes-between", between, "--output", path, "--json").stdout)
     rows = show(path)
     starts = [int(row["start_ns"]) for row in rows]
     total = sum(int(row["bytes"]) for row in rows)
     assert starts == sorted(starts)
     assert starts[-1] <= duration_s * 10**9
-    assert len(rows) == told["flows"] == math.floor(load_gbps / 8 * duration_s * 1e9 / MEAN_BYTES)
+    flows = math.floor(load_gbps / 8 * duration_s * 1e9 / MEAN_BYTES[between])
+    assert len(rows) == told["flows"] == flows
     assert total == told["bytes"]
     assert told["offered_gbps"] == pytest.approx(8 * total / duration_s / 1e9)
+    assert told["plan"]["expected_gbps"] == pytest.approx(8 * flows * MEAN_BYTES[between] / duration_s / 1e9)
 
 
-def test_the_load_is_as_asked_within_its_standard_error() -> None:
+@pytest.mark.parametrize("between", ["linear", "steps"])
+@pytest.mark.parametrize("burst", [[], ["--burst-width-us", 1000]], ids=["consistent", "burst"])
+def test_a_load_is_as_expected_within_its_standard_error(between: str, burst: list[object]) -> None:
     """Of 200 seeds some are further off than 3 standard errors, as they must, but few, and the mean is not."""
     off = []
     for seed in range(200):
-        asked = ["--load-gbps", 10, "--duration-s", 10, "--seed", seed, "--json"]
-        told = json.loads(run("plan", *asked, "--output", "/dev/null").stdout)
+        asked = ["--load-gbps", 20, "--duration-s", 10, "--seed", seed, "--sizes-between", between, *burst]
+        told = json.loads(run("plan", *asked, "--output", "/dev/null", "--json").stdout)
+        drawn = told["classes"]["quiet" if burst else "consistent"]["flows"]
+        scale = min(1, 17.5e6 / 8 / MEAN_BYTES[between]) if burst else 1  # of eight flows between two bursts
         assert told["offered_gbps_standard_error"] == pytest.approx(
-            8 * DEVIATION_BYTES * math.sqrt(told["flows"]) / 1e10, rel=0.1
+            8 * scale * DEVIATION_BYTES[between] * math.sqrt(drawn) / 1e10, rel=0.1
         )
-        off.append((told["offered_gbps"] - 10) / told["offered_gbps_standard_error"])
+        off.append((told["offered_gbps"] - told["plan"]["expected_gbps"]) / told["offered_gbps_standard_error"])
     assert sum(abs(each) > 3 for each in off) <= 2
     assert abs(statistics.fmean(off)) < 3 / math.sqrt(len(off))
+
+
+@properties
+@given(
+    load_gbps=st.floats(0.5, 25),
+    between=st.sampled_from(["linear", "steps"]),
+    scale=st.floats(0.1, 1),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_bursts_keep_their_share_while_what_is_between_them_is_drawn(
+    tmp_path: Path, load_gbps: float, between: str, scale: float, seed: int
+) -> None:
+    """What is drawn differs from period to period, and is one of the listed sizes, scaled, where they are steps."""
+    path = tmp_path / "x.load"
+    asked = ["--load-gbps", load_gbps, "--duration-s", 0.2, "--scale-sizes", scale, "--seed", seed]
+    run("plan", *asked, "--sizes-between", between, "--burst-width-us", 1000, "--output", path)
+    rows = show(path)
+    starts = [int(row["start_ns"]) for row in rows]
+    assert starts == sorted(starts)
+    volume, mean = load_gbps / 8 * 1e7, MEAN_BYTES[between] * scale
+    flows = max(math.floor(round(volume * 0.7) / mean), 8)
+    shrunk = scale * min(1, volume * 0.7 / 8 / mean)
+    listed = {round(shrunk * size) for size in WEB_SEARCH}
+    volumes = set()
+    for period in range(20):
+        own = [row for row, start_ns in zip(rows, starts, strict=True) if start_ns // 10**7 == period]
+        bursts, quiet = ([int(row["bytes"]) for row in own if row["class"] == name] for name in ("burst", "quiet"))
+        assert sum(bursts) == pytest.approx(volume * 0.3, abs=1)
+        assert len(quiet) == flows
+        if between == "steps":
+            assert all(any(abs(size - each) <= 1 for each in listed) for size in quiet)
+        volumes.add(sum(quiet))
+    assert len(volumes) > 1
+
+
+def test_a_load_file_says_what_it_offers(plan: Callable[..., Path]) -> None:
+    path = plan(0.2, 10, "--burst-width-us", "1000")
+    sizes = [int(row["bytes"]) for row in show(path)]
+    header = json.loads(path.read_bytes().split(b"\n", 1)[0])["plan"]
+    assert (header["volumes"], header["sizes_between"]) == ("drawn", "steps")
+    assert header["offered_gbps"] == pytest.approx(8 * sum(sizes) / 1e10)
+    assert header["offered_mean_bytes"] == pytest.approx(statistics.fmean(sizes))
 
 
 @properties
@@ -79,12 +128,12 @@ def test_the_load_is_as_asked_within_its_standard_error() -> None:
     scale=st.floats(0.1, 1),
     seed=st.integers(0, 2**63 - 1),
 )
-def test_bursts_are_exact(  # noqa: PLR0917
+def test_exact_bursts_are_exact(  # noqa: PLR0917
     tmp_path: Path, load_gbps: float, periods: int, width_us: int, height: float, scale: float, seed: int
 ) -> None:
     path = tmp_path / "x.load"
     asked = ["--load-gbps", load_gbps, "--duration-s", periods / 100, "--scale-sizes", scale, "--seed", seed]
-    burst = ["--burst-width-us", width_us, "--burst-height", height]
+    burst = ["--burst-width-us", width_us, "--burst-height", height, "--volumes", "exact"]
     done = run("plan", *asked, *burst, "--output", path)
     if "expected a load of at least" in done.stderr:
         return  # so little that a burst would be some bytes
@@ -103,7 +152,7 @@ def test_bursts_are_exact(  # noqa: PLR0917
         assert int(bursts[1]["start_ns"]) < period * 10**7 + width_us * 1000
 
 
-QUIET = ["--duration-s", 0.02, "--burst-width-us", 1000]
+QUIET = ["--duration-s", 0.02, "--burst-width-us", 1000, "--volumes", "exact"]
 
 
 @pytest.mark.parametrize(

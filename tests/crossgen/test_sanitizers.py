@@ -49,6 +49,20 @@ def test_a_busy_run_that_grows_its_pool_is_clean(plan: Plan, sink: Sink, send: S
     assert receiver.status() == 0, receiver.errors()
 
 
+def test_fresh_connections_are_clean(plan: Plan, sink: Sink, send: Start, program: str) -> None:
+    receiver, address = sink(*THREADS, program=program)
+    limits = ["--fresh-connections", "--most-connections", "20", "--drain-s", "0.3"]
+    load = plan(0.3, 1, "--burst-width-us", "1000")
+    sender = send(load, *THREADS, *limits, to=f"sink={address}", program=program)
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert (told.status, told.complete) == (0, True), sender.errors()
+    assert told.summary["connections"] > 20
+    receiver.close_input()
+    assert receiver.status() == 0, receiver.errors()
+
+
 def test_a_sink_that_dies_amid_flows_is_clean(plan: Plan, sink: Sink, send: Start, link: Link, program: str) -> None:
     link.shape(50)
     receiver, address = sink(*THREADS, link=link, program=program)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Senders and sinks: what is sent, how it is timed, and what is told when something breaks."""
 
+import itertools
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crossgen.conftest import CROSSGEN, SECRET, Link, outcome, show
+from tests.crossgen.conftest import CROSSGEN, SECRET, Link, Outcome, outcome, show
 from tests.running import Running
 
 Start = Callable[..., Running]
@@ -138,16 +139,22 @@ def test_an_early_end_reports_all_so_far(plan: Plan, sink: Sink, send: Start, ho
     assert 0 < told.summary["due_flows"] < told.summary["planned_flows"]
 
 
+def outlived(sender: Running, sink: Running) -> Outcome:
+    """What a sender tells whose sink is killed amid its load."""
+    sender.event()
+    sender.begin()
+    time.sleep(0.6)
+    sink.process.kill()
+    told = outcome(sender)
+    assert told.status == 1 and told.complete
+    return told
+
+
 def test_a_sink_that_dies_is_named_and_nothing_is_lost(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     link.shape(50)
     receiver, address = sink(link=link)
     sender = send(plan(0.06, 30), to=f"sink={address}", link=link)
-    sender.event()
-    sender.begin()
-    time.sleep(0.6)
-    receiver.process.kill()
-    told = outcome(sender)
-    assert told.status == 1 and told.complete
+    told = outlived(sender, receiver)
     assert told.last["event"] == "error"
     assert told.last["message"].startswith(f"sink sink ({address}) closed the connection; ")
     assert told.last["message"] in sender.errors()
@@ -351,3 +358,50 @@ def test_lines_are_json_whatever_the_names(plan: Plan, sink: Sink, send: Start) 
     told = outcome(sender)
     assert {flow["destination"] for flow in told.flows} == {'a"\\é'}
     assert json.dumps(told.summary)
+
+
+def test_fresh_connections_carry_one_flow_each(plan: Plan, sink: Sink, send: Start) -> None:
+    load = plan(0.1, 1)
+    receiver, address = sink()
+    sender = send(load, "--fresh-connections", to=f"sink={address}")
+    planned = show(load)
+    assert sender.event() == {"event": "ready", "flows": len(planned)}
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete and not told.unfinished
+    assert told.summary["connections"] == len(planned) + 1  # and the one that shows that the sink is there
+    assert told.summary["achieved_gbps"] == pytest.approx(told.summary["offered_gbps"], rel=0.02)
+    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in told.flows)
+    receiver.close_input()
+    (end,) = receiver.events()
+    assert (end["flows"], end["bytes"]) == (len(planned), sum(int(row["bytes"]) for row in planned))
+    assert (end["dropped_connections"], end["refused_connections"]) == (0, 0)
+
+
+def test_fresh_connections_wait_for_a_place_and_all_are_told(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 1), "--fresh-connections", "--most-connections", "1", to=f"sink={sink()[1]}")
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.complete and not told.unfinished
+    alone = sorted((flow["start_ns"], flow["end_ns"]) for flow in told.flows)
+    # A place is given on as a flow ends, a moment before or after its end is told.
+    assert all(begin_ns > end_ns - 1_000_000 for (_, end_ns), (begin_ns, _) in itertools.pairwise(alone))
+
+
+def test_fresh_connections_end_with_their_sink(plan: Plan, sink: Sink, send: Start) -> None:
+    receiver, address = sink()
+    sender = send(plan(0.1, 30), "--fresh-connections", to=f"sink={address}")
+    told = outlived(sender, receiver)
+    assert address in told.last["message"]
+
+
+def test_fresh_connections_stop_when_told(plan: Plan, sink: Sink, send: Start) -> None:
+    sender = send(plan(0.1, 30), "--fresh-connections", to=f"sink={sink()[1]}")
+    sender.event()
+    sender.begin()
+    time.sleep(0.5)
+    sender.terminate()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete
+    assert told.summary["ended"] == "SIGTERM"

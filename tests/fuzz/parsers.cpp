@@ -38,11 +38,15 @@ void read_load(const std::string &input) {
 }
 
 void read_sizes(const std::string &input) {
-  std::istringstream in(input);
-  const crossgen::Sizes sizes = crossgen::Sizes::parse(in, "fuzz");
-  const double most = sizes.quantile_bytes(1);
-  require(sizes.mean_bytes() >= 0 && sizes.mean_bytes() <= most);
-  require(sizes.quantile_bytes(0.5) <= most);
+  const auto read = [&input](crossgen::Between between) {
+    std::istringstream in(input);
+    return crossgen::Sizes::parse(in, "fuzz", between);
+  };
+  const crossgen::Sizes linear = read(crossgen::Between::kLinear), steps = read(crossgen::Between::kSteps);
+  const double most = linear.quantile_bytes(1);
+  require(linear.mean_bytes() >= 0 && linear.mean_bytes() <= most * (1 + 1e-9));
+  require(steps.mean_bytes() >= linear.mean_bytes() && steps.mean_bytes() <= most * (1 + 1e-9));
+  require(linear.quantile_bytes(0.5) <= steps.quantile_bytes(0.5) && steps.quantile_bytes(0.5) <= most);
 }
 
 // Each input byte is how much the next read brings; headers take their bytes from the input too.

@@ -24,7 +24,8 @@ def test_a_log_gets_plain_lines(work, tiny):
     assert "\x1b" not in said
 
 
-def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny):
+def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     work.facility.fault("s0", iteration_ms=400)
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
@@ -34,6 +35,14 @@ def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny):
     for expected in ("j1", "j2", "iteration   2 of 3", "mean", "link L1:", "ECN marks a second", "left"):
         assert expected in said
     assert 3 < said.count("iteration") < 60
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(work, tiny, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    console = Console(file=io.StringIO(), width=200, force_terminal=True)
+    with live.watching(console) as work.notes:
+        work.start(tiny(iterations=2))
+    assert "  j1: 2 iterations, mean " in console.file.getvalue()
 
 
 @pytest.mark.parametrize(
