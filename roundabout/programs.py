@@ -2,6 +2,7 @@
 """The programs that measure: part of every trial's key, since other programs measure something else."""
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -33,9 +34,13 @@ def artefacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
     Raises RoundaboutError where one is missing.
     """
     files = {path: root / path for path in programs(*groups)} | {f"outside/{path.name}": path for path in outside()}
+    objects = sorted((root / "build/bpf").glob("*.bpf.o"))
+    return hashes(files | {str(path.relative_to(root)): path for path in objects})
+
+
+def hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    """SHA-256 of files, by their names. Raises RoundaboutError where one is missing."""
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
         raise RoundaboutError(f"not built: {', '.join(missing)}", "build it: ./bootstrap")
-    objects = sorted((root / "build/bpf").glob("*.bpf.o"))
-    files |= {str(path.relative_to(root)): path for path in objects}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}

@@ -50,8 +50,20 @@ class Plan:
         return sum(trial.expected_s for trial in self.trials)
 
 
-def make_plan(experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]) -> Plan:
+def expected_s(spec: TrialSpec, dilation: float = 1.0) -> float:
+    """How long a trial takes at worst, where time is stretched so many times."""
+    return OVERHEAD_S + dilation * expected_iterations_s(spec)
+
+
+def make_plan(
+    experiment: Experiment,
+    testbed_identity: Mapping[str, Any],
+    artefacts: Mapping[str, str],
+    dilation: float = 1.0,
+) -> Plan:
     """The trials of `experiment` on a testbed with what is deployed there (`artefacts`: name -> hash).
+
+    Where time is stretched, `dilation` times, they take as much longer.
 
     A repetition is a block: its trials are shuffled by the experiment's seed, except that what others need comes first,
     and that those of one topology follow each other.
@@ -60,7 +72,7 @@ def make_plan(experiment: Experiment, testbed_identity: Mapping[str, Any], artef
     trials: list[PlannedTrial] = []
     for repetition in range(1, experiment.repetitions + 1):
         seed = int(content_hash([experiment.seed, repetition]), 16) >> 1
-        trials.extend(_in_order(_Block(repetition, seed, where), experiment.cells))
+        trials.extend(_in_order(_Block(repetition, seed, where, dilation), experiment.cells))
     return Plan(experiment, tuple(trials), artefacts)
 
 
@@ -71,6 +83,7 @@ class _Block:
     repetition: int
     seed: int
     where: Mapping[str, Any]
+    dilation: float
 
     def trials(self, cell: Cell, needs: tuple[str, ...]) -> list[PlannedTrial]:
         jobs = list(cell.spec.jobs) if cell.spec.one_job_at_a_time else [None]
@@ -96,7 +109,7 @@ class _Block:
             spec=spec,
             seed=self.seed,
             needs=needs,
-            expected_s=OVERHEAD_S + expected_iterations_s(spec),
+            expected_s=expected_s(spec, self.dilation),
         )
 
 

@@ -77,11 +77,20 @@ class Testbeds:
 def planned(
     facility: Facility, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
 ) -> Plan:
-    """The plan of an experiment there. What is computed would come out the same again, and takes no time of its own."""
+    """The plan of an experiment there.
+
+    What is computed takes no time of its own, and would come out the same again unless its seed draws flows.
+    """
     if not facility.computes:
-        return make_plan(experiment, testbed_identity, artefacts)
-    plan = make_plan(experiment.model_copy(update={"repetitions": 1}), testbed_identity, artefacts)
-    return replace(plan, trials=tuple(replace(trial, expected_s=0.0) for trial in plan.trials))
+        return make_plan(experiment, testbed_identity, artefacts, facility.dilation)
+    if not any(cell.spec.draws for cell in experiment.cells):
+        experiment = experiment.model_copy(update={"repetitions": 1})
+    plan = make_plan(experiment, testbed_identity, artefacts)
+    kept: list[PlannedTrial] = []
+    for trial in reversed(plan.trials):  # what a trial needs comes before it
+        if trial.repetition == 1 or trial.spec.draws or any(trial.key in later.needs for later in kept):
+            kept.append(replace(trial, expected_s=0.0))
+    return replace(plan, trials=tuple(reversed(kept)))
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,7 @@ class Runner:
     def _identity(self, run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
         """What a manifest says of what is run, and a resumed run must not change."""
         real = testbed.fidelity.nature == "real"
-        about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale}
+        about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
         fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
         return {
             "run": run_id,

@@ -66,7 +66,12 @@ class Testbed(Protocol):
 
     @property
     def scale(self) -> float:
-        """By how much its rates and bytes are smaller than the papers', where something is."""
+        """By how much its rates are smaller than the papers'."""
+        ...
+
+    @property
+    def dilation(self) -> float:
+        """By how much its times are longer than the papers'."""
         ...
 
     @property
@@ -110,8 +115,10 @@ class Facility(ABC):
     takes_machine: ClassVar[bool] = False
     """Whether nothing else may run on this machine meanwhile, and traces stay on it after a crash (then be root)."""
 
+    dilation: float = 1.0
+    """By how much its testbeds' times are longer than the papers'."""
     computes: ClassVar[bool] = False
-    """Whether a model gives the figures: soon, and the same ones each time, so that no trial is run twice."""
+    """Whether a model gives the figures: soon, and the same ones for the same seed. What no seed draws is run once."""
 
     @abstractmethod
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:

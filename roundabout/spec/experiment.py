@@ -95,6 +95,40 @@ class CrossTraffic(Strict):
         default="poisson-process",
         description="between flows of `consistent`: exponential, or Salamy's literal Poisson-distributed",
     )
+    sizes_between: Literal["steps", "linear"] = Field(
+        default="steps", description="of web-search sizes: the listed ones alone (Salamy), or all between them too"
+    )
+    volumes: Literal["drawn", "exact"] = Field(
+        default="drawn",
+        description="between bursts: what the scaled sizes draw (Algorithm 2), or the same bytes in every period",
+    )
+    connections: Literal["pooled", "fresh"] = Field(
+        default="pooled",
+        description="of web-search flows: those used last, with their windows, or one a flow, set up when it is due",
+    )
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it sends flows that a trial's seed draws."""
+        return self.kind != "iperf" and self.load_gbps > 0
+
+
+class Tcp(Strict):
+    """What the TCP of all hosts does, whatever its congestion control; a testbed chooses what is not given."""
+
+    ecn: bool | None = Field(
+        default=None, description="whether it answers to marks; what stands for RDMA does in any case"
+    )
+    tail_loss_probes: bool | None = Field(default=None, description="whether it sends again what may be a lost tail")
+
+    @property
+    def sysctls(self) -> dict[str, int]:
+        """What Linux is to be set to for it."""
+        asked = {
+            "net.ipv4.tcp_ecn": {True: 1, False: 0, None: None}[self.ecn],
+            "net.ipv4.tcp_early_retrans": {True: 3, False: 0, None: None}[self.tail_loss_probes],
+        }
+        return {name: value for name, value in asked.items() if value is not None}
 
 
 class Capture(Strict):
@@ -122,6 +156,7 @@ class Treatment(Strict):
     )
     iterations: Iterations
     transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
+    tcp: Tcp = Tcp()
     one_job_at_a_time: bool = False
     needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
@@ -160,6 +195,7 @@ class TrialSpec(Strict):
     jobs: dict[Name, ResolvedJob]
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
+    tcp: Tcp = Tcp()
     one_job_at_a_time: bool = False
     capture: Capture | None = None
 
@@ -172,6 +208,11 @@ class TrialSpec(Strict):
     def users(self) -> tuple[ResolvedJob | CrossTraffic, ...]:
         """Everything that has connections."""
         return *self.jobs.values(), *self.cross_traffic.values()
+
+    @property
+    def draws(self) -> bool:
+        """Whether any cross traffic is drawn by the trial's seed."""
+        return any(traffic.drawn for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
         """What a host's connections use; None if it has no part in the trial.

@@ -242,6 +242,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
+        tcp=treatment.tcp,
         one_job_at_a_time=treatment.one_job_at_a_time,
         capture=treatment.capture,
     )

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple
+from roundabout.spec.frames import payload_share
 
 RATES = ("line_rate_gbps", "payload_rate_gbps")
 
@@ -65,7 +66,14 @@ class Topology(Strict):
     source: Text | None = None
     line_rate_gbps: Positive
     payload_rate_gbps: Positive
+    mtu_bytes: Annotated[int, Field(ge=1280, le=9978)] = Field(
+        default=1500, description="of all links: no payload rate is higher than what it leaves of the line rate"
+    )
     queue: Literal["lossless", "lossy"]
+    queue_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
+        default=None,
+        description="held by a switch port of a `lossy` one before it drops; else the testbed chooses",
+    )
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
     switches: Annotated[Tuple[NodeName], Field(min_length=1)]
     gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
@@ -81,6 +89,24 @@ class Topology(Strict):
             return data
         rates = {name: data[name] for name in RATES if name in data}
         return {**data, "links": [{**rates, **link} if isinstance(link, Mapping) else link for link in links]}
+
+    @model_validator(mode="after")
+    def _only_what_drops_is_short(self) -> Self:
+        if self.queue_bytes is not None and self.queue == "lossless":
+            problem = _Problem(("queue_bytes",), str(self.queue_bytes), "it with `queue: lossy` alone")
+            raise PydanticCustomError("located", "{expected}", problem._asdict())
+        return self
+
+    @model_validator(mode="after")
+    def _headers_fit(self) -> Self:
+        for index, link in enumerate(self.links):
+            most_gbps = link.line_rate_gbps * payload_share(self.mtu_bytes)
+            if link.payload_rate_gbps > most_gbps:
+                found = f"{link.payload_rate_gbps:g} Gbit/s of payload"
+                leaves = f"what headers leave of {link.line_rate_gbps:g} at an MTU of {self.mtu_bytes}"
+                problem = _Problem(("links", index), found, f"at most {most_gbps:.2f}, {leaves}")
+                raise PydanticCustomError("located", "{expected}", problem._asdict())
+        return self
 
     @model_validator(mode="after")
     def _is_a_tree(self) -> Self:

@@ -2,7 +2,8 @@
 """Runs on disk: layout, schemas, reading and writing."""
 
 from roundabout.store.contents import RAW
+from roundabout.store.convert import Units
 from roundabout.store.files import StoreError
 from roundabout.store.run import Attempt, Identity, Run, build_table, new_run_id
 
-__all__ = ["RAW", "Attempt", "Identity", "Run", "StoreError", "build_table", "new_run_id"]
+__all__ = ["RAW", "Attempt", "Identity", "Run", "StoreError", "Units", "build_table", "new_run_id"]

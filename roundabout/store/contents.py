@@ -2,6 +2,7 @@
 """What an attempt's folder holds: told when it is committed, and held against what is there when it is read."""
 
 import hashlib
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from roundabout.store import files
 from roundabout.store.files import StoreError
 
 RECORD, RAW = "trial.json", "captures"
+SEAL = "sha256"  # of all else that a record says; older ones have none
 MEND = "restore that; or delete the folder of each such trial, trials/<key>, and measure it again: roundabout resume"
 FIELDS: dict[type, tuple[str, ...]] = {
     str: ("run", "trial", "variant", "levels", "reason", "started_utc"),
@@ -39,6 +41,11 @@ def told(folder: Path) -> Told:
     return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
 
 
+def sealed(record: Record) -> Record:
+    """A record that tells of itself, too."""
+    return {**record, SEAL: _hash_of(record)}
+
+
 def read_record(folder: Path, run: str) -> Record:
     """The record of an attempt of `run`. Raises StoreError where that is not what it is."""
     path = folder / RECORD
@@ -61,6 +68,14 @@ def read_record(folder: Path, run: str) -> Record:
     for field, expected in (("run", run), ("trial", key)):
         if record[field] != expected:
             raise StoreError(f"{path}: {field}: found {record[field]!r}, expected {expected!r}", MEND)
+    return _unsealed(record, path)
+
+
+def _unsealed(record: Record, path: Path) -> Record:
+    """A record as it was before it was sealed. Raises StoreError where it is not."""
+    seal = record.pop(SEAL, None)
+    if seal not in (None, _hash_of(record)):
+        raise StoreError(f"{path} is not what was stored", MEND)
     return record
 
 
@@ -129,6 +144,10 @@ def _asked(record: Record) -> Asked:
 def _sure(asked: Asked, found: set[str]) -> set[str]:
     """What it has even if no other one asks for the same. Packets come with a count of them; a model captures none."""
     return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
+
+
+def _hash_of(record: Record) -> str:
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,24 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a testbed's bytes to the paper's, in the one place where that happens."""
+"""From a testbed's bytes, rates and times to the papers', in the one place where that happens."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from roundabout.store.schemas import OF_ROW
+from roundabout.store.schemas import OF_ROW, RUN_NS
 
-BYTES = pa.array(["bytes", "bytes/s"])
 WIRE = "wire bytes"
+RATES, BYTES, TIMES = ("bytes/s", "Gbit/s"), ("bytes",), ("ns", "us", "ms")
 
 
-def to_paper_units(table: pa.Table, scale: float) -> pa.Table:
-    """Multiply whatever counts bytes, or is a rate, by `scale`; counts of packets and times stay as they are."""
+@dataclass(frozen=True)
+class Units:
+    """What a testbed's figures are in: its rates are the papers' divided by `scale`, its times theirs by `dilation`.
+
+    Time dilation: Gupta et al., "To infinity and beyond: time-warped network emulation", NSDI'06. The run's clock shows
+    the papers' time at `anchor_ns`, and from then on runs that much more slowly.
+    """
+
+    scale: float = 1.0
+    dilation: float = 1.0
+    anchor_ns: int = 0
+
+    @classmethod
+    def of(cls, testbed: Mapping[str, Any]) -> "Units":
+        """From the testbed's block of a manifest."""
+        return cls(testbed["scale"], testbed.get("dilation", 1.0))
+
+    @property
+    def bytes_scale(self) -> float:
+        """By how much bytes are divided: so many of the papers' packets one packet stands for."""
+        return self.scale / self.dilation
+
+    def instants(self, run_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Instants of the run's clock -> the papers'."""
+        if self.dilation == 1:
+            return run_ns
+        since = np.rint((run_ns - self.anchor_ns) / self.dilation)  # floats do not hold 1e18 exactly
+        return self.anchor_ns + since.astype(np.int64)
+
+    def instant(self, run_ns: int) -> int:
+        """The same, of one."""
+        return int(self.instants(np.array(run_ns)))
+
+    def factor(self, unit: str) -> float:
+        """By what a figure in `unit` is multiplied; counts of packets and shares stay as they are."""
+        if unit in RATES:
+            return self.scale
+        if unit in BYTES:
+            return self.bytes_scale
+        return 1 / self.dilation if unit in TIMES else 1.0
+
+
+def to_paper_units(table: pa.Table, units: Units) -> pa.Table:
+    """The table with all that counts bytes, is a rate or a time in the papers' units."""
     for index, field in enumerate(table.schema):
         unit, column = field.metadata[b"unit"].decode(), table.column(index)
-        if unit in ("bytes", "Gbit/s"):
-            table = table.set_column(index, field, _scaled(column, scale))
+        if unit == RUN_NS:
+            column = _instants(column, units)
         elif unit == OF_ROW:
-            counts_bytes = pc.is_in(table["unit"], value_set=BYTES)
-            table = table.set_column(index, field, pc.if_else(counts_bytes, _scaled(column, scale), column))
+            column = _scaled_by_row(column, table["unit"], units)
+        else:
+            column = _scaled(column, units.factor(unit))
+        table = table.set_column(index, field, column)
     return table
 
 
@@ -38,10 +88,27 @@ def _unit(field: pa.Field) -> str:
     return str((field.metadata or {}).get(b"unit", b"").decode())
 
 
-def _scaled(column: pa.ChunkedArray, scale: float) -> pa.ChunkedArray:
+def _instants(column: pa.ChunkedArray, units: Units) -> pa.ChunkedArray:
+    if units.dilation == 1:
+        return column
+    known = units.instants(np.asarray(pc.fill_null(column, units.anchor_ns).to_numpy(), dtype=np.int64))
+    return pa.chunked_array([pa.array(known, column.type, mask=pc.is_null(column).to_numpy())])
+
+
+def _scaled_by_row(column: pa.ChunkedArray, unit: pa.ChunkedArray, units: Units) -> pa.ChunkedArray:
+    scaled = column
+    for each in pc.unique(unit).to_pylist():
+        here = pc.if_else(pc.equal(unit, each), column, None)  # alone: what others count might not bear this factor
+        scaled = pc.coalesce(_scaled(here, units.factor(each)), scaled)
+    return scaled
+
+
+def _scaled(column: pa.ChunkedArray, factor: float) -> pa.ChunkedArray:
+    if factor == 1:
+        return column
     if pa.types.is_floating(column.type):
-        return pc.multiply(column, float(scale))
+        return pc.multiply(column, float(factor))
     # Integers where that is possible: floats count exactly only to 2^53.
-    if float(scale).is_integer():
-        return pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), int(scale)), column.type)
-    return pc.cast(pc.round(pc.multiply(pc.cast(column, pa.float64()), float(scale))), column.type)
+    if float(factor).is_integer():
+        return pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), int(factor)), column.type)
+    return pc.cast(pc.round(pc.multiply(pc.cast(column, pa.float64()), float(factor))), column.type)

@@ -52,13 +52,13 @@ class Identity:
     attempt: int
 
 
-def build_table(name: str, identity: Identity, measured: dict[str, Any], scale: float) -> pa.Table:
+def build_table(name: str, identity: Identity, measured: dict[str, Any], units: convert.Units) -> pa.Table:
     """The table `name` in the paper's units, from values in the host's units by column, all of one length."""
     schema = schemas.schema(name)
     length = len(next(iter(measured.values())))
     values = {**{key: [value] * length for key, value in vars(identity).items()}, **measured}
     table = pa.Table.from_arrays([pa.array(values[field.name], field.type) for field in schema], schema=schema)
-    return convert.to_paper_units(table, scale)
+    return convert.to_paper_units(table, units)
 
 
 class Attempt:
@@ -99,7 +99,7 @@ class Attempt:
         files.make_directory(place.parent)
         with files.disk_errors(self.path):
             told = contents.told(self.path)
-        files.write_json(self.path / RECORD, {**record, "files": told})
+        files.write_json(self.path / RECORD, contents.sealed({**record, "files": told}))
         files.give_back_tree(self.path)
         with files.disk_errors(place):
             files.sync_tree(self.path)
@@ -117,8 +117,12 @@ class Run:
 
     @classmethod
     def create(cls, runs: Path, experiment: str, manifest: dict[str, Any], run_id: str | None = None) -> "Run":
-        """Make the folder `runs`/`experiment`/<id> with its manifest."""
+        """Make the folder `runs`/`experiment`/<id> with its manifest. Raises StoreError where there is one."""
         run = cls(runs / experiment / (run_id or new_run_id()))
+        if run.path.exists():
+            raise StoreError(
+                f"found a run at {run.path}, expected none: two began in one second", "begin this one again"
+            )
         files.make_directory(run.path)
         run.write_manifest(manifest)
         return run
@@ -188,6 +192,10 @@ class Run:
         wrong = [fault for folder, told in expected.items() for fault in contents.faults(folder, told)]
         lost = self._listed() - self.committed()
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
+
+    def put_aside(self) -> list[dict[str, Any]]:
+        """The records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
+        return [contents.read_record(folder, self._called) for folder in sorted(self._folders("rejected"))]
 
     def rejected(self, key: str) -> int:
         """How many attempts at the trial `key` were invalid and put aside."""

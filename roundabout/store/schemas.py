@@ -13,6 +13,7 @@ VERSION = 1
 TEXT, INTEGER, REAL, TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 # Packets are many: their columns are as narrow as the headers' fields, and repeated text is kept once.
 U8, U16, U32, NAME = pa.uint8(), pa.uint16(), pa.uint32(), pa.dictionary(pa.int32(), pa.string())
+RUN_NS = "run ns"  # an instant of the run's clock, or what leads there; plain ns are of hosts, or last
 OF_ROW = "as unit"  # the unit of each value is in the row's column `unit`
 
 
@@ -35,7 +36,7 @@ COMMON = (
     Column("attempt", INTEGER, "", "counted from 1; which one counts is in `trials`"),
     Column("host", TEXT, "", "host or switch that the row is about; `controller` for the machine that ran the trial"),
     Column("host_ns", INTEGER, "ns", "when, on that host's monotonic clock"),
-    Column("controller_ns", INTEGER, "ns", "when, on the run's clock: UTC, anchored once a run, never stepping"),
+    Column("controller_ns", INTEGER, RUN_NS, "when, on the run's clock: UTC, anchored once a run, never stepping"),
     Column(
         "offset_bound_ns", INTEGER, "ns", "how far controller_ns can be off; 0 where host and controller share a clock"
     ),
@@ -57,9 +58,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "iterations": (
         *WORKER,
         Column("iteration", INTEGER, "", "counted from 0"),
-        Column("start_ns", INTEGER, "ns", "start, on the run's clock"),
-        Column("compute_end_ns", INTEGER, "ns", "end of the last compute phase, on the run's clock"),
-        Column("comm_end_ns", INTEGER, "ns", "end of the last communication phase, on the run's clock"),
+        Column("start_ns", INTEGER, RUN_NS, "start, on the run's clock"),
+        Column("compute_end_ns", INTEGER, RUN_NS, "end of the last compute phase, on the run's clock"),
+        Column("comm_end_ns", INTEGER, RUN_NS, "end of the last communication phase, on the run's clock"),
         Column("iteration_ms", REAL, "ms", "start to end of communication"),
         Column("compute_ms", REAL, "ms", "start to end of compute"),
         Column("communication_ms", REAL, "ms", "end of compute to end of communication"),
@@ -103,9 +104,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a host and measurement of its clock.
     "clock": (
         Column("phase", TEXT, "", "`anchor` (when the run's clock was set), `before`, `during` or `after` the trial"),
-        Column("offset_ns", INTEGER, "ns", "what must be added to host_ns to get the run's clock"),
+        Column("offset_ns", INTEGER, RUN_NS, "what must be added to host_ns to get the run's clock"),
         Column("bound_ns", INTEGER, "ns", "half the quickest round trip; 0 where host and controller share a clock"),
-        Column("utc_ns", INTEGER, "ns", "what the host took for UTC at that instant"),
+        Column("utc_ns", INTEGER, RUN_NS, "what the host took for UTC at that instant"),
         Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null where it was not asked"),
     ),
     # One row a window of about 1 s, of each host, or of the controller where that is their CPU; host_ns and
@@ -141,7 +142,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a captured packet. Older runs hold bytes as they were on the wire (convert.py).
     "packets": (
-        Column("time_ns", INTEGER, "ns", "the capture's stamp: UTC of the host; null where the file has none"),
+        Column("time_ns", INTEGER, RUN_NS, "the capture's stamp: UTC of the host; null where the file has none"),
         Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not tell"),
         Column("frame_bytes", U32, "bytes", "the whole frame, whatever of it was captured"),
         Column("vlan_id", U16, "", "the outermost VLAN tag's; null without one"),
@@ -209,8 +210,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("destination", TEXT, "", "host that received it"),
         Column("bytes", INTEGER, "bytes", "payload"),
         Column("measured", TRUTH, "", "whether it was due after the warm-up"),
-        Column("start_ns", INTEGER, "ns", "actual start, on the run's clock; null: never"),
-        Column("end_ns", INTEGER, "ns", "when the receiver had all, on the run's clock; null: never"),
+        Column("start_ns", INTEGER, RUN_NS, "actual start, on the run's clock; null: never"),
+        Column("end_ns", INTEGER, RUN_NS, "when the receiver had all, on the run's clock; null: never"),
     ),
     # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
     "trials": (

@@ -58,7 +58,7 @@ iterations: 10
 capture: {hosts: [s0]}
 cross_traffic:
   steady: {kind: consistent, from: s0, to: [s2, s3], load_gbps: 5}
-  bursts: {kind: burst, from: s1, to: [s2], load_gbps: 5}
+  bursts: {kind: burst, from: s1, to: [s2], load_gbps: 5, volumes: exact, connections: fresh}
   tool: {kind: iperf, from: s1, to: [s3], load_gbps: 5, transport: {name: cubic}}
 """
 

@@ -2,6 +2,7 @@
 """Labs come up, go down and leave nothing, whatever happens in between."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -55,10 +56,28 @@ def test_down_clears_what_sigkill_left(lab_name, moment_ms):
     assert wait_until(lambda: traces(name) == NOTHING), traces(name)
 
 
+def test_an_interrupt_waits_for_who_still_writes(lab_name, monkeypatch, tmp_path):
+    """Removing a lab while ssh-keygen wrote its key into it ended in `Directory not empty`."""
+    slow = tmp_path / "ssh-keygen"
+    slow.write_text(f'#!/bin/sh\nsleep 0.6\nexec {shutil.which("ssh-keygen")} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    name = lab_name()
+    # Tests in a shell's background were told to ignore Ctrl-C.
+    heeding = ["env", "--default-signal=INT"]
+    command = [*heeding, sys.executable, "-m", "roundabout.cli.main", "lab", "up", "--name", name]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as builder:
+        assert wait_until((paths.LABS / name / "share").exists, 20)
+        builder.send_signal(signal.SIGINT)
+        _, complaint = builder.communicate()
+    assert (builder.returncode, "unexpected" in complaint) == (130, False), complaint
+    assert traces(name) == NOTHING
+
+
 def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
     name = lab_name()
     monkeypatch.setattr("roundabout.testbeds.lab.lab._clear", lambda lab: None)
-    monkeypatch.setattr("roundabout.testbeds.lab.network.build", lambda *_: 1 / 0)
+    monkeypatch.setattr("roundabout.testbeds.lab.network.build", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Lab.up(topology, name)
     monkeypatch.undo()

@@ -11,9 +11,11 @@ import pytest
 import yaml
 from pyroute2 import NetlinkError
 
-from roundabout.spec import Topology, load_experiment
+from roundabout.spec import Topology, Transport, load_experiment, load_topology
+from roundabout.spec.experiment import Tcp
+from roundabout.spec.transports import known
 from roundabout.testbeds.lab import LabError, host_settings, needs, network, paths, rates
-from roundabout.testbeds.lab.calibration import DEFAULT, load_calibration
+from roundabout.testbeds.lab.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.layout import lay_out
 from roundabout.testbeds.lab.locks import locked_folder
 
@@ -56,6 +58,12 @@ def test_a_path_leaves_by_the_right_ports(topology):
     assert [(port.switch, port.towards) for port in path] == [("tor0", "tor1"), ("tor1", "s2")]
 
 
+def test_captures_listen_before_the_queue_of_a_nic(topology):
+    taps = {host.name: host.tap for host in lay_out(load_topology("configuration-b")).hosts.values()}
+    assert taps == {"s0": None, "s1": None, "s2": "tap0", "s3": None}
+    assert {host.tap for host in lay_out(topology).hosts.values()} == {None}
+
+
 def test_hosts_behind_a_port(topology):
     layout = lay_out(topology)
     trunk = next(port for port in layout.ports if port.towards == "tor1")
@@ -69,6 +77,24 @@ def test_queues_drain_at_the_payload_rate_with_headers(topology):
     assert queue.limit_bytes == calibration.queue_bytes.lossless
     lossy = next(iter(network.queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
     assert lossy.limit_bytes == calibration.queue_bytes.lossy
+    short = lay_out(load_topology("configuration-b-drops-2500kb"))
+    assert {queue.limit_bytes for queue in network.queues(short, calibration, 50).values()} == {50_000}
+    assert {queue.limit_bytes for queue in network.queues(short, calibration, 50, 5).values()} == {250_000}
+    (nic,) = network.nic_queues(short, calibration, 50).values()
+    assert nic.limit_bytes == calibration.queue_bytes.lossless  # what waits in a sender's own NIC is not lost
+
+
+def test_packets_are_as_long_as_the_real_ones_where_each_of_those_is_sent():
+    jumbo, calibration = load_topology("configuration-b-jumbo"), load_calibration()
+    assert [network.mtu_bytes(jumbo, scale) for scale in (100, 100 / 17.4, 2, 1)] == [1500, 1566, 4500, 9000]
+    assert network.mtu_bytes(load_topology("configuration-b"), 1) == 1500
+    layout = lay_out(jumbo)
+    for dilation, headers in ((1, 1514 / 1448), (100, 9014 / 8948)):
+        drains = {
+            *(queue.drain_bytes_per_s for queue in network.queues(layout, calibration, 100, dilation).values()),
+            *(queue.drain_bytes_per_s for queue in network.nic_queues(layout, calibration, 100, dilation).values()),
+        }
+        assert drains == {round(24.75e9 / 8 / 100 * headers)}
 
 
 def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
@@ -174,9 +200,10 @@ def test_a_refusal_of_the_kernel_says_what_was_being_made():
 
 def test_settings_are_in_the_labs_units():
     calibration = load_calibration()
+    halved = calibration.model_copy(update={"scale": 50.0})
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = host_settings.document(unfair, "s0", calibration, scale=50)
-    other = host_settings.document(unfair, "s1", calibration, scale=50)
+    asked = host_settings.document(unfair, "s0", halved, 1)
+    other = host_settings.document(unfair, "s1", halved, 1)
     assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
     assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
     assert asked["transport"]["dcqcn"]["T_us"] == 100 * calibration.timer_scale
@@ -185,10 +212,72 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
+def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretched_alike():
+    dilated = load_calibration().stretched(scale=100, dilation=10)
+    unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
+    asked = host_settings.document(unfair, "s0", dilated, 10)
+    declared = {each.name: each.value for each in known.declaration("dcqcn").parameters}
+    expected = {
+        "T_us": 1000,
+        "F": declared["F"],
+        "g": declared["g"],
+        "cnp_gap_us": 10 * declared["cnp_gap_us"],
+        "alpha_timer_us": 10 * declared["alpha_timer_us"],
+        "byte_counter_bytes": declared["byte_counter_bytes"] / 10,
+        "R_AI_mbps": declared["R_AI_mbps"] / 100,
+        "R_HAI_mbps": declared["R_HAI_mbps"] / 100,
+        "R_min_mbps": declared["R_min_mbps"] / 100,
+        "R_max_mbps": 500,
+    }
+    assert asked["transport"]["dcqcn"] == pytest.approx(expected)
+    assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
+    assert asked["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
+    assert "route" not in host_settings.document(unfair, "s0", load_calibration(), 1)
+
+
+def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_was_is_said():
+    parameters = {"T_us": 55.0, "R_AI_mbps": 40.0, "cnp_gap_us": 50.0}
+    published = {"name": "a", "parameters": parameters, "ecn": {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}}
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    transport = Transport.model_validate({"name": "dcqcn", "set": published, "F": 7})
+    jobs = {name: job.model_copy(update={"transport": transport}) for name, job in fair.jobs.items()}
+    spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
+
+    asked = host_settings.document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
+    assert asked["T_us"] == 55 * calibration.timer_scale
+    assert asked["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
+    assert asked["F"] == 7
+    assert "R_AI_mbps" in host_settings.replaced(calibration)[0]
+
+    assert host_settings.thresholds(spec, calibration, 100) == calibration.ecn
+
+    own = calibration.stretched(100, 10)
+    asked = host_settings.document(spec, "s0", own, 10)["transport"]["dcqcn"]
+    assert (asked["T_us"], asked["R_AI_mbps"], asked["cnp_gap_us"]) == (550, 0.4, 500)
+    assert host_settings.replaced(own) == ()
+    assert host_settings.thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
+    assert host_settings.thresholds(fair, own, 0.5) == own.ecn
+
+
+def test_what_an_experiment_asks_of_tcp_is_set_where_it_is_tcp():
+    calibration = load_calibration()
+    causes = {
+        str(cell.levels["cause"]): host_settings.document(cell.spec, "s2", calibration, 1)["sysctl"]
+        for cell in load_experiment("bursts-resnet").cells
+    }
+    asked = {
+        cause: (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) for cause, sysctl in causes.items()
+    }
+    assert (asked["as-printed"], asked["no-ecn"], asked["drops-2500kb"]) == ((1, 0), (0, 0), (0, 3))
+    unfair = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"tcp": Tcp(ecn=False)})
+    rdma = host_settings.document(unfair, "s0", calibration, 1)["sysctl"]
+    assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
+
+
 def test_the_flagships_constants_are_what_they_were():
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     calibration = load_calibration()
-    assert host_settings.document(fair, "s0", calibration, calibration.scale)["transport"] == {
+    assert host_settings.document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
             "T_us": 2175, "F": 1, "byte_counter_bytes": 0, "R_AI_mbps": 4, "R_HAI_mbps": 9, "R_min_mbps": 5,
             "R_max_mbps": 500, "g": 0.015625, "alpha_timer_us": 17300, "cnp_gap_us": 1935,
@@ -207,7 +296,7 @@ def test_hosts_get_the_transport_of_their_connections_and_idle_ones_nothing(tmp_
     )
     quiet, cross = (cell.spec for cell in load_experiment(path).cells)
     names = {
-        host: host_settings.document(cross, host, calibration, 100)["sysctl"]["net.ipv4.tcp_congestion_control"]
+        host: host_settings.document(cross, host, calibration, 1)["sysctl"]["net.ipv4.tcp_congestion_control"]
         for host in ("s0", "s2", "s3")
     }
     assert names == {"s0": "rb_dcqcn", "s2": "rb_dcqcn", "s3": "cubic"}  # s3 only receives: DCQCN needs both ends

@@ -172,7 +172,7 @@ def test_an_edit_changes_exactly_the_keys_that_it_affects(
         assert (before[identity(trial)] != after[identity(trial)]) == affected(trial), identity(trial)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(chosen=st.lists(st.sampled_from(EDITS[8:]), max_size=4, unique_by=id))
 def test_edits_together_change_the_keys_that_any_of_them_affects(
     folder: Path, flagship: Plan, chosen: list[tuple[Edit, Callable[[PlannedTrial], bool]]]
@@ -228,7 +228,7 @@ def test_what_a_trial_needs_comes_first_and_goes_into_its_key(folder: Path) -> N
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**63 - 1), repetitions=st.integers(1, 6))
 def test_blocks_hold_under_any_seed(folder: Path, seed: int, repetitions: int) -> None:
     plan = plan_of(folder, put("seed", seed), put("repetitions", repetitions))

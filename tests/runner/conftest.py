@@ -158,7 +158,7 @@ LOST = 99  # a program that ends with this stands for a connection that broke
 
 
 class FakeSite:
-    kind, scale = "fake", SCALE
+    kind, scale, dilation = "fake", SCALE, 1.0
     fidelity = Fidelity("emulated", "emulated: fake", "Nothing here is real.")
 
     def __init__(self, folder, topology, name):
@@ -178,6 +178,12 @@ class FakeSite:
 
     def settings_document(self, trial, host):
         return {"sysctl": {"net.ipv4.tcp_ecn": 1}, "transport": {"dcqcn": {"T_us": 125}}}
+
+    def prepare(self, trial):
+        pass
+
+    def ms_on_host(self, paper_ms):
+        return paper_ms * self.dilation
 
     def bytes_on_host(self, paper_bytes):
         return paper_bytes // SCALE

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -14,15 +15,16 @@ import pytest
 
 from analysis.reading.data import rows_of
 from analysis.reading.marks import per_iteration
-from roundabout.runner.machine.journal import JOURNALS
+from roundabout.runner.machine.state import STATE
+from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
 from tests.runner import killed
+from tests.traces import traces
 
 EVENTS = "runs/*/*/partial/*/events.jsonl"
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
 ROOT = Path(__file__).parents[2]
-STATE = Path("/run/roundabout")
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}, unfair: {jobs: {j1: {transport: {T_us: 100}}}}"
 # A test machine may be loaded: what spoils figures must not fail tests.
 NOISE = ("woke up", "took", "stood still", "for want of CPU", "dropped", "sent again")
@@ -60,32 +62,6 @@ def start(folder, file):
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def traces():
-    """Everything on this machine that a run could leave: namespaces, devices, mounts, eBPF objects, programs, files."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            found.add(f"namespace {(process / 'ns/net').readlink()}")
-            words = (process / "cmdline").read_text().split("\0")
-        except OSError:
-            continue
-        if any(str(ROOT / "build") in word or "/run/roundabout" in word for word in words):
-            found.add(f"process {process.name} {' '.join(words)}")
-    found |= {f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if "roundabout" in line}
-    found |= {f"file {path}" for path in Path("/tmp").glob("roundabout-*")}
-    found |= {f"file {path}" for path in STATE.rglob("*")} | ({f"file {STATE}"} if STATE.exists() else set())
-    found |= {f"file {path}" for path in JOURNALS.glob("*")}
-    found |= {f"device {link['ifname']}" for link in listing("ip", "-j", "link")}
-    found |= {f"queue {queue['kind']} on {queue['dev']}" for queue in listing("tc", "-j", "qdisc")}
-    for kind, objects in listing(ROOT / "build/bin/bpf_objects", "list").items():
-        found |= {f"eBPF {kind} {each['id']} {each.get('name')}" for each in objects}
-    return found
-
-
-def listing(*command):
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout or "[]")
 
 
 def wait_for(condition, seconds=60):
@@ -230,6 +206,18 @@ def test_a_host_that_dies_costs_one_attempt(tmp_path, file, tiny, untouched):
     reasons = [json.loads(path.read_text())["reason"] for path in run.path.glob("rejected/*/trial.json")]
     assert any("lost host s2" in reason for reason in reasons), reasons
     assert len(run.trials()) == 1
+
+
+def test_however_time_is_stretched_a_job_alone_takes_what_its_profile_says(tmp_path, file, tiny, untouched):
+    file.write_text(tiny(iterations=3, variants="alone: {one_job_at_a_time: true}"))
+    roundabout("run", file, "--dilation", "5", folder=tmp_path)
+    (run,) = Run.all(tmp_path / "runs")
+    profile = load_experiment(file).cells[0].spec.jobs["j1"].profile
+    lasted_ms = [row["iteration_ms"] for row in run.table("iterations", valid_only=False).to_pylist()]
+    assert statistics.median(lasted_ms) == pytest.approx(profile.alone_ms, rel=0.02)
+    (alone,) = [trial for trial in run.trials() if trial["job"] == "j1"]
+    assert alone["settings"]["s0"]["after"]["route"] == {"10.77.0.0/16": {"rto_min_ms": 1000}}
+    assert "time stretched 5 times, a packet for 20" in run.manifest["testbed"]["fidelity"]["stamp"]
 
 
 def test_two_runs_at_once_are_refused(tmp_path, file, tiny, untouched):

@@ -8,11 +8,14 @@ import duckdb
 import pytest
 
 from roundabout.errors import RoundaboutError
+from roundabout.plan.trials import OVERHEAD_S
 from roundabout.runner.hosts import programs
+from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.machine import lease
 from roundabout.runner.trial import attempt
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.store import Run, schemas
+from tests.runner.conftest import SCALE, FakeSite
 
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
@@ -33,6 +36,37 @@ def test_a_run_measures_every_trial_and_leaves_nothing(work, tiny):
     assert not work.owed
     assert run.manifest["plan"] == [
         {name: getattr(trial, name) for name in run.manifest["plan"][0]} for trial in work.notes.plan.trials
+    ]
+
+
+def test_where_time_is_stretched_all_is_stored_in_the_papers_time(work, tiny, monkeypatch):
+    plain = work.start(tiny(iterations=2)).manifest["plan"]
+    monkeypatch.setattr(FakeSite, "dilation", 10.0)
+    work.facility.dilation = 10.0
+    work.facility.fault("s0", iteration_ms=200)
+    run = work.start(tiny(iterations=2))
+    (trial,) = run.trials()
+    assert trial["valid"], trial["reason"]
+    rows = [row for row in run.table("iterations").to_pylist() if row["host"] == "s0"]
+    for row in rows:
+        assert 20 <= row["iteration_ms"] < 40  # of a trainer that took 200
+        assert row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=1e-3)
+        assert row["late_ms"] == pytest.approx(0.01)
+        assert row["sent_bytes"] == 1000 * SCALE / 10
+    assert 0 <= min(row["start_ns"] for row in rows) - trial["start_ns"] < 10e6
+    asked = [event for event in told(run) if event["event"] == "start"]
+    assert [event["controller_ns"] for event in asked] == [trial["start_ns"]]
+    first, *_, last = sorted(run.table("counters")["controller_ns"].to_pylist())
+    assert first < rows[0]["start_ns"]
+    assert rows[-1]["comm_end_ns"] < last < trial["start_ns"] + 500e6
+    assert run.manifest["testbed"]["dilation"] == 10
+    (was,), (now,) = plain, run.manifest["plan"]
+    assert now["expected_s"] - OVERHEAD_S == pytest.approx(10 * (was["expected_s"] - OVERHEAD_S))
+
+
+def told(run):
+    return [
+        json.loads(line) for path in run.path.glob("trials/*/events.jsonl") for line in path.read_text().splitlines()
     ]
 
 
@@ -199,6 +233,23 @@ def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
     assert first == ["lost host s2: the connection broke during a trial"]
     assert work.facility.raised == 2
     assert all(trial["valid"] for trial in run.trials())
+    assert work.facility.left == []
+
+
+def test_a_host_that_is_lost_while_it_is_prepared_costs_an_attempt(work, monkeypatch):
+    connect = work.facility.connect
+
+    def lost_once(site, host):
+        if (work.facility.raised, host) == (2, "s1"):
+            raise LostHostError("s1", "cannot connect")
+        return connect(site, host)
+
+    monkeypatch.setattr(work.facility, "connect", lost_once)
+    work.facility.fault("s2", lost=True)
+    run = work.start()
+    lost = ["lost host s2: the connection broke during a trial", "lost host s1: cannot connect"]
+    assert [reason for _, reasons, _ in work.notes.ended for reason in reasons] == lost
+    assert [trial["valid"] for trial in run.trials()] == [True]
     assert work.facility.left == []
 
 

@@ -55,6 +55,13 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
     assert out[-1].startswith("20 trials, about 4 min")
 
 
+def test_plan_of_less(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "websearch-bert", "--quick"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("6 trials")
+    assert main(["plan", "websearch-bert", "--quick", "--full"]) == 2
+    assert "found --quick and --full, expected one of them" in capsys.readouterr().err
+
+
 def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)

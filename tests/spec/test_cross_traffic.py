@@ -85,6 +85,10 @@ def test_a_length_overlays_the_whole_file(sweep) -> None:
         ("to: [s0]", "to: [s0, s0]", "expected other hosts than the sender, each once"),
         ("to: [s0]", "to: []", "expected at least 1"),
         ("kind: consistent", "kind: constant", "expected 'consistent', 'burst' or 'iperf'"),
+        ("to: [s0]", "to: [s0], volumes: even", "found 'even', expected 'drawn' or 'exact'"),
+        ("to: [s0]", "to: [s0], sizes_between: nothing", "found 'nothing', expected 'steps' or 'linear'"),
+        ("to: [s0]", "to: [s0], connections: none", "found 'none', expected 'pooled' or 'fresh'"),
+        ("iterations: 5", "tcp: {enc: false}\niterations: 5", "found the unknown field 'enc'"),
         ("0, 12.5, 20", "0, 24, 20", "found 24 Gbit/s (with load_gbps 24), expected at most the 23.5 Gbit/s"),
         ("factors: {load_gbps: [0, 12.5, 20]}", "seed: 1", "load_gbps"),
         ("workers: [s0, s1, s3]", "workers: [s0, s1]", "found 2 workers"),
@@ -104,9 +108,19 @@ def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
         load_experiment(sweep(), length="full")
 
 
+VARIANTS = ("iperf", "iperf-jumbo", "consistent", "consistent-jumbo", "burst", "burst-jumbo")
+
+
 @pytest.mark.parametrize("name", ["websearch-bert", "cross-traffic-all"])
 @pytest.mark.parametrize("length", [None, "quick", "full"])
 def test_the_shipped_sweeps_are_whole(name: str, length: str | None) -> None:
     experiment = load_experiment(name, length=length)
     assert {cell.spec.topology.name for cell in experiment.cells} <= {"configuration-a", "configuration-b"}
-    assert max(cell.levels["load_gbps"] for cell in experiment.cells) >= 18
+    assert max(cell.levels["load_gbps"] for cell in experiment.cells) >= (21.7 if length == "full" else 18)
+
+
+def test_jumbo_frames_go_as_far_as_salamy_did() -> None:
+    cells = load_experiment("jumbo-frames").cells
+    most = {variant: max(cell.levels["load_gbps"] for cell in cells if cell.variant == variant) for variant in VARIANTS}
+    assert most == {**dict.fromkeys(VARIANTS, 21.7), "burst": 23, "burst-jumbo": 24.7}
+    assert {cell.spec.topology.mtu_bytes for cell in cells if cell.variant.endswith("jumbo")} == {9000}

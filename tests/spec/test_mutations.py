@@ -60,7 +60,7 @@ def library(library: Path) -> Path:
     return library
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(data=st.data())
 def test_spoilt_values(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
@@ -68,7 +68,7 @@ def test_spoilt_values(library: Path, data: st.DataObject) -> None:
     Spoilt(library, file, MISTAKES.spoilt(tree, data.draw)).check()
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(data=st.data())
 def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
@@ -76,7 +76,7 @@ def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
 
 
 @pytest.mark.proof
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(data=st.data())
 def test_spoilt_lines(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))

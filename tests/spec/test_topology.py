@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, load_topology
+from roundabout.spec.frames import payload_share
 
 TREE = """\
 name: tree
@@ -59,9 +60,20 @@ def test_the_dumbbell_has_one_shared_link() -> None:
         ("[x, y]\n", "[x, a]\n", r":6: hosts: found 'a' twice"),
         ("[a, b, c]", "[a, b, c, d]", r"links: found 0 links at host d"),
         ("payload_rate_gbps: 20", "payload_rate_gbps: 26", r":11: links\[2\]: .* no higher than the line rate"),
+        (
+            "payload_rate_gbps: 43",
+            "payload_rate_gbps: 47.2",
+            r":9: links\[0\]: found 47.2 Gbit/s of payload, expected at most 47.07, what headers leave of 50 at",
+        ),
         ("payload_rate_gbps: 43\n", "", r"payload_rate_gbps: found nothing"),
         ("ends: [a, x]", "ends: [a, x, y]", r":9: links\[0\].ends: found a list of 3, expected at most 2"),
         ("queue: lossy", "queue: leaky", r":5: queue: found 'leaky', expected 'lossless' or 'lossy'"),
+        (
+            "queue: lossy",
+            "queue: lossless\nqueue_bytes: 9",
+            r":6: queue_bytes: found 9, expected it with `queue: lossy`",
+        ),
+        ("queue: lossy", "queue: lossy\nqueue_bytes: 0", r":6: queue_bytes: found 0"),
         ("[a, b, c]", "[a, B, c]", r":6: hosts\[1\]: found 'B', expected letters"),
     ],
 )
@@ -69,6 +81,22 @@ def test_what_is_not_a_tree_is_refused(tmp_path: Path, passage: str, replacement
     assert passage in TREE
     with pytest.raises(SpecError, match=said):
         load(tmp_path, TREE.replace(passage, replacement, 1))
+
+
+def test_longer_packets_leave_more_for_payload(tmp_path: Path) -> None:
+    text = TREE.replace("payload_rate_gbps: 43", "payload_rate_gbps: 49.5")
+    with pytest.raises(SpecError, match="at most 47.07"):
+        load(tmp_path, text)
+    load(tmp_path, text.replace("queue: lossy", "queue: lossy\nmtu_bytes: 9000"))
+
+
+@pytest.mark.parametrize("name", ["configuration-a", "configuration-b", "configuration-b-jumbo"])
+def test_salamys_links_carry_what_their_packets_headers_leave(name: str) -> None:
+    topology = load_topology(name)
+    for link in topology.links:
+        assert link.payload_rate_gbps == pytest.approx(
+            link.line_rate_gbps * payload_share(topology.mtu_bytes), abs=0.05
+        )
 
 
 def test_two_hosts_in_a_row_are_no_network(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.spec import SpecError, Transport, load_experiment
+from roundabout.spec import SpecError, Transport
 from roundabout.spec.merge import merge
 from roundabout.spec.transports import Counter, Declaration, Derived, Parameter, known
 from roundabout.spec.transports.declarations import read_declaration
+from tests.spec.least import transport_of
 
 WORDS = st.text(string.ascii_letters + " ,()/", min_size=1, max_size=30).filter(str.strip)
 NAMES = st.from_regex(r"[A-Za-z][a-z_]{0,20}x", fullmatch=True)  # never one of C's words
@@ -124,14 +125,6 @@ def test_declarations_may_stand_in_the_header_beside_the_program(tmp_path: Path)
 
 
 DCQCN = {each.name: each for each in (known.declaration("dcqcn") or pytest.fail("none")).parameters}
-TREE = """
-name: one
-about: one
-topology: dumbbell-2x2
-iterations: 2
-jobs: {{j1: {{profile: bert-8, workers: [s0, s1]}}}}
-transport: {{name: dcqcn, {name}: {value}}}
-"""
 
 
 @given(name=st.sampled_from(sorted(DCQCN)), share=st.floats(-0.1, 1.1))
@@ -141,25 +134,23 @@ def test_a_value_is_taken_just_where_it_is_within_its_range(
     parameter = DCQCN[name]
     value: float = parameter.least + share * (parameter.most - parameter.least)
     value = round(value) if parameter.is_whole else round(value, 6)
-    path = tmp_path_factory.mktemp("experiment") / "one.yaml"
-    path.write_text(TREE.format(name=name, value=f"{value:f}" if isinstance(value, float) else value))
+    folder = tmp_path_factory.mktemp("experiment")
+    transport = f"{{name: dcqcn, {name}: {value if parameter.is_whole else format(value, 'f')}}}"
     if parameter.least <= value <= parameter.most:
-        found = load_experiment(path).cells[0].spec.jobs["j1"].transport.parameters
+        found = transport_of(folder, transport).parameters
         assert math.isclose(found[name], value, rel_tol=1e-6, abs_tol=1e-6)
         assert {"T_us", name} == set(found)
     else:
         expected = f"transport.{name}: found .* from {parameter.least:g} to {parameter.most:g} "
         with pytest.raises(SpecError, match=re.escape(expected).replace(r"\.\*", ".*")):
-            load_experiment(path)
+            transport_of(folder, transport)
 
 
 def test_a_lowest_rate_above_the_highest_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "one.yaml"
-    path.write_text(TREE.format(name="R_min_mbps", value="7, R_max_mbps: 5"))
     with pytest.raises(
         SpecError, match=r"transport.R_min_mbps: found 7, with R_max_mbps 5, expected R_min_mbps no high"
     ):
-        load_experiment(path)
+        transport_of(tmp_path, "{name: dcqcn, R_min_mbps: 7, R_max_mbps: 5}")
 
 
 def test_a_block_from_another_file_replaces_the_whole() -> None:

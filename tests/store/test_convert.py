@@ -3,17 +3,19 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hypothesis import given, strategies as st
 
-from roundabout.store import Identity, Run, build_table, schemas
+from roundabout.store import Identity, Run, Units, build_table, schemas
 
 WHO = Identity("r", "k", "v", "{}", 1, 1)
 
 
 def packets(scale):
     columns = {column.name: [None] for column in schemas.columns("packets")[len(vars(WHO)) :]}
-    return build_table("packets", WHO, {**columns, "frame_bytes": [1500], "payload_bytes": [1434]}, scale)
+    return build_table("packets", WHO, {**columns, "frame_bytes": [1500], "payload_bytes": [1434]}, Units(scale))
 
 
 def stored(folder, table):
@@ -45,3 +47,44 @@ def test_packets_of_older_runs_are_read_in_the_papers_bytes(tmp_path):
     assert found["payload_bytes"].to_pylist() == [143_400]
     assert found["frame_bytes"].to_pylist() == [150_000]
     assert found.schema.field("payload_bytes").metadata[b"unit"] == b"bytes"
+
+
+BEGAN_NS = 1_790_000_000_000_000_000  # UTC of a run, which floats do not hold to the nanosecond
+DILATIONS = st.floats(1, 100)
+
+
+def flow(units, **instants):
+    values = {"host": "s0", "host_ns": 5_000_000_000, "controller_ns": 0, "offset_bound_ns": 35, **instants}
+    names = ("traffic", "flow", "class", "destination", "bytes", "measured", "start_ns", "end_ns")
+    told = {**dict.fromkeys(names), "bytes": 600, **values}
+    (row,) = build_table("cross_flows", WHO, {name: [value] for name, value in told.items()}, units).to_pylist()
+    return row
+
+
+def test_stretched_times_are_stored_as_the_papers():
+    units = Units(scale=100, dilation=10, anchor_ns=BEGAN_NS)
+    row = flow(units, start_ns=BEGAN_NS + 2_000_000_000, end_ns=None, controller_ns=BEGAN_NS)
+    assert (row["start_ns"], row["end_ns"]) == (BEGAN_NS + 200_000_000, None)
+    assert (row["controller_ns"], row["host_ns"], row["offset_bound_ns"]) == (BEGAN_NS, 500_000_000, 4)
+    assert row["bytes"] == 6000
+
+
+@given(DILATIONS, st.lists(st.integers(0, 10**13), min_size=2, max_size=20))
+def test_what_lay_apart_lies_as_far_apart_in_the_papers_time(dilation, since_ns):
+    units = Units(100, dilation, BEGAN_NS)
+    found = units.instants(BEGAN_NS + np.array(since_ns))
+    expected = np.array(since_ns) / dilation
+    assert np.abs(found - BEGAN_NS - expected).max() <= 1
+    assert (np.argsort(found, kind="stable") == np.argsort(np.array(since_ns), kind="stable")).all() or dilation > 1
+
+
+@given(DILATIONS, st.integers(1, 10**6))
+def test_a_rate_is_the_papers_bytes_over_its_time(dilation, host_bytes):
+    units = Units(100, dilation)
+    assert np.isclose(units.factor("bytes") / units.factor("ns"), units.factor("Gbit/s"))
+    assert np.isclose(units.bytes_scale * dilation, 100)
+
+
+def test_where_time_is_as_it_is_nothing_of_it_is_touched():
+    row = flow(Units(100), start_ns=BEGAN_NS + 1, end_ns=BEGAN_NS + 3, controller_ns=BEGAN_NS)
+    assert (row["start_ns"], row["end_ns"], row["bytes"]) == (BEGAN_NS + 1, BEGAN_NS + 3, 60_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from roundabout.store import Identity, Run, build_table, schemas
+from roundabout.store import Identity, Run, Units, build_table, schemas
 
 DOCS = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
 
@@ -44,13 +44,13 @@ def test_the_queries_run(tmp_path, monkeypatch):
     attempt = run.begin("k1")
     who = Identity(run.id, "k1", "fair", "{}", 1, 1)
     for name in ("iterations", "queue"):
-        attempt.write(name, build_table(name, who, a_row(name), 50))
+        attempt.write(name, build_table(name, who, a_row(name), Units(50)))
     text = {"reason": "", "started_utc": "now"}
     nothing = {column.name: None for column in schemas.columns("trials")}
     attempt.commit({**nothing, **vars(who), **text, "valid": True, "spec": {}})
     queries = re.findall(r"```sql\n(.*?)```", DOCS, re.DOTALL)
     assert len(queries) == 2
-    assert duckdb.sql(queries[0]).fetchall() == [("fair", "j1", 300.0, 300.0)]
+    assert duckdb.sql(queries[0]).fetchall() == [("fair", "j1", 300.0, 300.0, 2)]
     assert [row[-1] for row in duckdb.sql(queries[1]).fetchall()] == [40.0]
 
 

@@ -7,7 +7,7 @@ import os
 import pyarrow.parquet as pq
 import pytest
 
-from roundabout.store import Identity, Run, StoreError, build_table, files, schemas
+from roundabout.store import Identity, Run, StoreError, Units, build_table, files, schemas
 
 FIRST, SECOND = "20261121T093012Z-7f3a", "20261121T101500Z-0001"
 
@@ -33,7 +33,7 @@ def write_flow(attempt, who_attempt=1):
     who = Identity(attempt.run.id, attempt.key, "fair", "{}", 1, who_attempt)
     values = zeros("flows", 0)
     text = {"host": ["s0"], "job": ["j1"], "peer": ["s2"], "congestion_control": ["cubic"], "bytes_acked": [1000]}
-    attempt.write("flows", build_table("flows", who, {**values, **text}, 50))
+    attempt.write("flows", build_table("flows", who, {**values, **text}, Units(50)))
 
 
 def test_runs_are_found_by_folder_id_experiment_and_last(tmp_path):
@@ -109,11 +109,19 @@ def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
     assert run.table("iterations").schema.equals(schemas.schema("iterations"), check_metadata=True)
 
 
+def test_two_runs_never_share_a_folder(tmp_path):
+    manifest = Run.create(tmp_path, "e", {"run": FIRST}, FIRST).path / "manifest.json"
+    was = manifest.read_bytes()
+    with pytest.raises(StoreError, match=f"found a run at .*{FIRST}, expected none"):
+        Run.create(tmp_path, "e", {"run": "another"}, FIRST)
+    assert manifest.read_bytes() == was
+
+
 def test_only_bytes_are_converted(tmp_path):
     who = Identity(FIRST, "k1", "fair", "{}", 1, 1)
     values = zeros("queue", 7)
     text = {"host": ["tor0"], "link": ["L1"], "interface": ["p1"], "towards": ["tor1"], "marks": [None]}
-    (row,) = build_table("queue", who, {**values, **text}, 50).to_pylist()
+    (row,) = build_table("queue", who, {**values, **text}, Units(50)).to_pylist()
     assert (row["tx_bytes"], row["backlog_bytes"]) == (350, 350)
     assert (row["drops"], row["host_ns"], row["marks"]) == (7, 7, None)
 
@@ -125,7 +133,9 @@ def test_a_counter_is_converted_by_its_own_unit():
     columns = [column.name for column in schemas.columns("device_counters")]
     texts = dict.fromkeys(("host", "device", "source", "counter"), [""] * 4)
     values = {name: [0] * 4 for name in columns} | texts | {"unit": unit, "value": value}
-    found = build_table("device_counters", who, {name: values[name] for name in columns if name not in vars(who)}, 50)
+    found = build_table(
+        "device_counters", who, {name: values[name] for name in columns if name not in vars(who)}, Units(50)
+    )
     assert found["value"].to_pylist() == [50 * (2**53 + 1), 350, 7, None]
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.runner.hosts.clocks import CONTROLLER, Ledger
+from roundabout.runner.hosts.clocks import CONTROLLER, Ledger, RunClock
 from roundabout.runner.hosts.site import Port, Site
 from roundabout.runner.tables.records import Columns, Samples, integers
 from roundabout.runner.trial.captures import Captured
 from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.sampling import Achieved, achieved
-from roundabout.store import Identity, build_table
+from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import columns
 
 IDENTITY = frozenset(each.name for each in fields(Identity))
@@ -52,7 +52,12 @@ class Measurement:
         return {host: kept for host, kept in found.items() if kept}
 
 
-def tables(measured: Measurement, site: Site, who: Identity) -> dict[str, pa.Table]:
+def units(site: Site, clock: RunClock) -> Units:
+    """What is measured there is in."""
+    return Units(site.scale, site.dilation, clock.anchor_utc_ns)
+
+
+def tables(measured: Measurement, site: Site, who: Identity, into: Units) -> dict[str, pa.Table]:
     """All of a trial's tables but `trials`."""
     hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
@@ -68,7 +73,7 @@ def tables(measured: Measurement, site: Site, who: Identity) -> dict[str, pa.Tab
         "cross_traffic": _cross_traffic(measured),
         "cross_flows": _cross_flows(measured),
     }
-    return {name: build_table(name, who, values, site.scale) for name, values in raw.items()}
+    return {name: build_table(name, who, values, into) for name, values in raw.items()}
 
 
 def _iterations(measured: Measurement) -> Columns:

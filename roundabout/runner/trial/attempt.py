@@ -15,9 +15,9 @@ from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.hosts.site import Host
+from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
-from roundabout.runner.tables.measurement import Measurement
+from roundabout.runner.tables.measurement import Measurement, units
 from roundabout.runner.tables.records import RecordError, Samples, parse_event
 from roundabout.runner.trial import captures, cross_traffic, settings
 from roundabout.runner.trial.bench import Bench
@@ -25,7 +25,7 @@ from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.jobs import Worker, workers
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.meter import LinkMeter
-from roundabout.runner.trial.sampling import Sampler, achieved, controller_sampler, host_sampler
+from roundabout.runner.trial.sampling import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
@@ -57,8 +57,8 @@ class Attempting:
     measured: Measurement
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
-        """Add to the attempt's events."""
-        self.attempt.log(event, at_ns, **details)
+        """Add to the attempt's events what came at an instant of the run's clock."""
+        self.attempt.log(event, units(self.bench.site, self.clock).instant(at_ns), **details)
 
 
 def attempt_once(
@@ -78,6 +78,7 @@ def attempt_once(
 
 def _go_through(now: Attempting) -> None:
     documents = {host: now.bench.site.settings_document(now.trial.spec, host) for host in now.bench.site.hosts}
+    now.bench.site.prepare(now.trial.spec)
     now.measured.ledger.add(CONTROLLER, now.clock.anchor)
     _read_clocks(now, "before")
     _apply(now, documents)
@@ -141,7 +142,8 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Samples]:
     measured, bench = now.measured, now.bench
 
     def on_host(host: Host) -> Sampler:
-        argv = host_sampler(host, bench.site.capabilities(), cpu=bench.sampler is None)
+        period_ms = bench.site.ms_on_host(COUNTERS_MS)
+        argv = host_sampler(host, bench.site.capabilities(), period_ms, cpu=bench.sampler is None)
         return Sampler(bench.connections[host.name], argv)
 
     samplers: list[Sampler] = []  # stopped from the first one on: Ctrl-C may come between two of them
@@ -221,7 +223,7 @@ def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
 
 def _start_together(now: Attempting, programs: Programs, generators: Sequence[Generator]) -> None:
     begin_ns = now.clock.now_ns() + START_AHEAD_NS
-    start_ns = begin_ns + (round(cross_traffic.LEAD_S * 1e9) if generators else 0)
+    start_ns = begin_ns + (round(cross_traffic.lead_s(now.bench.site) * 1e9) if generators else 0)
     starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
     for program, at_ns in starts:
         program.send(f"start {now.measured.ledger.on_host(program.host, at_ns)}")
@@ -243,7 +245,7 @@ def _watch(
     Raises TrialFailedError where one fails or nothing happens any more, RoundaboutError where the site is not ours.
     """
     running = set(programs)
-    patience_s = _patience_s(now.trial.spec)
+    patience_s = _patience_s(now.trial.spec, now.bench.site)
     silent_s, refreshed = 0.0, -math.inf
     while running:
         if time.monotonic() - refreshed >= REFRESH_S:
@@ -267,10 +269,11 @@ def _watch(
                 running.discard(worker)
 
 
-def _patience_s(spec: TrialSpec) -> float:
+def _patience_s(spec: TrialSpec, site: Site) -> float:
     """How long there may be no news: nothing happens before a job begins."""
-    slowest_s = max(iteration_s(spec, name) for name in spec.jobs)
-    return STALL_S + STALL_ITERATIONS * slowest_s + max(job.begins_ms for job in spec.jobs.values()) / 1e3
+    slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
+    begins_ms = max(job.begins_ms for job in spec.jobs.values())
+    return STALL_S + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
 
 
 def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
@@ -297,7 +300,7 @@ def _explain_end(programs: Programs, arrived: Arrived) -> None:
 
 def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
     if worker.rank == 0 and event["event"] == "iteration":
-        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6
+        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6 / now.bench.site.dilation
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 
 

@@ -25,7 +25,7 @@ from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.records import RecordError
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
-from roundabout.store import Attempt, Identity, build_table, files, schemas
+from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.convert import to_paper_units
 
 START_S = 30  # tcpdump listens within this
@@ -73,7 +73,7 @@ def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
 
 def command(host: Host, asked: Capture) -> list[str]:
     """What captures on `host`."""
-    argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.interface]
+    argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
@@ -132,7 +132,9 @@ class _Running:
         raise CaptureError(f"{self._host}: capturing failed: {why}", "tcpdump must be there: roundabout provision")
 
 
-def store(captured: Mapping[str, Captured], ledger: Ledger, site: Site, attempt: Attempt, who: Identity) -> None:
+def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
+    captured: Mapping[str, Captured], ledger: Ledger, site: Site, units: Units, attempt: Attempt, who: Identity
+) -> None:
     """Write the tables `packets` and `captures` of an attempt that captured. Raises DecodeError, StoreError."""
     if not captured:
         return
@@ -145,14 +147,14 @@ def store(captured: Mapping[str, Captured], ledger: Ledger, site: Site, attempt:
             def write(columns: list[pa.Array], host: str = host, clock: "_HostUtc" = clock) -> None:
                 common = _common(who, host, clock, columns[0])
                 table = pa.Table.from_arrays([*common, *columns], schema=schema)
-                writer.write_table(to_paper_units(table, site.scale))
+                writer.write_table(to_paper_units(table, units))
 
             totals = decode(capture.files, [site.hosts[host].address], write)
             rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_counted(capture, totals, clock)})
     columns = {
         column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(who)) :]
     }
-    attempt.write("captures", build_table("captures", who, columns, site.scale))
+    attempt.write("captures", build_table("captures", who, columns, units))
 
 
 def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from roundabout.plan import PlannedTrial
 from roundabout.store.rates import increments
+from roundabout.store.reasons import RESENT
 
 STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
 STALLED_MAX = 0.015  # of the trial's time: a link without a byte while packets waited for it
@@ -155,5 +156,5 @@ def _losses(tables: Mapping[str, pa.Table]) -> list[str]:
             found.append(f"the drops of lossless link {link} towards {towards} are not known: the counter was {lost}")
     again = pc.sum(tables["flows"]["retransmitted"]).as_py() or 0
     if again:
-        found.append(f"{again} segments were sent again on a lossless fabric")
+        found.append(f"{again} {RESENT} on a lossless fabric")
     return found

@@ -19,17 +19,19 @@ from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.hosts.site import Host, Site
+from roundabout.runner.hosts.site import Host, Pace, Site
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import CrossTraffic
 
 READY_S = 30  # loads are planned, sinks listen and connections stand within this
-LEAD_S = 1.0  # cross traffic has settled when the jobs start
+LEAD_MS = 1000  # cross traffic has settled when the jobs start
 LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so many times that long, and longer
 FLUSH_S = 60.0  # a generator has told of all its flows within this
 FIRST_PORT = 29400
 MOST_PARALLEL = 10
-BURST = ("--burst-width-us", "1000", "--burst-period-ms", "10", "--burst-height", "3")  # Salamy, section 2.5
+PROBE_MS = 2000  # iperf falls short of its load, or does not, within this
+MOST_FRESH = 1024  # one that waits for its lost SYN, or for its last bytes, keeps no other flow waiting
+BURST_WIDTH_MS, BURST_PERIOD_MS, BURST_HEIGHT = 1, 10, 3  # Salamy, section 2.5
 
 Stop = Callable[[Sequence[Program]], None]
 
@@ -90,6 +92,11 @@ def check(generators: Sequence[Generator]) -> None:
             raise CrossTrafficError(f"cross traffic {each.name} ended on {each.sender.host} before the jobs did: {why}")
 
 
+def lead_s(site: Site) -> float:
+    """How long cross traffic is sent before the jobs start, by the hosts' clocks."""
+    return site.ms_on_host(LEAD_MS) / 1e3
+
+
 def parts(trial: PlannedTrial) -> list[Part]:
     """The cross traffics that send something in `trial`, each with a secret of its own."""
     return [
@@ -134,9 +141,30 @@ def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
     if part.spec.kind == "iperf":
         return _iperf_load(site, trial, part)
     crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
-    plan = shlex.join([crossgen, "plan", "--json", *_load(site, trial, part)])
+    plan = shlex.join([crossgen, "plan", "--json", *load_words(site, trial, part.name)])
     send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(site, part)])
     return ["sh", "-c", f'f=$(mktemp) && {plan} --output "$f" && exec 3<"$f" && rm "$f" && exec {send}']
+
+
+def load_words(pace: Pace, trial: PlannedTrial, name: str) -> list[str]:
+    """What `crossgen plan` is told of a cross traffic of the trial: with the trial's seed, the same flows each time."""
+    spec = trial.spec.cross_traffic[name]
+    lasts_s = LASTS * trial.expected_s + LASTS_S
+    second_s = pace.ms_on_host(1000) / 1e3  # whole bursts, however long a second takes there
+    words = {
+        "load-gbps": pace.rate_on_host_bps(spec.load_gbps) / 1e9,
+        "duration-s": round(math.ceil(lasts_s / second_s) * second_s, 9),
+        "destinations": ",".join(spec.receivers),
+        "scale-sizes": pace.dilation / pace.scale,
+        "seed": int(content_hash([trial.seed, name]), 16) >> 1,
+        "gaps": spec.gaps,
+        "sizes-between": spec.sizes_between,
+    }
+    if spec.kind == "burst":
+        width_us, period_ms = pace.ms_on_host(BURST_WIDTH_MS) * 1e3, pace.ms_on_host(BURST_PERIOD_MS)
+        words |= {"burst-width-us": width_us, "burst-period-ms": period_ms, "burst-height": BURST_HEIGHT}
+        words["volumes"] = spec.volumes
+    return [word for option, value in words.items() for word in (f"--{option}", str(value))]
 
 
 def _iperf(host: Host) -> list[str]:
@@ -152,6 +180,7 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
         "congestion": spec.transport.kernel_name,
+        "probe-s": round(site.ms_on_host(PROBE_MS) / 1e3),
     }
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
     return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
@@ -167,26 +196,14 @@ def parallel(load_gbps: float, link_gbps: float) -> int:
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
 
 
-def _load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
-    spec = part.spec
-    words = {
-        "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
-        "duration-s": math.ceil(LASTS * trial.expected_s + LASTS_S),  # whole bursts
-        "destinations": ",".join(spec.receivers),
-        "scale-sizes": 1 / site.scale,
-        "seed": int(content_hash([trial.seed, part.name]), 16) >> 1,
-        "gaps": spec.gaps,
-    }
-    given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
-    return [*given, *(BURST if spec.kind == "burst" else ())]
-
-
 def _way(site: Site, part: Part) -> list[str]:
     spec = part.spec
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
     congestion_control = spec.transport.kernel_name
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
-    words = ["--to", to, "--warm-up-s", str(LEAD_S)]
+    words = ["--to", to, "--warm-up-s", str(lead_s(site))]
+    if spec.connections == "fresh":
+        words += ["--fresh-connections", "--most-connections", str(MOST_FRESH)]
     return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]
 
 

@@ -41,7 +41,7 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
 
 
 def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
-    """A job as each of its workers is told it; bytes are those that hosts really send."""
+    """A job as each of its workers is told it; bytes and times are those of hosts."""
     job = trial.spec.jobs[name]
     return {
         "name": name,
@@ -53,8 +53,8 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
         "iterations": trial.spec.iterations_of(name),
         "seed": trial.seed,
         "jitter": job.jitter,
-        "begins_ms": job.begins_ms,
-        "departs_ms": job.departs_ms,
+        "begins_ms": site.ms_on_host(job.begins_ms),
+        "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }
 
@@ -66,8 +66,10 @@ def ports(spec: TrialSpec, name: str) -> list[int]:
 
 
 def _phase(job: ResolvedJob, phase: Phase, site: Site) -> dict[str, Any]:
-    if phase.bytes is None:
-        return {"name": phase.name, "compute_ms": phase.compute_ms}
+    if phase.compute_ms is not None:
+        return {"name": phase.name, "compute_ms": site.ms_on_host(phase.compute_ms)}
+    assert phase.bytes is not None
+    assert phase.alone_ms is not None
     transfers = phase.transfers(len(job.workers), site.bytes_on_host(phase.bytes))
     told = [[part for part in transfer if part is not None] for transfer in transfers]
-    return {"name": phase.name, "alone_ms": phase.alone_ms, "transfers": told}
+    return {"name": phase.name, "alone_ms": site.ms_on_host(phase.alone_ms), "transfers": told}

@@ -32,7 +32,7 @@ class LinkMeter:
     def __init__(self, link: str, site: Site, switches: Sequence[Samples]) -> None:
         """Of what the samplers of `switches` say."""
         self.link = link
-        self._scale = site.scale
+        self._scale, self._dilation = site.scale, site.dilation
         self._switches = switches
         self._seen = [0] * len(switches)
         self._history: Mapping[str, deque[Sample]] = {
@@ -55,7 +55,7 @@ class LinkMeter:
             for old, new in spans
             if new.marks is not None and old.marks is not None
         ]
-        return Reading(max(rates) * self._scale, sum(marks) if marks else None)
+        return Reading(max(rates) * self._scale, sum(marks) * self._dilation if marks else None)
 
     def _take(self, row: Mapping[str, str]) -> None:
         if (history := self._history.get(row["ifindex"])) is None:

@@ -11,10 +11,10 @@ from typing import Any
 from roundabout.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
 from roundabout.programs import artefacts
-from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.site import Site
 from roundabout.runner.machine.journal import Entry
-from roundabout.runner.tables.measurement import Measurement, tables
+from roundabout.runner.tables.measurement import Measurement, tables, units
 from roundabout.runner.testbed import Facility, Fidelity, Outcome, Visit
 from roundabout.runner.transports import build_outside
 from roundabout.runner.trial import captures, checks, facts
@@ -99,6 +99,11 @@ class SshTestbed:
         return self._site.scale
 
     @property
+    def dilation(self) -> float:
+        """The site's."""
+        return self._site.dilation
+
+    @property
     def fidelity(self) -> Fidelity:
         """The site's."""
         return self._site.fidelity
@@ -115,15 +120,20 @@ class SshTestbed:
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
         """Run the trial once on its hosts. Raises RoundaboutError where the site was lost to somebody else."""
-        bench = self._ready()
+        try:
+            bench = self._ready()
+        except LostHostError as error:  # as good as lost during the attempt
+            return Outcome({}, [str(error)], lost=True)
         self._facility.check_held()
         measured = attempt_once(bench, trial, self._visit.clock, self._visit.observer, attempt)
         self._facility.check_held()
-        found = tables(measured, self._site, who)
-        captures.store(measured.captured, measured.ledger, self._site, attempt, who)
-        strain = checks.strain(found, measured.start_ns, measured.end_ns)
+        into = units(self._site, self._visit.clock)
+        found = tables(measured, self._site, who, into)
+        captures.store(measured.captured, measured.ledger, self._site, into, attempt, who)
+        start_ns, end_ns = (None if at is None else into.instant(at) for at in (measured.start_ns, measured.end_ns))
+        strain = checks.strain(found, start_ns, end_ns)
         faults = measured.faults or checks.faults(trial, found, strain)
-        return Outcome(found, faults, {**_record(measured), **strain}, lost=measured.lost_host)
+        return Outcome(found, faults, {**_record(measured), "start_ns": start_ns, **strain}, lost=measured.lost_host)
 
     def _ready(self) -> Bench:
         if self._bench is None:
@@ -138,5 +148,4 @@ def _record(measured: Measurement) -> dict[str, Any]:
         "clock": measured.ledger.as_json(),
         "clock_steps": [asdict(step) for step in measured.ledger.steps()],
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
-        "start_ns": measured.start_ns,
     }

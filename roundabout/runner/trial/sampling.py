@@ -21,12 +21,12 @@ TRANSPORTS = "/run/roundabout/bpf/transports"  # where `transport` pins them, on
 
 
 def host_sampler(
-    host: Host, capabilities: Collection[Capability], period_ms: int = COUNTERS_MS, *, cpu: bool = False
+    host: Host, capabilities: Collection[Capability], period_ms: float = COUNTERS_MS, *, cpu: bool = False
 ) -> list[str]:
     """The command that samples a host's network, and with `cpu` its CPU, to be run there."""
-    command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(period_ms), "--interfaces", host.interface]
+    command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(round(period_ms))]
     rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
-    return [*command, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
+    return [*command, "--interfaces", host.interface, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
 
 
 def controller_sampler(sampler: Path) -> list[str]:

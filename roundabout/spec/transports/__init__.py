@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from pydantic import GetJsonSchemaHandler, ModelWrapValidatorHandler, ValidationInfo, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -13,21 +21,29 @@ from roundabout.spec.base import Name, Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.transports import known
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter
+from roundabout.spec.transports.sets import Ecn, Published, published, set_names
 
-__all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Parameter", "Transport", "known"]
+__all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Ecn", "Parameter", "Published", "Transport", "known"]
 
 # In the context of a validation: the folder of the experiment that is read. What was stored is taken as it is.
 FOLDER = "folder"
+OWN = ("name", "file", "set", "ecn")  # what is not a parameter
 
 
 class Transport(Strict, extra="allow"):
-    """A congestion control, by name or from a file; all else are parameters. A testbed chooses what is not given."""
+    """A congestion control, by name or from a file; all else are parameters. A testbed chooses what is not given.
+
+    With a `set` (a file of `sets/` beside the program) its values stand for what is not given, and its thresholds for
+    `ecn`, when switches mark.
+    """
 
     __pydantic_extra__: dict[str, int | float]
 
     name: Name
     file: str | None = None
     stands_for: str = "TCP"  # in the papers
+    published: Published | None = Field(default=None, alias="set")
+    ecn: Ecn | None = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -39,10 +55,25 @@ class Transport(Strict, extra="allow"):
             return handler(_checked(given, info.context[FOLDER]))
         return handler(given if "stands_for" in given else _stands_for(given) | given)
 
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a set and thresholds where there are none: trials' keys from before there were any stay the same."""
+        return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
+
     @property
     def parameters(self) -> dict[str, int | float]:
         """Those given, by name."""
         return dict(self.__pydantic_extra__)
+
+    @property
+    def asked(self) -> dict[str, int | float]:
+        """Those given, and those of its set that are not."""
+        return {**(self.published.parameters if self.published else {}), **self.parameters}
+
+    @property
+    def thresholds(self) -> Ecn | None:
+        """When switches mark; None if neither it nor its set says so."""
+        return self.ecn if self.ecn or not self.published else self.published.ecn
 
     @property
     def kernel_name(self) -> str:
@@ -65,6 +96,8 @@ class Transport(Strict, extra="allow"):
                 "description": "beside the experiment",
                 "title": "File",
             },
+            "set": {"type": ["string", "null"], "description": "published parameters, for those that are not given"},
+            "ecn": {"anyOf": [Ecn.model_json_schema(), {"type": "null"}]},
         }
         return {
             "title": "Transport",
@@ -72,14 +105,14 @@ class Transport(Strict, extra="allow"):
             "type": "object",
             "properties": properties,
             "additionalProperties": {"type": ["number", "null"]},
-            "allOf": [_of_one(each.name, each.parameters) for each in declared]
-            + [_of_one(name, ()) for name in known.KERNELS_OWN],
+            "allOf": [_of_one(each.name, each.parameters, set_names(each)) for each in declared]
+            + [_of_one(name, (), ()) for name in known.KERNELS_OWN],
         }
 
 
-def _of_one(name: str, parameters: tuple[Parameter, ...]) -> JsonSchemaValue:
+def _of_one(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
     """What may stand beside one transport's name."""
-    properties = {
+    properties: JsonSchemaValue = {
         each.name: {
             "type": ["integer" if each.is_whole else "number", "null"],
             "minimum": each.least,
@@ -89,9 +122,11 @@ def _of_one(name: str, parameters: tuple[Parameter, ...]) -> JsonSchemaValue:
         }
         for each in parameters
     }
+    if sets:
+        properties["set"] = {"enum": [*sets, None]}
     return {
         "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
-        "then": {"properties": properties, "propertyNames": {"enum": ["name", *properties]}},
+        "then": {"properties": properties, "propertyNames": {"enum": ["name", "ecn", *properties]}},
     }
 
 
@@ -121,12 +156,31 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
             error.expected,
         )
     parameters = {each.name: each for each in found.parameters} if found else {}
+    if "set" in given:
+        given["set"] = _published(name, found, given["set"])
+    in_set = given["set"].parameters if "set" in given else {}
     for key, value in given.items():
-        if key not in ("name", "file"):
+        if key not in OWN:
             given[key] = _value(key, value, parameters, name)
-    _check_order(given)
-    understood = {each.name: _typed(each, each.value) for each in parameters.values() if each.chosen_by == "experiment"}
+    _check_order(in_set | {key: value for key, value in given.items() if key not in OWN})
+    understood = {
+        each.name: _typed(each, each.value)
+        for each in parameters.values()
+        if each.chosen_by == "experiment" and each.name not in in_set
+    }
     return {"stands_for": found.stands_for if found else "TCP", **understood, **given}
+
+
+def _published(transport: str, found: Declaration | None, name: Any) -> Published:
+    names = set_names(found) if found else ()
+    if found is None or name not in names:
+        expected = f"one of {', '.join(names)}" if names else f"no set: {transport} has none"
+        _refuse("set", show(name), expected, did_you_mean(name, names))
+    try:
+        return published(found, name)
+    except SpecError as error:
+        where = f"{error.file}{f':{error.line}' if error.line else ''}"
+        _refuse("set", f"in {where}{f': {error.field}' if error.field else ''} {error.found}", error.expected)
 
 
 def _program(file: Any, folder: Path) -> Path:

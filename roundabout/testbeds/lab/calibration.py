@@ -15,6 +15,9 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Written by `roundabout calibrate --write`: what makes a scaled link behave like the papers'. calibration.py says what
 # each value is, docs/calibration.md how they were found. `version` rises with any change: it is part of a trial's key.
 """
+# Of a switch port at full size: 1000 and 2000 cells of 80 bytes, and every packet marked above that, as the switch of
+# Salamy's testbed was set (section 2.4).
+THRESHOLDS_BYTES = (80_000, 160_000)
 
 
 class _Strict(BaseModel):
@@ -47,7 +50,7 @@ class Calibration(_Strict):
 
     schema_: Literal[1] = Field(alias="schema")
     version: int = Field(ge=1)
-    # Rates and bytes are divided by it; times stay.
+    # Rates are divided by it, and bytes as far as time is not stretched.
     scale: float = Field(ge=1)
     # An experiment's T is multiplied by it.
     timer_scale: float = Field(gt=0)
@@ -59,6 +62,20 @@ class Calibration(_Strict):
     ecn: Ecn
     # Parameters of transports that experiments leave to the lab, in its own rates (Mbit/s) and times.
     transports: dict[str, dict[str, int | float]]
+
+    def stretched(self, scale: float, dilation: float) -> "Calibration":
+        """What holds where nothing is calibrated: all times are stretched alike, what is published stands as it is."""
+        kmin, kmax = (round(size * dilation / scale) for size in THRESHOLDS_BYTES)
+        lossy = round(self.queue_bytes.lossy * self.scale * dilation / scale)
+        return self.model_copy(
+            update={
+                "scale": scale,
+                "timer_scale": dilation,
+                "queue_bytes": self.queue_bytes.model_copy(update={"lossy": lossy}),
+                "ecn": Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=1),
+                "transports": {},
+            }
+        )
 
     @model_validator(mode="after")
     def _declared(self) -> "Calibration":

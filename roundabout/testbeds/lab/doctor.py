@@ -48,7 +48,8 @@ EXTRA_TOOLS = {
 QDISCS = {
     "htb": "tc qdisc add dev port root handle 1: htb && tc class add dev port parent 1: classid 1:1 htb rate 1gbit",
     "bfifo": "tc qdisc add dev port root bfifo limit 1000000",
-    "clsact": "tc qdisc add dev port clsact",
+    "clsact": "tc qdisc add dev port clsact && "
+    "tc filter add dev port egress u32 match u32 0 0 action mirred egress mirror dev far",
 }
 PROGRAMS = ("hosts", "controller", "lab")
 

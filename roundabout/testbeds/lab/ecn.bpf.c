@@ -117,6 +117,7 @@ static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_por
     return;
   __sync_fetch_and_add(&port->ect_packets, segments);
   if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && !is_pure_ack(skb) &&
+      !bpf_skb_pull_data(skb, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
       bpf_skb_ecn_set_ce(skb) == 1) {
     __sync_fetch_and_add(&port->marks, segments);
     count_source(skb, segments);

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """How this machine gets labs, and gets rid of them."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
-from roundabout.errors import RoundaboutError
+from roundabout.errors import RoundaboutError, UsageError
 from roundabout.programs import ROOT
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.hosts.site import Host, Site
-from roundabout.runner.machine.journal import Entry, each, raise_together
+from roundabout.runner.machine.journal import Entry, raise_together, side_by_side
 from roundabout.runner.testbed import Check
 from roundabout.runner.transports import TOOL, objects
 from roundabout.runner.trial.over_ssh import SshFacility, check_known
@@ -25,21 +25,38 @@ from roundabout.testbeds.lab.doctor import examine
 from roundabout.testbeds.lab.inventory import inventory_of
 
 
-def facility(_where: Mapping[str, str]) -> "LabFacility":
-    """Labs of this machine."""
-    return LabFacility()
+def facility(where: Mapping[str, str]) -> "LabFacility":
+    """Labs of this machine, at the `scale` and `dilation` asked for. Raises UsageError for what is no number."""
+    return LabFacility(None, *(_number(name, where) for name in ("scale", "dilation")))
+
+
+def _number(name: str, where: Mapping[str, str]) -> float | None:
+    try:
+        found = float(where.get(name, 1))
+    except ValueError:
+        found = math.nan
+    if not 1 <= found < math.inf:
+        raise UsageError(f"--{name}: found {where[name]!r}, expected a number of at least 1")
+    return found if name in where else None
 
 
 class LabFacility(SshFacility):
     """Labs on this machine."""
 
     sampler = ROOT / "build/bin/sampler"
-    where: Mapping[str, str] = MappingProxyType({"testbed": "lab"})
     programs = ("hosts", "controller", "lab")
 
-    def __init__(self, calibration: Calibration | None = None) -> None:
-        """Labs are built with `calibration`, or with the one that the lab keeps."""
-        self._calibration = calibration
+    def __init__(
+        self, calibration: Calibration | None = None, scale: float | None = None, dilation: float | None = None
+    ) -> None:
+        """Labs are built with `calibration`, or with the one that the lab keeps; at its scale unless one is given.
+
+        With a `dilation` time is stretched, and nothing is calibrated.
+        """
+        self._calibration, self._scale, self._dilation = calibration, scale, dilation
+        self.dilation = dilation or 1.0
+        asked = {"scale": scale, "dilation": dilation}
+        self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in asked.items() if value}}
 
     def checks(self) -> Iterator[Check]:
         """What this machine offers, and what of it is built."""
@@ -47,7 +64,7 @@ class LabFacility(SshFacility):
 
     def raise_site(self, topology: Topology, name: str) -> Site:
         """Build the lab called `name`."""
-        return Lab.up(topology, name, calibration=self._calibration)
+        return Lab.up(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
 
     def provision(self, site: Site) -> None:
         """Deploy programs on its hosts."""
@@ -105,4 +122,4 @@ class LabFacility(SshFacility):
             with suppress(LostHostError), closing(self.connect(site, host.name)) as connection:
                 check_call(connection, [*program(host, site.settings_state), "restore", "--owner", owner])
 
-        raise_together(each(restore, site.hosts.values()))
+        raise_together(side_by_side(restore, site.hosts.values()))

@@ -1,77 +1,113 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial asks of a lab host's settings: the papers' units become the lab's here."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from roundabout.spec.experiment import TrialSpec
-from roundabout.spec.transports import Declaration, Parameter
-from roundabout.testbeds.lab.calibration import Calibration
-from roundabout.testbeds.lab.layout import HOST_INTERFACE
+from roundabout.spec.transports import Parameter, Transport
+from roundabout.testbeds.lab.calibration import Calibration, Ecn
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.layout import HOST_INTERFACE, NETWORK
 
 SYSCTLS = {
-    # That TCP answers to marks is a guess for Salamy's servers. Effect: BERT beside 11 and 18 Gbit/s of web-search
-    # traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues, 2.4 and 6.0 s.
-    "net.ipv4.tcp_ecn": 1,
-    "net.ipv4.tcp_early_retrans": 0,  # where nothing is lost, a probe for lost tails only sends twice
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
     "net.ipv4.tcp_rmem": "4096 16777216 33554432",  # the receiver's window must not be the limit before it has grown
 }
+# That TCP answers to marks, and that nothing is lost, are guesses for Salamy's servers. Effect of marks: BERT beside 11
+# and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues,
+# 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
+TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
 # What stands for a NIC's transport never forgets its rate while a job computes.
-NIC_SYSCTLS = {"net.ipv4.tcp_wmem": "4096 4194304 33554432", "net.ipv4.tcp_slow_start_after_idle": 0}
+NIC_SYSCTLS = {
+    "net.ipv4.tcp_ecn": 1,  # it lives on marks
+    "net.ipv4.tcp_wmem": "4096 4194304 33554432",
+    "net.ipv4.tcp_slow_start_after_idle": 0,
+}
 # What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way.
 TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
+# Linux's own timers, which are stretched like all others: the least timeout, and the wait before a SACK.
+RTO_MIN_MS, COMP_SACK_DELAY_NS = 200, 1_000_000
 
 
-def document(trial: TrialSpec, host: str, calibration: Calibration, scale: float) -> dict[str, Any]:
+def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
     """The document for `settings.py apply` on `host`; nothing on one without a part in the trial."""
     transport = trial.transport_of(host)
     if transport is None:
         return {}
+    bytes_scale = calibration.scale / dilation
     asked: dict[str, Any] = {
         "sysctl": {
             **SYSCTLS,
-            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(scale)),
+            **TCP,
+            **trial.tcp.sysctls,
+            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(bytes_scale)),
             "net.ipv4.tcp_congestion_control": transport.kernel_name,
         },
         "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
     }
+    if dilation != 1:
+        asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
+        asked["route"] = {str(NETWORK): {"rto_min_ms": round(RTO_MIN_MS * dilation)}}
     if transport.declaration:
         line_rate = next(link.line_rate_gbps for link in trial.topology.links if host in link.ends)
-        given = {**_line_rates(transport.declaration, line_rate * 1000), **transport.parameters}
-        asked["transport"] = {transport.name: _parameters(transport.declaration, given, calibration, scale)}
+        asked["transport"] = {transport.name: _parameters(transport, line_rate * 1000, calibration, bytes_scale)}
     return asked
 
 
-def _tcp_sysctls(scale: float) -> dict[str, Any]:
+def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
+    """When the lab's switches mark: as its calibration says, or as the trial's transports ask that it says nothing of.
+
+    Raises LabError where those ask for different thresholds.
+    """
+    asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
+    asked = {each.thresholds for each in asking if each.thresholds and each.name not in calibration.transports}
+    if len(asked) > 1:
+        found = "; ".join(sorted(map(str, asked)))
+        raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
+    if not asked:
+        return calibration.ecn
+    (ecn,) = asked
+    kmin, kmax = (round(size / bytes_scale) for size in (ecn.Kmin_bytes, ecn.Kmax_bytes))
+    return Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=ecn.Pmax)
+
+
+def replaced(calibration: Calibration) -> tuple[str, ...]:
+    """What the lab puts in place of transports' published sets, a line each."""
+    return tuple(
+        f"published sets of {name}'s parameters: in their place stand the lab's own {', '.join(values)}, and its own "
+        "thresholds of marking"
+        for name, values in calibration.transports.items()
+        if values
+    )
+
+
+def _tcp_sysctls(bytes_scale: float) -> dict[str, Any]:
     """Linux's own, with bytes under way scaled like all others."""
-    most = max(round(TCP_WMEM_BYTES / scale), TCP_WMEM_LEAST_BYTES)
+    most = max(round(TCP_WMEM_BYTES / bytes_scale), TCP_WMEM_LEAST_BYTES)
     return {
         "net.ipv4.tcp_wmem": f"4096 {TCP_WMEM_LEAST_BYTES} {most}",
         "net.ipv4.tcp_slow_start_after_idle": 1,
     }
 
 
-def _line_rates(declared: Declaration, line_rate_mbps: float) -> dict[str, float]:
-    return {each.name: line_rate_mbps for each in declared.parameters if each.chosen_by == "line_rate"}
-
-
 def _parameters(
-    declared: Declaration, given: Mapping[str, float], calibration: Calibration, scale: float
+    transport: Transport, line_rate_mbps: float, calibration: Calibration, bytes_scale: float
 ) -> dict[str, float]:
-    """Every parameter: as it is given, else as the lab was calibrated, else as it is declared."""
-    calibrated = calibration.transports.get(declared.name, {})
+    """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared."""
+    assert transport.declaration
+    calibrated = calibration.transports.get(transport.name, {})
     values = {}
-    for each in declared.parameters:
-        if each.name in calibrated and each.name not in given:
+    for each in transport.declaration.parameters:
+        if each.name in calibrated and each.name not in transport.parameters:
             values[each.name] = calibrated[each.name]
         else:
-            values[each.name] = _in_lab(each, given.get(each.name, each.value), calibration.timer_scale, scale)
+            default = line_rate_mbps if each.chosen_by == "line_rate" else each.value
+            values[each.name] = _in_lab(each, transport.asked.get(each.name, default), calibration, bytes_scale)
     return values
 
 
-def _in_lab(parameter: Parameter, value: float, timer_scale: float, scale: float) -> float:
+def _in_lab(parameter: Parameter, value: float, calibration: Calibration, bytes_scale: float) -> float:
     """A value in the papers' units -> what stands for it in the lab."""
     if parameter.unit == "us":
-        return value * timer_scale
-    return value / scale if parameter.unit in ("bytes", "bytes/s") else value
+        return value * calibration.timer_scale
+    return value / {"bytes": bytes_scale, "bytes/s": calibration.scale}.get(parameter.unit, 1)

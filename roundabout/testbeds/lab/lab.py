@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from roundabout.runner.hosts.site import Capability, Host, Port
 from roundabout.runner.testbed import Fidelity
+from roundabout.runner.trial.sampling import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import bpffs, host_settings, marking, needs, network, nodes, paths, rates, record, ssh
 from roundabout.testbeds.lab.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.fidelity import fidelity
 from roundabout.testbeds.lab.layout import Layout, lay_out
 from roundabout.testbeds.lab.locks import locked_folder
 
@@ -28,13 +30,6 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
-CANNOT = (
-    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
-    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
-    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
-    "microseconds instead of every few; the reaction point's constants are calibrated for that",
-    "GPUs: a job is its profile, played over real sockets",
-)
 DYING_S = 5.0  # a killed builder's last child may still be at work
 
 
@@ -54,11 +49,14 @@ class Lab:
         name: str | None = None,
         *,
         scale: float | None = None,
+        dilation: float | None = None,
         calibration: Calibration | None = None,
         clock_shift_ns: Mapping[str, int] | None = None,
         verify: bool = True,
     ) -> "Lab":
         """Build `topology` and measure it. What was made is unmade if anything fails.
+
+        With a `dilation` time is stretched, and nothing is calibrated.
 
         Hosts in `clock_shift_ns` get a monotonic clock of their own, so far ahead of the machine's.
 
@@ -70,23 +68,20 @@ class Lab:
         if shifts:
             needs.require_own_clocks()
             _refuse_strangers(shifts, topology)
-        calibration = calibration or load_calibration()
+        calibration = _calibration(calibration or load_calibration(), scale, dilation)
         lab = paths.LabPaths(_checked(name or topology.name))
         plan = record.Record(
             name=lab.name,
             state="building",
             created_utc=datetime.now(UTC),
-            scale=scale or calibration.scale,
+            scale=calibration.scale,
+            dilation=dilation or 1.0,
             calibration=calibration,
             topology=topology,
             clock_shift_ns=shifts,
         )
         with _begun(lab) as lock:
-            try:
-                return cls(_build(lab, plan, lock, verify=verify))
-            except BaseException:
-                _clear(lab)
-                raise
+            return cls(_build(lab, plan, lock, verify=verify))
 
     @classmethod
     def find(cls, name: str) -> "Lab":
@@ -152,20 +147,18 @@ class Lab:
 
     @property
     def scale(self) -> float:
-        """By how much rates and bytes are divided; times are not."""
+        """By how much rates are divided."""
         return self.record.scale
+
+    @property
+    def dilation(self) -> float:
+        """By how much times are stretched."""
+        return self.record.dilation
 
     @property
     def fidelity(self) -> Fidelity:
         """Emulated, at its scale."""
-        return Fidelity(
-            "emulated",
-            f"emulated: lab, rates and bytes at 1:{self.scale:g}, times as they are",
-            f"Everything ran on one machine: hosts are Linux namespaces, links are shaped to 1:{self.scale:g} of their "
-            "rate, and messages are as much smaller. Iteration times are unchanged and compare with the paper's "
-            "directly; rates and bytes on this page were multiplied back. What this cannot show:",
-            CANNOT,
-        )
+        return fidelity(self.scale, self.dilation, host_settings.replaced(self.record.calibration))
 
     @property
     def topology(self) -> Topology:
@@ -208,6 +201,7 @@ class Lab:
         return {
             "kind": self.kind,
             "scale": self.scale,
+            "dilation": self.dilation,
             "calibration_version": self.record.calibration.version,
             "calibration_sha256": hashlib.sha256(calibration.encode()).hexdigest(),
             "marking": self.record.marking,
@@ -231,7 +225,11 @@ class Lab:
 
     def bytes_on_host(self, paper_bytes: int) -> int:
         """Bytes at the papers' scale -> bytes that lab hosts send."""
-        return round(paper_bytes / self.scale)
+        return round(paper_bytes * self.dilation / self.scale)
+
+    def ms_on_host(self, paper_ms: float) -> float:
+        """A time of the papers' -> how long the lab takes for it."""
+        return paper_ms * self.dilation
 
     def rate_on_host_bps(self, paper_gbps: float) -> float:
         """Gbit/s at the papers' scale -> bit/s in the lab."""
@@ -239,7 +237,14 @@ class Lab:
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
-        return host_settings.document(trial, host, self.record.calibration, self.scale)
+        return host_settings.document(trial, host, self.record.calibration, self.dilation)
+
+    def prepare(self, trial: TrialSpec) -> None:
+        """Let switches mark as the trial's transports ask, where the lab was not calibrated for them.
+
+        Raises LabError where they ask for different thresholds.
+        """
+        self.set_thresholds(host_settings.thresholds(trial, self.record.calibration, self.scale / self.dilation))
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""
@@ -248,6 +253,7 @@ class Lab:
             [
                 str(paths.program("sampler")),
                 *("--name", switch),
+                *("--period-ms", str(round(self.ms_on_host(COUNTERS_MS)))),
                 *("--netns-of-pid", str(pids[switch])),
                 *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
                 "--queues",
@@ -261,8 +267,8 @@ class Lab:
         return marking.counters(self.files)
 
     def set_thresholds(self, ecn: Ecn) -> None:
-        """Change every port's marking thresholds, for calibration. The lab's record keeps what it was built with."""
-        queues = network.queues(self.layout, self.record.calibration, self.scale)
+        """Change every port's marking thresholds. The lab's record keeps what it was built with."""
+        queues = network.queues(self.layout, self.record.calibration, self.scale, self.dilation)
         marking.set_thresholds(self.files, queues, ecn)
 
 
@@ -273,6 +279,18 @@ def _checked(name: str) -> str:
             "use up to 40 letters, digits, '.', '_' and '-', beginning with a letter or digit",
         )
     return name
+
+
+def _calibration(kept: Calibration, scale: float | None, dilation: float | None) -> Calibration:
+    scale = scale or kept.scale
+    if dilation is None:
+        return kept.model_copy(update={"scale": scale})
+    if not 1 <= dilation <= scale:
+        raise LabError(
+            f"a lab at 1:{scale:g} cannot stretch time {dilation:g} times",
+            f"expected a dilation of 1 to {scale:g}: there every packet of the real link is sent",
+        )
+    return kept.stretched(scale, dilation)
 
 
 def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
@@ -286,7 +304,7 @@ def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
 
 @contextmanager
 def _begun(lab: paths.LabPaths) -> Iterator[int]:
-    """Make the lab's folders, and hold the lab's lock."""
+    """Make the lab's folders, and hold the lab's lock; if what follows fails, the lab is taken down again."""
     with ExitStack() as held:
         with locked_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
@@ -298,7 +316,12 @@ def _begun(lab: paths.LabPaths) -> Iterator[int]:
                     f"`roundabout lab down {lab.name}`, or give this one another --name",
                 ) from None
             lock = held.enter_context(locked_folder(lab.root))
-        yield lock
+        try:
+            yield lock
+        except BaseException:
+            held.close()  # children that inherited the lock hold it still, and may be writing to the lab
+            Lab.down(lab.name)
+            raise
 
 
 def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool) -> record.Record:
@@ -312,9 +335,10 @@ def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool)
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
-    queues = network.queues(layout, plan.calibration, plan.scale)
-    nic_queues = network.nic_queues(layout, plan.calibration, plan.scale)
-    network.build(layout, queues, nic_queues, pids, plan.calibration.burst_bytes)
+    queues = network.queues(layout, plan.calibration, plan.scale, plan.dilation)
+    nic_queues = network.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
+    mtu = network.mtu_bytes(topology, plan.scale / plan.dilation)
+    network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, queues, pids, plan.calibration.ecn, lock)
     measured = rates.verify(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})

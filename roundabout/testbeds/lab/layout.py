@@ -14,6 +14,7 @@ from roundabout.testbeds.lab import paths
 NETWORK = IPv4Network("10.77.0.0/16")
 HOST_INTERFACE = "eth0"
 HOST_IFINDEX = 2
+TAP_INTERFACE = "tap0"
 BRIDGE_IFINDEX = 2
 FIRST_PORT_IFINDEX = 100
 
@@ -72,8 +73,17 @@ class Layout:
 def lay_out(topology: Topology) -> Layout:
     """Number the hosts and ports of `topology`."""
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
+    queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
     hosts = {
-        name: Host(name, name, str(NETWORK[number]), NETWORK.prefixlen, HOST_INTERFACE, paths.HOST_PREFIX)
+        name: Host(
+            name,
+            name,
+            str(NETWORK[number]),
+            NETWORK.prefixlen,
+            HOST_INTERFACE,
+            paths.HOST_PREFIX,
+            TAP_INTERFACE if name in queueing else None,
+        )
         for name, number in numbers.items()
     }
     macs = {name: _mac(1, number) for name, number in numbers.items()}

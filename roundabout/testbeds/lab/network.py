@@ -14,18 +14,20 @@ from pyroute2 import IPRoute, NetlinkError
 from pyroute2.netlink.rtnl import tcmsg
 
 from roundabout.runner.hosts.site import Port
+from roundabout.spec.frames import frame_bytes, segment_bytes
+from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import neighbours
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
-from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, HOST_IFINDEX, Cable, End, Layout
+from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, HOST_IFINDEX, TAP_INTERFACE, Cable, End, Layout
 from roundabout.testbeds.lab.namespaces import inside
 from roundabout.testbeds.lab.neighbours import Neighbour
 
-MTU = 1500
-SEGMENT_PAYLOAD_BYTES = 1448  # of a full TCP segment with timestamps
-SEGMENT_WIRE_BYTES = 1514  # the same with its TCP, IP and Ethernet headers, as queues count it
+LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
+CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
+ETH_P_ALL = 0x0003
 
 # pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
@@ -39,33 +41,51 @@ class Queue:
     limit_bytes: int
 
 
-def queues(layout: Layout, calibration: Calibration, scale: float) -> dict[Port, Queue]:
+def queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[Port, Queue]:
     """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost."""
-    sizes = calibration.queue_bytes
-    limit = sizes.lossless if layout.topology.queue == "lossless" else sizes.lossy
-    return {port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale), limit) for port in layout.ports}
+    limit = _limit_bytes(layout.topology, calibration, scale / dilation)
+    mtu = mtu_bytes(layout.topology, scale / dilation)
+    return {port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit) for port in layout.ports}
 
 
-def nic_queues(layout: Layout, calibration: Calibration, scale: float) -> dict[str, Queue]:
+def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
     """The queues of hosts whose own NIC holds them to their link's rate, by host; what waits there is not lost."""
     limit = calibration.queue_bytes.lossless
+    mtu = mtu_bytes(layout.topology, scale / dilation)
     return {
-        cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale), limit)
+        cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale, mtu), limit)
         for cable in layout.cables
         if cable.link.nic_queue
     }
 
 
-def _drain_bytes_per_s(payload_rate_gbps: float, scale: float) -> int:
-    return round(payload_rate_gbps * 1e9 / 8 / scale * SEGMENT_WIRE_BYTES / SEGMENT_PAYLOAD_BYTES)
+def _limit_bytes(topology: Topology, calibration: Calibration, bytes_scale: float) -> int:
+    sizes = calibration.queue_bytes
+    if topology.queue_bytes is not None:
+        return round(topology.queue_bytes / bytes_scale)
+    return sizes.lossless if topology.queue == "lossless" else sizes.lossy
 
 
-def build(
+def mtu_bytes(topology: Topology, bytes_scale: float) -> int:
+    """The MTU of the lab's devices: the topology's, divided like all bytes as far as packets may be so short.
+
+    Where one stands for many, headers are shaped away: a link's payload rate is the topology's all the same.
+    """
+    return max(LEAST_MTU_BYTES, round(topology.mtu_bytes / bytes_scale))
+
+
+def _drain_bytes_per_s(payload_rate_gbps: float, scale: float, mtu: int) -> int:
+    return round(payload_rate_gbps * 1e9 / 8 / scale * frame_bytes(mtu) / segment_bytes(mtu))
+
+
+def build(  # noqa: PLR0913 - what a lab is made of
     layout: Layout,
     queues: Mapping[Port, Queue],
     nic_queues: Mapping[str, Queue],
     pids: Mapping[str, int],
+    *,
     burst_bytes: int,
+    mtu: int,
 ) -> None:
     """Make bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
@@ -79,14 +99,14 @@ def build(
         netlink = stack.enter_context(IPRoute())
         for cable in layout.cables:
             with _refusal(f"link {cable.link.name}"):
-                _make_cable(netlink, cable, names)
+                _make_cable(netlink, cable, names, mtu)
     for switch in layout.topology.switches:
         own = {port: queue for port, queue in queues.items() if port.switch == switch}
         inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
     for host in layout.hosts:
         inside(pids[host], partial(_address, host, layout))
     for host, queue in nic_queues.items():
-        inside(pids[host], partial(_make_nic_queue, host, queue, burst_bytes))
+        inside(pids[host], partial(_make_nic_queue, host, queue, burst_bytes, mtu))
     for cable in layout.cables:
         for end in cable.ends:
             _keep_in_order(pids[end.node], end.interface)
@@ -99,21 +119,21 @@ def _make_bridge(name: str) -> None:
         )
 
 
-def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int]) -> None:
+def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int], mtu: int) -> None:
     """Make both ends at once, each where it belongs: the machine's own namespace never sees them."""
     near, far = cable.ends
     # pyroute2's own `peer=` has no place for the far end's index.
-    peer = {"index": far.ifindex, "attrs": _attributes(far, names)}
+    peer = {"index": far.ifindex, "attrs": _attributes(far, names, mtu)}
     kind = [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", {"attrs": [["VETH_INFO_PEER", peer]]}]]
-    netlink.link("add", index=near.ifindex, **dict(_attributes(near, names)), IFLA_LINKINFO={"attrs": kind})
+    netlink.link("add", index=near.ifindex, **dict(_attributes(near, names, mtu)), IFLA_LINKINFO={"attrs": kind})
 
 
-def _attributes(end: End, names: Mapping[str, int]) -> list[list[Any]]:
+def _attributes(end: End, names: Mapping[str, int], mtu: int) -> list[list[Any]]:
     return [
         ["IFLA_IFNAME", end.interface],
         ["IFLA_ADDRESS", end.mac],
         ["IFLA_NET_NS_FD", names[end.node]],
-        ["IFLA_MTU", MTU],
+        ["IFLA_MTU", mtu],
         ["IFLA_NUM_TX_QUEUES", 1],
         ["IFLA_NUM_RX_QUEUES", 1],
     ]
@@ -133,9 +153,26 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
         )
 
 
-def _make_nic_queue(host: str, queue: Queue, burst_bytes: int) -> None:
+def _make_nic_queue(host: str, queue: Queue, burst_bytes: int, mtu: int) -> None:
     with IPRoute() as netlink, _refusal(f"the queue of {host}'s NIC"):
         _shape(netlink, HOST_IFINDEX, queue, burst_bytes)
+        _make_tap(netlink, mtu)
+
+
+def _make_tap(netlink: IPRoute, mtu: int) -> None:
+    """Show a capture what comes to a host's NIC queue before it waits there, where a server's tcpdump sees it.
+
+    The kernel taps a device behind its queue. A mirror of it is a veth, whose packets nobody takes at its other end.
+    """
+    peer = {"ifname": f"{TAP_INTERFACE}-end", "mtu": mtu}
+    netlink.link("add", ifname=TAP_INTERFACE, kind="veth", state="up", mtu=mtu, peer=peer)
+    tap, end = (netlink.link_lookup(ifname=name)[0] for name in (TAP_INTERFACE, f"{TAP_INTERFACE}-end"))
+    netlink.link("set", index=end, state="up")
+    mirror = {"kind": "mirred", "direction": "egress", "action": "mirror", "ifindex": tap}
+    netlink.tc("add", "clsact", HOST_IFINDEX)
+    for hook in (CLSACT_INGRESS, CLSACT_EGRESS):
+        everything = {"protocol": ETH_P_ALL, "prio": 1, "target": 0, "keys": ["0x0/0x0+0"]}
+        netlink.tc("add-filter", "u32", HOST_IFINDEX, parent=hook, action=[mirror], **everything)
 
 
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
@@ -183,5 +220,9 @@ def _refusal(what: str) -> Iterator[None]:
         yield
     except NetlinkError as error:
         missing = error.code in {errno.ENOENT, errno.EOPNOTSUPP}
-        hint = "the lab needs the kernel's veth, bridge, sch_htb and cls_bpf; `modprobe` them" if missing else None
+        hint = (
+            "the lab needs the kernel's veth, bridge, sch_htb, cls_bpf, cls_u32 and act_mirred; `modprobe` them"
+            if missing
+            else None
+        )
         raise LabError(f"the kernel refused {what}: {os.strerror(error.code)}", hint) from error

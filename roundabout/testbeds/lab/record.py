@@ -42,6 +42,7 @@ class Record(BaseModel):
     state: Literal["building", "up"]
     created_utc: datetime
     scale: float
+    dilation: float = 1.0
     calibration: Calibration
     topology: Topology
     clock_shift_ns: dict[str, int] = {}  # hosts with a clock of their own, and how far it is ahead of the machine's

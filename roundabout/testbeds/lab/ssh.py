@@ -91,14 +91,11 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> No
 
 
 def _make_keys(targets: list[Path], lock: int) -> None:
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "roundabout lab", "-f"]
-    makers = [
-        subprocess.Popen([*command, str(key)], stderr=subprocess.PIPE, text=True, pass_fds=[lock]) for key in targets
-    ]
-    complaints = [maker.communicate()[1] for maker in makers]
-    for maker, complaint in zip(makers, complaints, strict=True):
-        if maker.returncode:
-            raise LabError(f"ssh-keygen made no key: {complaint.strip()}")
+    for key in targets:
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "roundabout lab", "-f", str(key)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, pass_fds=[lock])
+        if done.returncode:
+            raise LabError(f"ssh-keygen made no key: {done.stderr.strip()}")
 
 
 def _public(key: Path) -> str:

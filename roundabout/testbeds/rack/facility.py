@@ -13,7 +13,7 @@ from roundabout.runner.hosts.connections import Channel, Connection, LostHostErr
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.hosts.site import Host, Site
-from roundabout.runner.machine.journal import Entry, LostHostsError, each
+from roundabout.runner.machine.journal import Entry, LostHostsError, side_by_side
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.testbed import Check
 from roundabout.runner.transports import BUILT, objects
@@ -227,7 +227,7 @@ class RackFacility(SshFacility):
             try:
                 with self._held(entry["owner"], known):
                     hosts = [host_of(self._inventory, name) for name in known]
-                    failed = each(lambda host: self._undo_on(host, entry), hosts)
+                    failed = side_by_side(lambda host: self._undo_on(host, entry), hosts)
             except RoundaboutError as error:
                 failed = [error]
             self._explain(entry, failed)

@@ -20,6 +20,7 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.library import parse_as, shown
 from roundabout.spec.source import Block, Document, read
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Ecn as Thresholds
 
 SECRET = re.compile(r"pass|secret|token|private_key", re.IGNORECASE)
 ECT0 = 2  # "this packet's transport understands ECN": the low bits of a ToS byte
@@ -174,6 +175,16 @@ class Ecn(Strict):
         if not self.Kmin_cells < self.Kmax_cells <= self.queue_cells:
             raise ValueError("Kmin_cells below Kmax_cells, and both within queue_cells")
         return self
+
+    def is_(self, asked: Thresholds) -> bool:
+        """Whether these are the thresholds `asked`, as far as cells allow."""
+        pairs = ((self.Kmin_cells, asked.Kmin_bytes), (self.Kmax_cells, asked.Kmax_bytes))
+        near = all(abs(cells * self.cell_bytes - wanted) <= self.cell_bytes for cells, wanted in pairs)
+        return near and self.Pmax_percent == round(100 * asked.Pmax)
+
+    def __str__(self) -> str:
+        kmin, kmax = self.Kmin_cells * self.cell_bytes, self.Kmax_cells * self.cell_bytes
+        return f"Kmin_bytes={kmin} Kmax_bytes={kmax} Pmax={self.Pmax_percent / 100:g}"
 
 
 class Switches(Strict):

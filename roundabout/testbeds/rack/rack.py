@@ -45,7 +45,7 @@ class Rack:
     found: frozenset[Capability]  # what all of its hosts can do
 
     kind = "rack"
-    scale = 1.0
+    scale = dilation = 1.0
     fidelity = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 
     @classmethod
@@ -97,6 +97,10 @@ class Rack:
         """The same: a rack is at the papers' scale."""
         return paper_bytes
 
+    def ms_on_host(self, paper_ms: float) -> float:
+        """The same: on a rack time passes as it does."""
+        return paper_ms
+
     def rate_on_host_bps(self, paper_gbps: float) -> float:
         """Gbit/s -> bit/s."""
         return paper_gbps * 1e9
@@ -104,6 +108,19 @@ class Rack:
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
+
+    def prepare(self, trial: TrialSpec) -> None:
+        """Switches are the inventory's. Raises RackError where the trial wants them to mark otherwise."""
+        ecn = self.inventory.all.children.switches.vars.ecn
+        for host in self.hosts:
+            transport = trial.transport_of(host)
+            asked = transport.thresholds if transport else None
+            if asked and not ecn.is_(asked):
+                raise RackError(
+                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {asked}, as the experiment "
+                    "asks",
+                    "change it and provision, or give the experiment's transport the `ecn` of the inventory",
+                )
 
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""

@@ -103,7 +103,9 @@ def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
     network = str(IPv4Interface(server.address).network)
     document: dict[str, Any] = {"route": {network: {"congctl": transport.kernel_name}}}
-    asked = {name: _whole(value) for name, value in transport.parameters.items()}
+    asked = {name: _whole(value) for name, value in transport.asked.items()}
+    if trial.tcp.sysctls:
+        document["sysctl"] = trial.tcp.sysctls
     if transport.declaration:
         document["transport"] = {transport.name: asked}
     if rdma and transport.name in NIC_TRANSPORTS:

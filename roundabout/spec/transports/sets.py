@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of parameters that somebody published for a transport: one file each, in `sets/` beside its program.
+
+A set says for each value where it is printed. What its source does not print is a guess, and says where that is from.
+"""
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.library import parse_as, shown
+from roundabout.spec.source import Document, read
+from roundabout.spec.transports.declarations import Declaration, Parameter
+
+FOLDER = "sets"
+
+
+class Ecn(Strict):
+    """When a switch marks: never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED)."""
+
+    Kmin_bytes: NotNegative
+    Kmax_bytes: NotNegative
+    Pmax: Annotated[float, Field(ge=0, le=1)]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.Kmin_bytes > self.Kmax_bytes:
+            raise ValueError("Kmin_bytes no higher than Kmax_bytes")
+        return self
+
+
+class Published(Strict):
+    """What experiments take from a set: values by name, and the thresholds that belong to them."""
+
+    name: Name
+    parameters: dict[str, int | float]
+    ecn: Ecn
+
+
+class Figure(Strict):
+    """A value with its origin: where it is printed, or that it is a guess, and where that is taken from."""
+
+    value: NotNegative
+    source: Text | None = None
+    guess: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.source is None) == (self.guess is None):
+            raise ValueError("exactly one of source (where it is printed) and guess (not printed; taken from where)")
+        return self
+
+
+class Thresholds(Strict):
+    """The values of `Ecn`, with their origins."""
+
+    Kmin_bytes: Figure
+    Kmax_bytes: Figure
+    Pmax: Figure
+
+
+class ParameterSet(Strict):
+    """A file of `sets/`."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    name: Name
+    about: Text
+    source: Text
+    line_rate_gbps: Positive = Field(description="of the links that it was published for")
+    parameters: Annotated[dict[Name, Figure], Field(min_length=1)]
+    ecn: Thresholds
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """The values that its source does not print."""
+        every = {**self.parameters, **dict(self.ecn)}
+        return tuple(name for name, figure in every.items() if figure.guess)
+
+
+def set_names(declared: Declaration) -> tuple[str, ...]:
+    """The sets of a transport."""
+    return tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
+
+
+def read_set(declared: Declaration, name: str) -> ParameterSet:
+    """One set of a transport.
+
+    Raises:
+        SpecError: there is none of that name, or something is wrong with its file.
+    """
+    path = _folder(declared) / f"{name}.yaml"
+    if not path.exists():
+        names = set_names(declared)
+        expected = f"one of {choices(names)}" if names else f"none: {declared.name} has no sets"
+        raise SpecError(shown(path.parent), f"no set '{name}'", expected, hint=did_you_mean(name, names))
+    return _read(path, path.stat().st_mtime_ns, declared.parameters)
+
+
+def published(declared: Declaration, name: str) -> Published:
+    """What an experiment that names a set gets of it. Raises SpecError."""
+    found = read_set(declared, name)
+    whole = {each.name for each in declared.parameters if each.is_whole}
+    values = {each: int(figure.value) if each in whole else figure.value for each, figure in found.parameters.items()}
+    return Published(name=name, parameters=values, ecn=_ecn(found.ecn))
+
+
+def _ecn(written: Thresholds) -> Ecn:
+    return Ecn(Kmin_bytes=written.Kmin_bytes.value, Kmax_bytes=written.Kmax_bytes.value, Pmax=written.Pmax.value)
+
+
+def _folder(declared: Declaration) -> Path:
+    return declared.program.with_name(FOLDER)
+
+
+@functools.lru_cache(maxsize=64)
+def _read(path: Path, _changed: int, parameters: tuple[Parameter, ...]) -> ParameterSet:
+    document = read(path, shown(path))
+    found = parse_as(ParameterSet, document)
+    if found.name != path.stem:
+        raise document.error(("name",), show(found.name), f"'{path.stem}', the file's own name")
+    _check_parameters(document, found, parameters)
+    try:
+        _ecn(found.ecn)
+    except ValueError:
+        figures = (
+            f"Kmin {found.ecn.Kmin_bytes.value:g}, Kmax {found.ecn.Kmax_bytes.value:g}, Pmax {found.ecn.Pmax.value:g}"
+        )
+        raise document.error(("ecn",), figures, "Kmin no higher than Kmax, and Pmax no higher than 1") from None
+    return found
+
+
+def _check_parameters(document: Document, found: ParameterSet, parameters: Iterable[Parameter]) -> None:
+    declared = {each.name: each for each in parameters if each.chosen_by != "line_rate"}
+    for name, figure in found.parameters.items():
+        if name not in declared:
+            hint = did_you_mean(name, declared)
+            raise document.error(("parameters", name), f"'{name}'", f"one of {', '.join(declared)}", hint=hint)
+        each, value = declared[name], figure.value
+        if not each.least <= value <= each.most or (each.is_whole and value != int(value)):
+            kind = "a whole number" if each.is_whole else "a number"
+            expected = f"{kind} from {each.least:g} to {each.most:g} ({each.meaning})"
+            raise document.error(("parameters", name, "value"), show(value), expected)
+    missing = [name for name in declared if name not in found.parameters]
+    if missing:
+        raise document.error(("parameters",), f"no {missing[0]}", "every parameter, as a guess where it is not printed")

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab says of itself: how real its figures are, and what it cannot show."""
+
+from collections.abc import Iterable
+
+from roundabout.runner.testbed import Fidelity
+
+CANNOT = (
+    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
+    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
+    "GPUs: a job is its profile, played over real sockets",
+)
+CALIBRATED = (
+    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
+    "microseconds instead of every few; the reaction point's constants are calibrated for that"
+)
+NOT_STRETCHED = (
+    "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
+    "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
+)
+
+
+def fidelity(scale: float, dilation: float, calibrated: Iterable[str]) -> Fidelity:
+    """Of a lab whose rates are divided by `scale`, and whose times are stretched by `dilation`.
+
+    `calibrated` says what stands in the place of published parameters, a line each.
+    """
+    rates = f"links are shaped to 1:{scale:g} of their rate"
+    if lines := tuple(calibrated):
+        return Fidelity(
+            "emulated",
+            f"emulated: lab, rates and bytes at 1:{scale:g}, times as they are",
+            f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and messages are as much smaller. "
+            "Iteration times are unchanged and compare with the paper's directly; rates and bytes on this page were "
+            "multiplied back. What this cannot show:",
+            (*CANNOT[:2], CALIBRATED, *CANNOT[2:], *lines),
+        )
+    packets = f"{scale / dilation:.3g}"
+    return Fidelity(
+        "emulated",
+        f"emulated: lab, rates at 1:{scale:g}, time stretched {dilation:g} times, a packet for {packets}",
+        f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and all takes {dilation:g} times as "
+        f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
+        f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
+        "bytes on this page are the papers'. What this cannot show:",
+        (*CANNOT[:2], NOT_STRETCHED, *CANNOT[2:]),
+    )
