@@ -2,6 +2,7 @@
 """`roundabout cc`: the congestion controls that experiments can name, and what each declares."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.text import Text
 from roundabout.cli.options import Json
 from roundabout.cli.screen import Screen
 from roundabout.spec.transports import Declaration, known
+from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
 
 FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
 CHOSEN_BY = {"experiment": "{:g}", "testbed": "the testbed's, or {:g}", "line_rate": "the line rate, or {:g}"}
@@ -28,11 +30,15 @@ def command(
         console.print(_table(each))
         names = [*(counter.name for counter in each.counters), *(derived.name for derived in each.derived)]
         console.print(f"counters  {', '.join(names)}\n", highlight=False)
+        if sets := [read_set(each, name) for name in set_names(each)]:
+            console.print(_sets(each, sets))
+            console.print("* not printed by the set's source: a guess, whose origin is in its file\n", highlight=False)
     console.print(f"the kernel's own, without parameters: {', '.join(known.KERNELS_OWN)}", highlight=False)
 
 
 def _record(declared: Declaration) -> dict[str, object]:
-    return {**asdict(declared), "program": str(declared.program)}
+    sets = [read_set(declared, name).model_dump(exclude_none=True) for name in set_names(declared)]
+    return {**asdict(declared), "program": str(declared.program), "sets": sets}
 
 
 def _table(declared: Declaration) -> Table:
@@ -44,4 +50,16 @@ def _table(declared: Declaration) -> Table:
         unit = FOR_PEOPLE.get(each.unit, each.unit)
         limits = f"{each.least:g} to {each.most:g}"
         table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(each.value), limits, Text(each.meaning))
+    return table
+
+
+def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, title_justify="left")
+    table.title = f"sets of parameters that were published for {declared.name}"
+    table.add_column("set")
+    for each in sets:
+        table.add_column(each.name, justify="right")
+    every = [{**each.parameters, **dict(each.ecn)} for each in sets]
+    for name in every[0]:
+        table.add_row(name, *(f"{each[name].value:.8g}{'*' if each[name].guess else ''}" for each in every))
     return table

@@ -131,7 +131,7 @@ class TerminalObserver:
     def leaves(self, owed: Sequence[str]) -> None:
         """The run ends at once."""
         self._live.stop()
-        self._console.print(left(owed), soft_wrap=True, markup=False, highlight=False)
+        self._console.print(left(owed), soft_wrap=True, highlight=False)
 
     def _draw(self, *, now: bool = False) -> None:
         if now or time.monotonic() - self._drawn >= REFRESH_S:
@@ -198,7 +198,7 @@ class PlainObserver:
         self._say(left(owed))
 
     def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+        self._console.print(line, soft_wrap=True, highlight=False)
 
 
 class Outlived:
@@ -235,7 +235,7 @@ class Outlived:
 def watching(console: Console) -> Iterator[Observer]:
     """An observer for this console, for as long as the run takes. What is shown never ends the run."""
     console.file = cast("IO[str]", Outlived(console.file))
-    if not console.is_terminal:
+    if not console.is_terminal or console.is_dumb_terminal:  # on which nothing can be drawn anew
         yield PlainObserver(console)
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:

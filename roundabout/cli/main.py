@@ -18,6 +18,7 @@ COMMANDS = {
     "list": "list_",
     "validate": "validate",
     "plan": "plan",
+    "predict": "predict",
     "run": "run",
     "resume": "resume",
     "status": "status",

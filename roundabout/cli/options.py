@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from roundabout.errors import UsageError
+
 WhichRun = Annotated[str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
 RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
@@ -14,4 +16,20 @@ Testbed = Annotated[
     str | None,
     typer.Option(help="Where it runs: lab (on this machine, the default), rack, fluid (computed), or one of your own."),
 ]
+Quick = Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")]
+Full = Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")]
+Scale = Annotated[
+    float | None, typer.Option(min=1, help="Divide a lab's rates by this; the calibration's unless given.")
+]
+Dilation = Annotated[
+    float | None,
+    typer.Option(min=1, help="Stretch a lab's time so many times: published parameters, nothing calibrated."),
+]
 Inventory = Annotated[Path | None, typer.Option(help="The inventory of a rack, where it runs then.")]
+
+
+def length(*, quick: bool, full: bool) -> str | None:
+    """Which of an experiment's `lengths` is asked for. Raises UsageError where both are."""
+    if quick and full:
+        raise UsageError("found --quick and --full, expected one of them")
+    return "quick" if quick else "full" if full else None

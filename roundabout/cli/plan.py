@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from roundabout.cli.options import Json
+from roundabout.cli.options import Dilation, Full, Json, Quick, length
 from roundabout.cli.screen import Screen
 from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.spec import TrialSpec
@@ -16,11 +16,15 @@ from roundabout.spec.load import load_experiment
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    quick: Quick = False,
+    full: Full = False,
+    dilation: Dilation = None,
     as_json: Json = False,
 ) -> None:
     """Show what a run of an experiment would do, and how long it takes."""
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
-    plan = make_plan(load_experiment(name), testbed_identity={}, artefacts={})
+    experiment = load_experiment(name, length=length(quick=quick, full=full))
+    plan = make_plan(experiment, testbed_identity={}, artefacts={}, dilation=dilation or 1.0)
     if as_json:
         print(json.dumps(_record(plan), indent=2))
     else:

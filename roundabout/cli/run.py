@@ -8,35 +8,34 @@ import typer
 from rich.table import Table
 
 from roundabout.cli.experiments import checked_experiment
-from roundabout.cli.options import Inventory, RunJson, Runs, Testbed
+from roundabout.cli.options import Dilation, Full, Inventory, Quick, RunJson, Runs, Scale, Testbed, length
 from roundabout.cli.plan import duration, iterations
 from roundabout.cli.running import asked, execute
 from roundabout.cli.screen import Screen
-from roundabout.errors import UsageError
 from roundabout.plan import Plan
 from roundabout.runner.run import planned
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")] = False,
+    quick: Quick = False,
+    full: Full = False,
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
     inventory: Inventory = None,
+    scale: Scale = None,
+    dilation: Dilation = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
-    if quick and full:
-        raise UsageError("found --quick and --full, expected one of them")
-    length = "quick" if quick else "full" if full else None
-    experiment, where = checked_experiment(name, length), asked(testbed, inventory)
+    how_much = length(quick=quick, full=full)
+    experiment, where = checked_experiment(name, how_much), asked(testbed, inventory, scale=scale, dilation=dilation)
     # The order is the run's; keys depend on the testbed.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
     Screen(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
-    execute(lambda runner: runner.start(experiment, which, runs, length), where, as_json=as_json)
+    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json)
 
 
 def overview(plan: Plan) -> Table:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from roundabout.cli.screen import Screen
+from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Facility
 from roundabout.store import Run
@@ -22,10 +23,14 @@ UNDOING = (signal.SIGTERM, signal.SIGHUP)
 AGAIN_S = 0.05
 
 
-def asked(testbed: str | None, inventory: Path | None) -> Facility:
+def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> Facility:
     """The facility that the command line asks for. Raises UsageError, SpecError."""
-    where = {"testbed": testbed, "inventory": str(inventory) if inventory else None}
-    return facility({name: value for name, value in where.items() if value is not None})
+    every = {"testbed": testbed, "inventory": inventory, **of_labs}
+    where = {name: str(value) for name, value in every.items() if value is not None}
+    found = facility(where)
+    if strange := where.keys() - found.where.keys():
+        raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} knows nothing of it")
+    return found
 
 
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:

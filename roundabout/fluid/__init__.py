@@ -1,24 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fluid model: exact, event-driven, without packets; plan, testbeds and analysis may use it."""
+"""Fluid models, without packets; plan, testbeds and analysis may use them.
 
+Links shared like water are exact and event-driven, but for what flows of cross traffic leave of them, which comes in
+steps. Of DCQCN there is a mean field (dcqcn.py, meetings.py), in steps.
+"""
+
+from roundabout.fluid.cross_traffic import (
+    BYTES_PER_MS_OF_GBPS,
+    Schedule,
+    capacities,
+    left_by_cross_traffic,
+    left_by_schedules,
+)
 from roundabout.fluid.jobs import FluidJob, fluid_jobs
-from roundabout.fluid.limits import Limits, best_offsets, capacities, fluid_limits, left_by_cross_traffic
+from roundabout.fluid.left import Floats, Left
+from roundabout.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
 from roundabout.fluid.model import ITERATIONS, Course, Interval, Iteration, Rate, iteration_times
 from roundabout.fluid.rates import Direction
 
 __all__ = [
+    "BYTES_PER_MS_OF_GBPS",
     "ITERATIONS",
     "Course",
     "Direction",
+    "Floats",
     "FluidJob",
     "Interval",
     "Iteration",
+    "Left",
     "Limits",
     "Rate",
+    "Schedule",
     "best_offsets",
     "capacities",
     "fluid_jobs",
     "fluid_limits",
     "iteration_times",
     "left_by_cross_traffic",
+    "left_by_schedules",
+    "steady_means_ms",
 ]

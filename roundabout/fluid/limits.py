@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial's jobs would reach if links were shared like water: the limits that measurements are held against.
 
-Cross traffic takes the load asked of it first, evenly: bursts and what it leaves to jobs when links are full are not
-in the model. Where it takes all that a direction carries, jobs that need it never end.
+Cross traffic takes the load asked of it first, evenly: limits know no seed, and so no flows. Where it takes all that a
+direction carries, jobs that need it never end.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
+import numpy as np
+
+from roundabout.fluid.cross_traffic import left_by_cross_traffic
 from roundabout.fluid.jobs import Compute, FluidJob, Send, fluid_jobs
 from roundabout.fluid.model import ITERATIONS, iteration_times
 from roundabout.fluid.rates import Direction
-from roundabout.spec import Link, TrialSpec
+from roundabout.spec import TrialSpec
 
 GRID = 32
 """Start offsets tried per job, spread over its iteration, besides those at which communication phases touch."""
 
-BYTES_PER_MS_OF_GBPS = 1e9 / 8 / 1e3
+MOST = 640
+"""Iterations after which no state is waited for to recur."""
+SAME_MS = 1e-6
+"""By how much states may differ that are one: far more than what rounding adds up to."""
+
+Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
+"""Of jobs' iteration times while they run together, ms."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,8 @@ NEVER = Limits(math.inf, math.inf, math.inf)
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
     """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
 
-    When jobs begin, end and depart is left out of account. The second half of so many `iterations` counts; a job that
-    is alone does the same from its first on.
+    When jobs begin, end and depart is left out of account. Times are means over a whole unified period of what jobs do
+    in the end (`unified_means_ms`), after `iterations` at least; a job that is alone does the same from its first on.
     """
     capacity = left_by_cross_traffic(spec)
     jobs = {name: replace(job, start_ms=0.0) for name, job in fluid_jobs(spec).items()}
@@ -49,53 +58,74 @@ def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Lim
     return {name: found.get(name, NEVER) for name in jobs}
 
 
-def left_by_cross_traffic(spec: TrialSpec) -> dict[Direction, float]:
-    """Payload in bytes/ms that each direction of each link carries, less what cross traffic takes there.
+def unified_means_ms(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int = ITERATIONS
+) -> tuple[float, ...]:
+    """The mean iteration time of every job while they run together for ever.
 
-    A load is that of all receivers together, and each gets an equal part. 0 where cross traffic asks for more.
+    A mean over so many iterations depends on where they end, unless periods fit into each other. So it is one over
+    whole unified periods: from an iteration of the first job to one at which all jobs are where they were beside it.
+    Where they never are, as periods without a common multiple have it, the second half of `MOST` iterations counts.
     """
-    left = capacities(spec.topology.links)
-    for traffic in spec.cross_traffic.values():
-        taken = traffic.load_gbps * BYTES_PER_MS_OF_GBPS / len(traffic.receivers)
-        for receiver in traffic.receivers:
-            for hop in spec.topology.path(traffic.sender, receiver):
-                left[hop.sender, hop.receiver] = max(left[hop.sender, hop.receiver] - taken, 0.0)
-    return left
+    while True:
+        times = iteration_times(jobs, capacity, iterations)
+        period = _unified_period([job.start_ms for job in jobs], times)
+        if period is not None:
+            return tuple(float(each[own].mean()) for each, own in zip(map(np.array, times), period, strict=True))
+        if iterations >= MOST:
+            return tuple(map(_steady, times))
+        iterations = min(2 * iterations, MOST)
 
 
-def capacities(links: Iterable[Link]) -> dict[Direction, float]:
-    """Payload in bytes/ms that each direction of each link carries."""
-    both = ((link, ends) for link in links for ends in (link.ends, link.ends[::-1]))
-    return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
+def steady_means_ms(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+) -> tuple[float, ...]:
+    """The mean of every job's iteration times in the second half of so many, from where they begin."""
+    return tuple(map(_steady, iteration_times(jobs, capacity, iterations)))
 
 
 def best_offsets(
     jobs: Sequence[FluidJob],
     capacity: Mapping[Direction, float],
     staying: Sequence[FluidJob] = (),
-    iterations: int = ITERATIONS,
+    means_ms: Means = unified_means_ms,
 ) -> tuple[FluidJob, ...]:
     """`jobs` with start offsets under which the sum of their slowdowns against running alone is least, as far as found.
 
     Jobs are placed one after the other, each at the best of `GRID` offsets over its own iteration and of those where
     one of its communication phases begins as another job's ends. For two jobs that is the grid's optimum, for more a
     greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them as they are.
-    The second half of so many `iterations` counts.
+    Slowdowns are by `means_ms`: over whole unified periods, unless told otherwise.
     """
-    alone = [_steady(iteration_times([job], capacity, iterations)[0]) for job in (*staying, *jobs)]
+    alone = [means_ms([job], capacity)[0] for job in (*staying, *jobs)]
     placed = list(staying)
     for job, own in zip(jobs, alone[len(staying) :], strict=True):
         best, best_slowdown = job, math.inf
         for offset in _offsets(job, own, placed):
             moved = replace(job, start_ms=offset)
-            times = iteration_times([*placed, moved], capacity, iterations)
-            slowdown = sum(_steady(each) / base for each, base in zip(times, alone, strict=False))
+            together = means_ms([*placed, moved], capacity)
+            slowdown = sum(mean / base for mean, base in zip(together, alone, strict=False))
             if slowdown < best_slowdown - 1e-9:
                 best, best_slowdown = moved, slowdown
-            if best_slowdown <= len(times) * (1 + 1e-9):
+            if best_slowdown <= len(together) * (1 + 1e-9):
                 break  # nobody is slowed down: it cannot get better
         placed.append(best)
     return tuple(placed[len(staying) :])
+
+
+def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
+    """By job: its iterations from the last state that recurred, in the second half, to its recurrence; None without."""
+    begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
+    until = min(each[-1] for each in begins)
+    first = begins[0][begins[0] <= until + SAME_MS]
+    places = [np.searchsorted(each, first + SAME_MS) - 1 for each in begins]
+    since_ms = np.stack([first - each[place] for each, place in zip(begins, places, strict=True)])
+    alike = np.abs(since_ms - since_ms[:, -1:]).max(axis=0) < SAME_MS
+    half = len(first) // 2
+    recurred = half + np.flatnonzero(alike[half:-1])
+    if len(recurred) == 0:
+        return None
+    return [slice(int(place[recurred[-1]]), int(place[-1])) for place in places]
 
 
 def _steady(times: Sequence[float]) -> float:
@@ -108,12 +138,15 @@ def _limits(
     jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...], iterations: int
 ) -> tuple[Limits, ...]:
     rates = dict(capacity)
+    if not jobs:
+        return ()
     if len(jobs) == 1:
-        return (Limits(*map(_steady, iteration_times(jobs, rates, iterations) * 3)),)
-    alone = [iteration_times([job], rates, iterations)[0] for job in jobs]
-    fair = iteration_times(jobs, rates, iterations)
-    interleaved = iteration_times(best_offsets(jobs, rates, iterations=iterations), rates, iterations)
-    return tuple(Limits(*map(_steady, times)) for times in zip(alone, fair, interleaved, strict=True))
+        return (Limits(*steady_means_ms(jobs, rates, iterations) * 3),)
+    means_ms = partial(unified_means_ms, iterations=iterations)
+    alone = [means_ms([job], rates)[0] for job in jobs]
+    fair = means_ms(jobs, rates)
+    interleaved = means_ms(best_offsets(jobs, rates, means_ms=means_ms), rates)
+    return tuple(Limits(*times) for times in zip(alone, fair, interleaved, strict=True))
 
 
 def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:

@@ -4,7 +4,8 @@
 A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot
 leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
 pattern's to say (jobs.py); it then enters the next one by itself.
-Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter.
+Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter. Only
+where flows of cross traffic are known does it go by steps, those of what these leave (cross_traffic.py).
 """
 
 import math
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream
+from roundabout.fluid.left import Left
 from roundabout.fluid.rates import Direction, Flow, max_min_rates
 
 ITERATIONS = 40
@@ -54,7 +56,7 @@ def iteration_times(
     account. An iteration lasts as long as its slowest worker's.
     """
     runs = [_Running(_as_one(job)) for job in jobs]
-    for _ in _play(runs, capacity, lambda: all(run.completed >= iterations for run in runs)):
+    for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs)):
         pass
     return [run.times for run in runs]
 
@@ -81,29 +83,30 @@ class Course:
     """
 
     jobs: Sequence[FluidJob]
-    capacity: Mapping[Direction, float]
+    left: Left
     iterations: list[list[list[Iteration]]] = field(default_factory=list)
     """By job and worker."""
 
     def __iter__(self) -> Iterator[Interval]:
         runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
-        yield from _play(runs, self.capacity, lambda: all(run.ended for run in runs))
+        yield from _play(runs, self.left, lambda: all(run.ended for run in runs))
         # Where a job departs, some workers may end another one in that instant.
         self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
 
-def _play(
-    runs: "Sequence[_Running]", capacity: Mapping[Direction, float], over: Callable[[], bool]
-) -> Iterator[Interval]:
+def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> Iterator[Interval]:
     now = 0.0
+    capacity, changes = left.at(now)
     while not over():
         live = [(place, each) for place, run in enumerate(runs) for each in run.live()]
         if live:
+            if now >= changes:
+                capacity, changes = left.at(now)
             places = {id(each): place for place, (_, each) in enumerate(live)}
             flows = [each.flow(places) for _, each in live]
             for (_, each), rate in zip(live, max_min_rates(flows, capacity), strict=True):
                 each.rate = rate
-        until = min(run.next_event(now) for run in runs)
+        until = min(changes if live else math.inf, *(run.next_event(now) for run in runs))
         yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
         for run in runs:
             run.advance(until - now)

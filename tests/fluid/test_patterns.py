@@ -4,9 +4,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid import Course, fluid_jobs, iteration_times, left_by_cross_traffic
+from roundabout.fluid import Course, Left, fluid_jobs, iteration_times, left_by_cross_traffic
+from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
 from roundabout.fluid.jobs import Compute, FluidJob, send
-from roundabout.fluid.limits import BYTES_PER_MS_OF_GBPS
 from roundabout.spec.patterns import PATTERNS, transfers
 from tests.fluid.test_fluid import DUMBBELL, HOSTS, trial
 
@@ -62,7 +62,7 @@ def test_groups_go_on_by_themselves():
         phase("ring", int(RATE), 1.0, groups=((0, 2), (1, 3))),
     )
     job = FluidJob((tensors, Compute(1.0), gradients), workers=4, iterations=1)
-    course = Course([job], slow)
+    course = Course([job], Left.always(slow))
     for _ in course:
         pass
     compute_ends = [worker[0].compute_end_ms for worker in course.iterations[0]]
@@ -77,7 +77,7 @@ def test_nobody_is_ahead_of_those_that_it_sends_to_by_more_than_a_phase():
     assert took == pytest.approx([6.0, 5.0, 5.0, 5.0])  # the next iteration's line is sent meanwhile
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(PATTERNS)), st.integers(10**6, 10**9), st.floats(1, 100)),
@@ -89,18 +89,18 @@ def test_every_byte_is_carried_once(phases):
     job = FluidJob(tuple(phase(*each) for each in phases), workers=4, iterations=2)
     carried = sum(
         rate.bytes_per_ms * (interval.end_ms - interval.begin_ms)
-        for interval in Course([job], STAR)
+        for interval in Course([job], Left.always(STAR))
         for rate in interval.rates
     )
     sent = sum(each.bytes for pattern, size, _ in phases for each in transfers(pattern, size, ((0, 1, 2, 3),)))
     assert carried == pytest.approx(2 * sent, rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(PATTERNS)), st.integers(10**6, 10**9), st.floats(1, 100))
 def test_no_link_carries_more_than_it_can(pattern, size, alone_ms):
     jobs = [FluidJob((phase(pattern, size, alone_ms), Compute(2.0)), workers=4, iterations=2)] * 2
-    for interval in Course(jobs, STAR):
+    for interval in Course(jobs, Left.always(STAR)):
         for edge in STAR:
             assert sum(each.bytes_per_ms for each in interval.rates if edge in each.stream.path) <= RATE * (1 + 1e-9)
 
@@ -117,7 +117,7 @@ def vgg19_pair(**j2):
 
 def course_of(spec):
     jobs = fluid_jobs(spec)
-    course = Course(list(jobs.values()), left_by_cross_traffic(spec))
+    course = Course(list(jobs.values()), Left.always(left_by_cross_traffic(spec)))
     for _ in course:
         pass
     return dict(zip(jobs, course.iterations, strict=True))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--testbed fluid`: the model's own limits come out as tables, and nobody takes them for a measurement."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.compare import CompareError, compare
+from analysis.quantities import Reading
 from roundabout import testbeds
 from roundabout.fluid import fluid_limits
 from roundabout.runner.run import Runner
@@ -15,6 +18,7 @@ from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.observers import Silent
 
 LOADED = """
 name: loaded
@@ -23,15 +27,14 @@ topology: configuration-b
 jobs: {dnn: {profile: resnet50-ring3, workers: [s0, s1, s3]}}
 transport: {name: dcqcn}
 iterations: 5
-repetitions: 5
-cross_traffic: {cross: {kind: consistent, from: s2, to: [s0]}}
-factors: {load_gbps: [0, 11, 23.5]}
+repetitions: 2
+cross_traffic: {cross: {kind: burst, volumes: exact, from: s2, to: [s0]}}
+factors:
+  variant:
+    drawn: {}
+    even: {cross_traffic: {cross: {kind: iperf}}}
+  load_gbps: [0, 11, 23.5]
 """
-
-
-class Silent:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 def run(experiment: Experiment, folder: Path) -> Run:
@@ -77,19 +80,55 @@ def test_counters_add_up_to_what_workers_sent(flagship: Run) -> None:
     assert one_way == pytest.approx(2 * sent, rel=1e-6)  # of both jobs
 
 
-def test_cross_traffic_takes_its_load_and_may_leave_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "loaded.yaml"
-    path.write_text(LOADED)
-    found = run(load_experiment(path), tmp_path)
-    by_load = {trial["levels"]: trial for trial in found.trials()}
-    assert [trial["valid"] for trial in by_load.values()].count(False) == 1
-    [starved] = [trial for trial in by_load.values() if not trial["valid"]]
-    assert "leaves nothing to dnn" in starved["reason"] and starved["attempt"] == 1
-    [row] = found.table("cross_traffic").to_pylist()
-    assert (row["asked_gbps"], row["achieved_gbps"]) == (11, 11)
-    crossing = [row for row in found.table("counters").to_pylist() if row["host"] == "s2" and "11" in row["levels"]]
-    seconds = (crossing[-1]["controller_ns"] - crossing[0]["controller_ns"]) / 1e9
-    assert crossing[-1]["tx_bytes"] * 8 / 1e9 / seconds == pytest.approx(11, rel=1e-6)
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("loaded")
+    (folder / "loaded.yaml").write_text(LOADED)
+    return run(load_experiment(folder / "loaded.yaml"), folder)
+
+
+def of(found: Run, table: str, variant: str, load_gbps: float, repetition: int = 1) -> list[dict[str, Any]]:
+    levels = json.dumps({"variant": variant, "load_gbps": load_gbps})
+    rows = found.table(table).to_pylist()
+    return [row for row in rows if (row["levels"], row["repetition"]) == (levels, repetition)]
+
+
+def test_only_what_flows_vary_is_run_again(loaded: Run, flagship: Run) -> None:
+    runs = Counter((trial["variant"], json.loads(trial["levels"])["load_gbps"]) for trial in loaded.trials())
+    assert runs == {("drawn", 0): 1, ("drawn", 11): 2, ("drawn", 23.5): 2} | {
+        ("even", load): 1 for load in (0, 11, 23.5)
+    }
+    first, second = ([row["iteration_ms"] for row in of(loaded, "iterations", "drawn", 11, each)] for each in (1, 2))
+    assert first != second
+    assert Reading(flagship).exact and not Reading(loaded).exact
+
+
+def test_the_same_trial_comes_out_the_same_again(loaded: Run, tmp_path: Path) -> None:
+    (tmp_path / "loaded.yaml").write_text(LOADED)
+    again = run(load_experiment(tmp_path / "loaded.yaml"), tmp_path)
+    columns = ["trial", "host", "iteration", "iteration_ms", "sent_bytes"]
+    assert again.table("iterations").select(columns).equals(loaded.table("iterations").select(columns))
+
+
+def test_cross_traffic_takes_its_load_and_may_leave_nothing(loaded: Run) -> None:
+    invalid = [trial for trial in loaded.trials() if not trial["valid"]]
+    assert {(trial["variant"], json.loads(trial["levels"])["load_gbps"]) for trial in invalid} == {
+        ("drawn", 23.5),
+        ("even", 23.5),
+    }
+    assert all("leaves" in trial["reason"] and trial["attempt"] == 1 for trial in invalid)
+    [row] = of(loaded, "cross_traffic", "even", 11)
+    assert (row["asked_gbps"], row["offered_gbps"]) == (11, pytest.approx(11))
+    assert row["achieved_gbps"] == pytest.approx(11)
+
+
+@pytest.mark.parametrize("variant", ["even", "drawn"])
+def test_what_a_sender_puts_out_is_what_arrives(loaded: Run, variant: str) -> None:
+    [row] = of(loaded, "cross_traffic", variant, 11)
+    sent = [each for each in of(loaded, "counters", variant, 11) if each["host"] == "s2"]
+    seconds = (row["controller_ns"] - sent[0]["controller_ns"]) / 1e9
+    assert sent[-1]["tx_bytes"] * 8 / 1e9 / seconds == pytest.approx(row["achieved_gbps"], rel=1e-6)
+    assert row["achieved_gbps"] == pytest.approx(row["offered_gbps"], rel=0.2)  # but for flows under way
 
 
 def test_it_is_stamped_and_never_compared_with_what_was_measured(flagship: Run, tmp_path: Path) -> None:

@@ -1,38 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """A testbed that computes: trials are played in the fluid model, and become tables like a measurement's.
 
-Jobs play their profiles without jitter, which the experiment's seed would draw: each trial comes out the same every
-time. What would vary is therefore run once, and no interval is claimed.
+Jobs play their profiles without jitter, which the experiment's seed would draw. Cross traffic's flows are those that
+crossgen draws with the trial's seed. What no flows vary would come out the same each time: it is run once, and no
+interval is claimed.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from roundabout import fluid
-from roundabout.fluid import Course, fluid_jobs, left_by_cross_traffic
+from roundabout import fluid, programs
+from roundabout.fluid import Course, fluid_jobs, left_by_schedules
 from roundabout.plan import PlannedTrial
 from roundabout.runner.testbed import Check, Facility, Fidelity, Outcome, Visit
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.fluid import tables
+from roundabout.testbeds.fluid.loads import CROSSGEN, LoadError, loads
 from roundabout.testbeds.fluid.trace import traced
 
 FIDELITY = Fidelity(
     "computed",
     "computed: fluid model, fair whatever the transport; nothing was measured",
     "Everything on this page was computed: jobs play their profiles, and links are shared like water, by weighted "
-    "max-min fairness at every instant. Each trial comes out the same every time, so there are no intervals. What this "
-    "cannot show:",
+    "max-min fairness at every instant. Only the flows of cross traffic are drawn, by the seed and as generators would "
+    "send them; without them each trial comes out the same every time, and there are no intervals. What this cannot "
+    "show:",
     (
         "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`",
         "packets: no headers, no queues, no marks, no losses",
         "jitter: phases last exactly as long as profiles say",
-        "cross traffic's bursts: it takes its load evenly, and before all jobs",
+        "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
     ),
 )
 
@@ -43,7 +45,7 @@ def facility(_where: Mapping[str, str]) -> "FluidFacility":
 
 
 class FluidFacility(Facility):
-    """The model needs nothing and leaves nothing."""
+    """The model needs nothing but crossgen, which draws flows, and leaves nothing."""
 
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
@@ -53,21 +55,25 @@ class FluidFacility(Facility):
         return nullcontext(FluidTestbed(visit))
 
     def checks(self) -> tuple[Check, ...]:
-        """Nothing is needed."""
-        return (Check("fluid model", True, "needs neither root nor this machine for itself"),)
+        """Nothing is needed but what draws flows."""
+        built = (programs.ROOT / CROSSGEN).is_file()
+        return (
+            Check("fluid model", True, "needs neither root nor this machine for itself"),
+            Check("crossgen", built, "built" if built else "not built", "./bootstrap"),
+        )
 
     def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """The model's own files: another model computes something else."""
+        """The model's own files, and what draws flows: another one computes something else."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
-        return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
+        return programs.hashes({**{name: files[name] for name in sorted(files)}, CROSSGEN: programs.ROOT / CROSSGEN})
 
 
 class FluidTestbed:
     """The model at work. It is a Testbed."""
 
     kind = "fluid"
-    scale = 1.0
+    scale = dilation = 1.0
     fidelity = FIDELITY
 
     def __init__(self, visit: Visit) -> None:
@@ -77,19 +83,34 @@ class FluidTestbed:
         """One model is like another; what it is made of is among the artefacts."""
         return {"kind": self.kind}
 
+    def ms_on_host(self, paper_ms: float) -> float:
+        """Times are the papers'."""
+        return paper_ms
+
+    def rate_on_host_bps(self, paper_gbps: float) -> float:
+        """Rates are the papers', in bit/s."""
+        return paper_gbps * 1e9
+
     def facts(self) -> dict[str, Any]:
         """No hosts, and no clocks but the run's."""
         return {"hosts": {}, "clocks": {}}
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
-        """Compute the trial. A job that cross traffic leaves nothing never ends, which is a fault."""
+        """Compute the trial. A job to which cross traffic leaves too little to end beside it is a fault."""
         start_ns = self._visit.clock.now_ns()
-        jobs, left = fluid_jobs(trial.spec), left_by_cross_traffic(trial.spec)
-        starved = [name for name, job in jobs.items() if any(left[edge] <= 0 for edge in job.edges)]
+        try:
+            crossing = loads(trial, self)
+        except LoadError as error:
+            return Outcome({}, [error.message])
+        schedules = {name: load.schedule for name, load in crossing.items()}
+        jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
+        starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
         if starved:
             return Outcome({}, [f"cross traffic leaves nothing to {', '.join(starved)}, which never ends"])
         course = Course(list(jobs.values()), left)
-        found = traced(trial.spec, course, left)
+        found = traced(trial.spec, course, crossing)
+        if any(found.at_ms[-1] > schedule.ends_ms for schedule in schedules.values()):
+            return Outcome({}, ["cross traffic ended before the jobs did, to which it leaves next to nothing"])
         for name, workers in zip(jobs, course.iterations, strict=True):
             for number, iteration in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, iteration.end_ms - iteration.start_ms)

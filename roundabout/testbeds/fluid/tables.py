@@ -5,7 +5,7 @@ Bytes are payload, since the model has no headers. What it does not know stays n
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.fluid import Course, Direction
+from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course, Direction, Floats
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
-from roundabout.spec.topology import Hop
-from roundabout.store import Identity, build_table
+from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
-from roundabout.testbeds.fluid.trace import Floats, Trace
+from roundabout.testbeds.fluid.trace import Trace
 
 SAMPLES_MS = 10
 Integers = npt.NDArray[np.int64]
@@ -58,7 +57,7 @@ def of_trial(spec: TrialSpec, course: Course, trace: Trace, when: When, who: Ide
         "queue": _queue(spec, trace, when, samples_ms),
         "cross_traffic": _cross_traffic(spec, trace, when),
     }
-    built = {name: [build_table(name, who, part, 1.0) for part in each] for name, each in parts.items()}
+    built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
 
 
@@ -96,8 +95,8 @@ def _counters(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> 
         yield {
             **when.columns(host, samples_ms),
             "interface": ["fluid"] * len(samples_ms),
-            "tx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.carried if edge[0] == host]),
-            "rx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.carried if edge[1] == host]),
+            "tx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.whole if edge[0] == host]),
+            "rx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.whole if edge[1] == host]),
             **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_packets", "rx_packets")},
             **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_dropped", "rx_dropped")},
         }
@@ -121,32 +120,55 @@ def _queue(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> Ite
 
 
 def _bytes(trace: Trace, samples_ms: Floats, edges: list[Direction]) -> Integers:
-    carried = sum((trace.until(samples_ms, trace.carried[edge]) for edge in edges), np.zeros(len(samples_ms)))
+    carried = sum((trace.carried(samples_ms, edge) for edge in edges), np.zeros(len(samples_ms)))
     return np.rint(carried).astype(np.int64)
 
 
 def _cross_traffic(spec: TrialSpec, trace: Trace, when: When) -> Iterator[Columns]:
     unknown = [column.name for column in TABLES["cross_traffic"]]
+    last_ms = trace.at_ms[-1:]
+    per_gbps = BYTES_PER_MS_OF_GBPS * last_ms[0]
+    offered = {name: _offered_bytes(traffic, trace, name) for name, traffic in spec.cross_traffic.items()}
+    arrived = _arrived(spec, offered, trace)
     for name, traffic in spec.cross_traffic.items():
         if traffic.load_gbps > 0:
+            parts = [arrived[hops] for hops in _paths(spec, traffic)]
             yield {
                 **{column: [None] for column in unknown},
-                **when.columns(traffic.sender, trace.at_ms[-1:]),
+                **when.columns(traffic.sender, last_ms),
                 "traffic": [name],
                 "kind": [traffic.kind],
-                **{f"{said}_gbps": [traffic.load_gbps] for said in ("asked", "planned", "offered")},
-                "achieved_gbps": [_achieved_gbps(spec, traffic)],
+                "asked_gbps": [traffic.load_gbps],
+                "planned_gbps": [trace.loads[name].offered_gbps if name in trace.loads else traffic.load_gbps],
+                "offered_gbps": [offered[name].sum() / per_gbps],
+                "achieved_gbps": [float(offered[name] @ parts) / per_gbps],
                 "schedule_held": [True],
             }
 
 
-def _achieved_gbps(spec: TrialSpec, traffic: CrossTraffic) -> float:
-    """What arrives of a load, where several that ask for more than a link carries get parts of it as they asked."""
-    asked: defaultdict[Hop, float] = defaultdict(float)
-    for each in spec.cross_traffic.values():
-        for receiver in each.receivers:
-            for hop in spec.topology.path(each.sender, receiver):
-                asked[hop] += each.load_gbps / len(each.receivers)
-    paths = [spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers]
-    shares = [min(1.0, *(hop.link.payload_rate_gbps / asked[hop] for hop in path)) for path in paths]
-    return traffic.load_gbps * sum(shares) / len(shares)
+def _offered_bytes(traffic: CrossTraffic, trace: Trace, name: str) -> Floats:
+    """What a cross traffic has for each of its receivers from the trial's start to its end."""
+    receivers, until_ms = len(traffic.receivers), trace.at_ms[-1]
+    if name not in trace.loads:
+        return np.full(receivers, traffic.load_gbps * BYTES_PER_MS_OF_GBPS * until_ms / receivers)
+    flows = trace.loads[name].schedule
+    due = slice(*np.searchsorted(flows.starts_ms, (0.0, until_ms)))
+    return np.bincount(flows.receivers[due], flows.sizes[due], receivers).astype(np.float64)
+
+
+def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]]:
+    """Its way to each receiver."""
+    ways = (spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers)
+    return [tuple((hop.sender, hop.receiver) for hop in way) for way in ways]
+
+
+def _arrived(spec: TrialSpec, offered: Mapping[str, Floats], trace: Trace) -> dict[tuple[Direction, ...], float]:
+    """By path: the part of what is offered that arrives. Several that offer more than a link carries share it."""
+    ways = {path for traffic in spec.cross_traffic.values() for path in _paths(spec, traffic)}
+    asked: defaultdict[Direction, float] = defaultdict(float)
+    for name, traffic in spec.cross_traffic.items():
+        for path, size in zip(_paths(spec, traffic), offered[name], strict=True):
+            for edge in path:
+                asked[edge] += size
+    crossed = {edge: float(trace.crossed(trace.at_ms[-1:], edge)[0]) for edge in asked}
+    return {path: min(crossed[edge] / asked[edge] if asked[edge] > 0 else 1.0 for edge in path) for path in ways}

@@ -6,32 +6,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from roundabout.fluid import Course, Direction, capacities
+from roundabout.fluid import Course, Direction, Floats, Left, capacities
 from roundabout.spec import TrialSpec
+from roundabout.testbeds.fluid.loads import Load
 
-Floats = npt.NDArray[np.float64]
 Worker = tuple[int, int]
 """A job's place among the trial's, and a worker's in its job."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Cumulative bytes at the events `at_ms`: on each direction of a link, and sent and received by each worker."""
+    """Cumulative bytes of jobs at the events `at_ms`: by direction of a link, and sent and received by each worker.
+
+    `whole` is what a direction carries, bytes/ms, and `left` what cross traffic leaves of it, whose load files, by its
+    name, are `loads`.
+    """
 
     at_ms: Floats
-    carried: Mapping[Direction, Floats]
+    jobs: Mapping[Direction, Floats]
     sent: Mapping[Worker, Floats]
     received: Mapping[Worker, Floats]
+    whole: Mapping[Direction, float]
+    left: Left
+    loads: Mapping[str, Load]
 
     def until(self, ms: Floats, counted: Floats | None) -> Floats:
         """What was counted until these instants; none where nothing ever was."""
         return np.zeros(len(ms)) if counted is None else np.interp(ms, self.at_ms, counted)
 
+    def crossed(self, ms: Floats, edge: Direction) -> Floats:
+        """What a direction of a link carried of cross traffic until these instants, from the start to the end."""
+        within = np.minimum(ms, self.at_ms[-1])
+        crossed: Floats = self.whole[edge] * within - self.left.until(within, edge)
+        return crossed
 
-def traced(spec: TrialSpec, course: Course, left: Mapping[Direction, float]) -> Trace:
-    """Let the course go, and count. Cross traffic flows all the time, at what it does not leave to jobs."""
+    def carried(self, ms: Floats, edge: Direction) -> Floats:
+        """What it carried in all."""
+        return self.until(ms, self.jobs.get(edge)) + self.crossed(ms, edge)
+
+
+def traced(spec: TrialSpec, course: Course, loads: Mapping[str, Load]) -> Trace:
+    """Let the course go, and count."""
     at_ms = [0.0]
     carried: defaultdict[Direction, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     sent: defaultdict[Worker, dict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -51,10 +67,12 @@ def traced(spec: TrialSpec, course: Course, left: Mapping[Direction, float]) -> 
         steps[list(gained)] = list(gained.values())
         return np.cumsum(steps)
 
-    cross = {edge: (whole - left[edge]) * at for edge, whole in capacities(spec.topology.links).items()}
     return Trace(
         at,
-        {edge: cumulative(carried.get(edge, {})) + crossing for edge, crossing in cross.items()},
+        {edge: cumulative(gained) for edge, gained in carried.items()},
         {worker: cumulative(gained) for worker, gained in sent.items()},
         {worker: cumulative(gained) for worker, gained in received.items()},
+        capacities(spec.topology.links),
+        course.left,
+        loads,
     )

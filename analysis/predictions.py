@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the mean field of DCQCN foretells of an experiment's cells, each beside the same cell with all jobs alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.papers import printed
+from analysis.reading.traces import together
+from analysis.render import style
+from analysis.render.tables import Cell as Shown, Column, Table, plain
+from roundabout.fluid.meetings import Meeting, meetings
+from roundabout.spec import TrialSpec
+from roundabout.spec.experiment import Cell, Experiment
+
+APART = 0.2
+"""As `analysis/quantities/interleaving.py` has it: interleaved is what sends at once in no more of the time."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One cell: `share` is the first job's bandwidth over the second's in the first iteration, `speedup` that of the
+    job that gains least, of iterations as they settle; `interleaved` the first iteration that is, counted from 1.
+    """
+
+    cell: Cell
+    fair: Meeting
+    found: Meeting
+
+    @property
+    def share(self) -> float | None:
+        """As measured of a run: `first-iteration bandwidth share j1/j2`."""
+        return self.found.share
+
+    @property
+    def speedup(self) -> float:
+        """As measured of a long run: `speedup of median iteration time`."""
+        return min(self.fair.settled_ms(job) / self.found.settled_ms(job) for job in self.found.spans)
+
+    @property
+    def interleaved(self) -> int | None:
+        """As measured of a run: `iteration by which communication is interleaved`; None where that never comes."""
+        spans = [each[:, 1:] for each in self.found.spans.values()]
+        iterations = next(iter(self.found.spans.values()))[:, [0, 2]]
+        apart = [together(spans, begin, end) <= APART for begin, end in iterations]
+        return apart.index(True) + 1 if True in apart else None
+
+
+def predictions(cells: Sequence[Cell], iterations: int) -> list[Prediction]:
+    """What becomes of these cells. Raises MeetingError where one is not of the kind that the model knows."""
+    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair(cell.spec))}
+    found = dict(zip(specs, meetings(list(specs.values()), iterations), strict=True))
+    return [Prediction(cell, found[_key(_fair(cell.spec))], found[_key(cell.spec)]) for cell in cells]
+
+
+def _fair(spec: TrialSpec) -> TrialSpec:
+    """The same trial with the last job's transport for all."""
+    last = list(spec.jobs.values())[-1].transport
+    jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
+    return spec.model_copy(update={"jobs": jobs})
+
+
+def _key(spec: TrialSpec) -> str:
+    return spec.model_dump_json()
+
+
+def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
+    """A row a cell."""
+    columns = (
+        *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
+        Column("share", ".2f"),
+        Column("speed-up", ".2f"),
+        Column("interleaved\nby", kind="words"),
+        Column("fair, ms", ".0f"),
+        Column("settled, ms", ".0f"),
+        Column("queue, kB", ".0f"),
+    )
+    rows = (
+        (
+            *(Shown(str(each.cell.levels[factor])) for factor in experiment.factors),
+            Shown(each.share),
+            Shown(each.speedup),
+            Shown(str(each.interleaved or "never")),
+            Shown(max(each.fair.settled_ms(job) for job in each.fair.spans)),
+            Shown(max(each.found.settled_ms(job) for job in each.found.spans)),
+            Shown(each.found.queue_bytes / 1e3),
+        )
+        for each in found
+    )
+    return Table(columns, plain(rows), "What the mean field of DCQCN foretells")
+
+
+def figure(found: Sequence[Prediction]) -> Figure:
+    """Share and speed-up over the first job's T: a line a set, a column of panels for each choice of thresholds."""
+    ways = list(dict.fromkeys(_way(each) for each in found))
+    sets = style.job_colours(list(dict.fromkeys(_set(each) for each in found)))
+    drawn, axes = style.figure(2, len(ways), 6.2, sharex=True, sharey="row")
+    for row, (what, name) in enumerate((("share", "hotnets/fig-1c/share"), ("speedup", "hotnets/fig-1d"))):
+        value = float(printed(name).entry.figures)  # type: ignore[arg-type]  # both are figures
+        for column, way in enumerate(ways):
+            panel = axes[row * len(ways) + column]
+            for set_, colour in sets.items():
+                here = [each for each in found if (_way(each), _set(each)) == (way, set_)]
+                points = sorted((_T(each), getattr(each, what)) for each in here)
+                panel.plot(*np.array(points, float).T, color=colour, marker="o", markersize=3, label=set_)
+            style.level(panel, value, f"HotNets'22: {value:g}")
+            if row == 0:
+                panel.set_title(way)
+            else:
+                panel.set_xlabel("T of j1, us")
+        axes[row * len(ways)].set_ylabel("j1's bandwidth over j2's" if row == 0 else "speed-up of the median")
+    axes[0].legend(fontsize=8)
+    return drawn
+
+
+def _T(each: Prediction) -> float:  # noqa: N802 - the papers' name
+    return float(next(iter(each.cell.spec.jobs.values())).transport.asked["T_us"])
+
+
+def _set(each: Prediction) -> str:
+    published = next(iter(each.cell.spec.jobs.values())).transport.published
+    return published.name if published else "no set"
+
+
+def _way(each: Prediction) -> str:
+    ecn = next(iter(each.cell.spec.jobs.values())).transport.ecn
+    if ecn is None:
+        return "each set's own thresholds"
+    return f"marks from {ecn.Kmin_bytes / 1e3:g} to {ecn.Kmax_bytes / 1e3:g} kB, Pmax {ecn.Pmax:g}"
+
+
+def record(found: Prediction) -> dict[str, Any]:
+    """For scripts: times in ms, rates in Gbit/s."""
+    return {
+        "levels": found.cell.levels,
+        "share": found.share,
+        "speedup": found.speedup,
+        "interleaved": found.interleaved,
+        "first_gbps": found.found.first_gbps,
+        "iterations_ms": {job: found.found.iteration_ms(job).tolist() for job in found.found.spans},
+        "fair_ms": {job: found.fair.iteration_ms(job).tolist() for job in found.fair.spans},
+        "queue_bytes": found.found.queue_bytes,
+        "marked_packets": dict(found.found.marks),
+    }

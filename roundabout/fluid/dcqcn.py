@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCQCN's mean field: rates, targets and alpha as flows that marks bend, for many flows at once.
+
+The model is that of SIGCOMM'15, section 5, as CoNEXT'16 has it for each flow by itself (its section 3.1): rates,
+targets, alpha and the queue are continuous, and a CNP or an increase counts by how often it is to be expected.
+Parameters mean what they mean in transports/dcqcn, which asks for three things that the papers leave out:
+
+- After a CNP there is none for `cnp_gap_us`, whatever is marked; only then the next marked packet makes one. Times
+  between CNPs are the gap and an exponential wait.
+- An increase is known by its stage, so by the time since the last CNP: the mean of that is a part of the state
+  (`age_us`), which grows while nothing is marked. Where marking is steady, this is the papers' model, with their p < 1.
+- Increases are fast, additive or hyper by both counters' stages, and R_C takes half of each step at once.
+
+A mean field has no noise, and it does not lock flows' cuts to each other as near-step marking may.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+PACKET_BYTES = 1000.0
+"""What is marked or not: CoNEXT'16's. Larger packets are marked less often."""
+
+SURELY = 1 - 1e-6
+"""The highest probability of a mark: above Kmax every packet has one, and the first one after a gap makes a CNP."""
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """Parameters of reaction points, all of one shape; names and meaning as in transports/dcqcn/dcqcn.h.
+
+    Rates are in bytes/us. `byte_counter_bytes` is 0 where the timer's stage stands for both.
+    """
+
+    T_us: Array
+    F: Array
+    byte_counter_bytes: Array
+    R_AI: Array
+    R_HAI: Array
+    R_min: Array
+    R_max: Array
+    g: Array
+    alpha_timer_us: Array
+    cnp_gap_us: Array
+
+
+@dataclass
+class Flow:
+    """The state of reaction points, of the shape of their parameters: rates in bytes/us."""
+
+    R_C: Array
+    R_T: Array
+    alpha: Array
+    age_us: Array
+    """Mean time since a CNP became possible again."""
+
+    @classmethod
+    def starting(cls, reaction: Reaction) -> "Flow":
+        """New flows: at the highest rate, and hit hard by their first CNP."""
+        highest = np.array(reaction.R_max, float)
+        return cls(highest, highest.copy(), np.ones_like(highest), np.zeros_like(highest))
+
+    def restart(self, where: npt.NDArray[np.bool_], reaction: Reaction) -> None:
+        """What long enough idling does to a rate; alpha has decayed meanwhile."""
+        self.R_C = np.where(where, reaction.R_max, self.R_C)
+        self.R_T = np.where(where, reaction.R_max, self.R_T)
+
+
+def marked(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
+    """The probability that a packet is marked, by the queue that it finds (CoNEXT'16, equation 1)."""
+    rising = pmax * (queue_bytes - kmin_bytes) / np.maximum(kmax_bytes - kmin_bytes, 1.0)
+    return np.where(queue_bytes > kmax_bytes, 1.0, np.maximum(rising, 0.0))
+
+
+def advance(flow: Flow, reaction: Reaction, rate: Array, p: Array, us: Array | float) -> Array:
+    """Let `us` pass, in which flows send at `rate` and a share `p` of packets is marked; the CNPs per us of each.
+
+    Decays are exact for what stays as it is meanwhile, so a step may be longer than the gap between CNPs.
+    """
+    hazard = rate / PACKET_BYTES * -np.log1p(-np.minimum(p, SURELY))
+    cuts = hazard / (1 + hazard * reaction.cnp_gap_us)
+    aged = _aged(flow.age_us, hazard, us)
+    events, additive, hyper, alpha_events = _increases(reaction, rate, aged)
+    gain = (reaction.R_AI * additive + reaction.R_HAI * hyper) * us
+
+    # A CNP makes the rate before it the target: the target follows a rate that falls, one cut above it.
+    above = 1 / (1 - flow.alpha / 2)
+    cut = np.maximum(flow.R_C * np.exp(-0.5 * us * cuts * flow.alpha), reaction.R_min)
+    target = above * cut + (flow.R_T - above * flow.R_C) * np.exp(-cuts * us)
+    flow.R_T = np.minimum(target + gain, reaction.R_max)
+    flow.R_C = np.minimum(cut + (target - cut) * -np.expm1(-0.5 * us * events) + 0.5 * gain, flow.R_T)
+    up, down = reaction.g * cuts, reaction.g * alpha_events
+    flow.alpha = _towards(flow.alpha, up / np.maximum(up + down, 1e-30), (up + down) * us)
+    flow.age_us = aged
+    return cuts
+
+
+def _towards(value: Array, limit: Array, times: Array) -> Array:
+    return limit + (value - limit) * np.exp(-times)
+
+
+def _aged(age_us: Array, hazard: Array, us: Array | float) -> Array:
+    """d age / dt = 1 - hazard age, exactly: the mean age of what dies at `hazard` and begins anew."""
+    times = hazard * us
+    grown = us * np.divide(-np.expm1(-times), times, out=np.ones_like(times), where=times > 1e-9)
+    return age_us * np.exp(-times) + grown
+
+
+def _increases(reaction: Reaction, rate: Array, age_us: Array) -> tuple[Array, Array, Array, Array]:
+    """Per us: all increases, the additive ones, the hyper ones times their stage, and the decays of alpha."""
+    gap, timer, stages = reaction.cnp_gap_us, reaction.T_us, reaction.F
+    by_bytes = reaction.byte_counter_bytes > 0
+    counter = np.where(by_bytes, reaction.byte_counter_bytes, np.inf) / np.maximum(rate, 1e-9)
+    quick = np.minimum(timer, counter)
+    slow = np.where(by_bytes, np.maximum(timer, counter), timer)
+    fast_until, hyper_from = stages * quick, (stages + 1) * slow
+    density = 1 / (gap + age_us)  # of ages within the gap; beyond it falls off exponentially
+
+    # How often each counter counts, at ages of 0, `fast_until`, `hyper_from` and more.
+    periods = np.array((timer, counter, reaction.alpha_timer_us))
+    ages, ending = periods / age_us, -np.expm1(-periods / age_us)
+    inside = np.floor(gap / periods)
+    after = np.array((np.zeros_like(timer), fast_until, hyper_from))[:, None]
+    first = np.maximum(np.ceil(after / periods - 1e-9), 1.0)
+    beyond = np.exp(gap / age_us - np.maximum(first, inside + 1) * ages) / ending
+    counts = density * (np.maximum(inside - first + 1, 0.0) + beyond)
+    every, risen, steep = counts[:, 0] + counts[:, 1]
+
+    still = density * np.exp(np.minimum((gap - hyper_from) / age_us, 0.0))
+    ending_slow = -np.expm1(-slow / age_us)
+    of_quick = np.where(by_bytes, age_us / quick, 0.0)
+    hyper = still / ending_slow * (1 / ending_slow + of_quick)
+    return every, risen - steep, hyper, counts[0, 2]

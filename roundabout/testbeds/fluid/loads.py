@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load files of a trial: the flows that crossgen would send with the trial's seed."""
+
+import json
+import subprocess
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from roundabout.errors import RoundaboutError
+from roundabout.fluid import Schedule
+from roundabout.plan import PlannedTrial, expected_s
+from roundabout.programs import ROOT
+from roundabout.runner.hosts.site import Pace
+from roundabout.runner.trial.cross_traffic import LEAD_MS, load_words
+
+CROSSGEN = "build/bin/crossgen"
+RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2"), ("class", "<u2")])
+"""docs/load-file.md"""
+
+
+class LoadError(RoundaboutError):
+    """A load cannot be planned."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load file: what it offers in all, Gbit/s, and when its flows start in the time of jobs."""
+
+    offered_gbps: float
+    schedule: Schedule
+
+
+def loads(trial: PlannedTrial, pace: Pace) -> dict[str, Load]:
+    """Those of the trial's cross traffics that send drawn flows, by their names. Raises LoadError."""
+    lasting = replace(trial, expected_s=expected_s(trial.spec))
+    return {
+        name: read(load_words(pace, lasting, name)) for name, spec in trial.spec.cross_traffic.items() if spec.drawn
+    }
+
+
+def read(words: list[str]) -> Load:
+    """The load file that `crossgen plan` writes for these words. Raises LoadError."""
+    done = subprocess.run([ROOT / CROSSGEN, "plan", *words, "--output", "-"], capture_output=True)
+    if done.returncode != 0:
+        raise LoadError(f"crossgen plan: {done.stderr.decode().strip()}")
+    head, newline, _ = done.stdout.partition(b"\n")
+    header = json.loads(head)
+    flows = np.frombuffer(memoryview(done.stdout)[len(head) + len(newline) : -RECORD.itemsize], RECORD)
+    schedule = Schedule(
+        starts_ms=flows["start_ns"] / 1e6 - LEAD_MS,
+        sizes=flows["bytes"].astype(float),
+        receivers=flows["destination"],
+        begins_ms=-LEAD_MS,
+        ends_ms=header["duration_ns"] / 1e6 - LEAD_MS,
+    )
+    return Load(header["plan"]["offered_gbps"], schedule)

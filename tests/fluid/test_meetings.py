@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that meet in the mean field: what must hold whatever the parameters, and how finely time must be cut."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from roundabout.fluid.dcqcn import PACKET_BYTES
+from roundabout.fluid.meetings import MeetingError, _jobs, _Play, meetings
+from roundabout.spec import Profile, Transport, TrialSpec, load_experiment
+from roundabout.spec.transports import FOLDER
+
+FIGURE_1 = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+SHORTER = 10  # of the paper's iteration, so that tests take no minutes
+ECN = {"Kmin_bytes": 80_000.0, "Kmax_bytes": 160_000.0, "Pmax": 1.0}
+
+
+def shorter(profile: Profile) -> Profile:
+    compute, send = profile.phases
+    size, alone_ms = compute.compute_ms / SHORTER, send.alone_ms / SHORTER
+    compute = compute.model_copy(update={"compute_ms": size})
+    send = send.model_copy(update={"bytes": send.bytes // SHORTER, "alone_ms": alone_ms})
+    return profile.model_copy(update={"phases": (compute, send)})
+
+
+def trial(of_each: Mapping[str, Any] | None = None, **of_jobs: Mapping[str, Any]) -> TrialSpec:
+    """Figure 1's two jobs, quicker; what a job says of its transport goes before what is said of each."""
+    jobs = {}
+    for name, job in FIGURE_1.jobs.items():
+        asked = {"name": "dcqcn", "set": "sigcomm15", "T_us": 125} | dict(of_each or {}) | dict(of_jobs.get(name, {}))
+        transport = Transport.model_validate(asked, context={FOLDER: "."})
+        jobs[name] = job.model_copy(update={"transport": transport, "profile": shorter(job.profile)})
+    return FIGURE_1.model_copy(update={"jobs": jobs})
+
+
+def alone(spec: TrialSpec) -> TrialSpec:
+    return spec.only("j1")
+
+
+def test_a_job_alone_takes_what_its_profile_says_and_marks_nothing():
+    found = meetings([alone(trial())], iterations=3)[0]
+    assert found.iteration_ms("j1") == pytest.approx([29.3] * 3, abs=0.05)
+    assert found.marks == {"j1": 0}
+    assert found.first_gbps is None
+
+
+def test_jobs_that_are_alike_get_the_same_and_stay_together():
+    found = meetings([trial()], iterations=3)[0]
+    assert found.share == pytest.approx(1)
+    assert found.spans["j1"] == pytest.approx(found.spans["j2"])
+    # Shared like water an iteration takes 36.4 ms; what marks cost comes on top, and much of it in so short a phase.
+    assert 36.3 < found.settled_ms("j1") < 55
+
+
+def test_who_has_the_smaller_timer_is_ahead_and_both_gain():
+    fair, unfair = meetings([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
+    assert unfair.share > 1.1
+    for job in ("j1", "j2"):
+        assert fair.settled_ms(job) / unfair.settled_ms(job) > 1.1
+
+
+def test_who_is_first_is_a_matter_of_parameters_alone():
+    one, other = meetings([trial(j1={"T_us": 100}), trial(j2={"T_us": 100})], iterations=2)
+    assert one.spans["j1"] == pytest.approx(other.spans["j2"])
+    assert one.share == pytest.approx(1 / other.share)
+
+
+def test_trials_are_computed_apart():
+    specs = [trial(j1={"T_us": 90}), trial({"set": "nvidia"}), alone_with_two()]
+    for spec, found in zip(specs, meetings(specs, iterations=2), strict=True):
+        by_itself = meetings([spec], iterations=2)[0]
+        assert found.first_gbps == (by_itself.first_gbps and pytest.approx(by_itself.first_gbps, rel=1e-9))
+        assert found.marks == pytest.approx(by_itself.marks)
+        assert found.queue_bytes == pytest.approx(by_itself.queue_bytes)
+        assert found.spans["j2"][:2] == pytest.approx(by_itself.spans["j2"][:2])
+
+
+def alone_with_two() -> TrialSpec:
+    """Two jobs that never meet."""
+    spec = trial()
+    late = spec.jobs["j2"].model_copy(update={"start_offset_ms": 14.65})
+    return spec.model_copy(update={"jobs": {**spec.jobs, "j2": late}})
+
+
+def test_jobs_that_interleave_from_the_start_never_meet():
+    found = meetings([alone_with_two()], iterations=3)[0]
+    assert found.share is None
+    assert found.iteration_ms("j2") == pytest.approx([29.3] * 3, abs=0.05)
+
+
+@given(
+    T_us=st.floats(20.0, 400.0),
+    set_=st.sampled_from(["sigcomm15", "hpcc", "nvidia"]),
+    ecn=st.tuples(st.floats(1e3, 2e5), st.floats(1e3, 1e6), st.floats(0.01, 1.0)),
+    step_us=st.sampled_from([5.0, 10.0]),
+)
+@settings(deadline=None, max_examples=10)
+def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N803
+    thresholds = {"Kmin_bytes": ecn[0], "Kmax_bytes": ecn[0] + ecn[1], "Pmax": ecn[2]}
+    play = _Play(_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1)
+    arrived = 0.0
+    while play.done.max() < 1:
+        unsent, queue, now = play.unsent.sum(), play.queue[0], play.now[0]
+        beginning = play.jobs.bytes[(~play.sending) & (play.until <= now + 1e-6)].sum()
+        play.step()
+        sent, could = unsent + beginning - play.unsent.sum(), (play.now[0] - now) * play.jobs.capacity[0]
+        left = queue + sent - play.queue[0]
+        assert sent >= -1e-6
+        assert left <= could * (1 + 1e-9)  # no more than the link carries
+        assert play.queue[0] == 0 or left == pytest.approx(could)  # and all of that while any waits
+        arrived += left
+    assert arrived == pytest.approx(play.jobs.bytes.sum() - play.unsent.sum() - play.queue[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("set_", ["sigcomm15", "nvidia"])
+def test_half_the_step_changes_little(set_):
+    specs = [trial({"set": set_}, j1={"T_us": each}) for each in (125, 100)]
+    coarse, fine = (meetings(specs, iterations=2, step_us=each) for each in (10.0, 5.0))
+    for one, other in zip(coarse, fine, strict=True):
+        assert one.share == pytest.approx(other.share, rel=0.05)
+        assert one.settled_ms("j2") == pytest.approx(other.settled_ms("j2"), rel=0.05)
+
+
+def test_marks_are_counted_of_packets():
+    found = meetings([trial({"ecn": {"Kmin_bytes": 1.0, "Kmax_bytes": 1.0, "Pmax": 1.0}})], iterations=1)[0]
+    packets = trial().jobs["j1"].profile.phases[1].bytes / PACKET_BYTES
+    assert 0 < found.marks["j1"] < packets
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (FIGURE_1, "found no thresholds"),
+        (trial(j1={"ecn": ECN}), "found no thresholds, or several"),
+        (trial({"name": "cubic", "set": None, "T_us": None, "ecn": ECN}), "found transport cubic, expected dcqcn"),
+    ],
+)
+def test_what_it_does_not_know_is_refused(spec: TrialSpec, message: str):
+    with pytest.raises(MeetingError, match=message):
+        meetings([spec], iterations=1)
