@@ -11,7 +11,7 @@ from analysis.reading.cells import CellId, CellTrials, cells_of, speedup
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import JobCell, Result, Summary, Testbed
-from analysis.statistics.bootstrap import Interval
+from analysis.statistics.intervals import Interval
 from analysis.summary import stored_or_new
 from roundabout.errors import RoundaboutError
 from roundabout.spec.base import Level

@@ -11,18 +11,18 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from analysis.quantities import Reading
-from analysis.reading.cells import SEED, CellId, CellTrials, cells_of, experiment_of, pooled, speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, speedup
 from analysis.reading.fidelity import Fidelity, fidelity
 from analysis.reading.marks import JobMarks, of_cells
-from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.statistics.intervals import Array, Interval, estimate, tail
 from analysis.verdicts import Verdict, judge
 from roundabout.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
 
-SCHEMA: Literal[2] = 2
-"""2: every kind of expectation, the claims of papers among them, with what agreement is worth."""
+SCHEMA: Literal[3] = 3
+"""3: a 99th percentile from a thousand iterations on only, and the longest one; verdicts by intervals."""
 FAIR = "fair"
 
 LimitName = Literal["alone", "fair", "interleaved"]
@@ -35,11 +35,13 @@ class Result(BaseModel):
 
 
 class Statistics(Result):
-    """Of iteration times, ms."""
+    """Of iteration times, ms. `count` is how many there are in all; of fewer than a thousand `p99_ms` is None."""
 
+    count: int
     median_ms: float
     mean_ms: float
-    p99_ms: float
+    p99_ms: float | None
+    max_ms: float
     median_ci95_ms: Interval | None
     mean_ci95_ms: Interval | None
     p99_ci95_ms: Interval | None
@@ -63,11 +65,13 @@ class Fluid(Result):
 
 
 class Marks(Result):
-    """ECN marks per iteration."""
+    """ECN marks per iteration; `count` and `p99` as in `Statistics`."""
 
+    count: int
     median: float
     mean: float
-    p99: float
+    p99: float | None
+    max: float
     median_ci95: Interval | None
     mean_ci95: Interval | None
     p99_ci95: Interval | None
@@ -140,7 +144,7 @@ class InvalidTrial(Result):
 class Summary(Result):
     """What all studies find; each adds its own fields. `study` says which one it was, and what it compared."""
 
-    schema_version: Literal[2] = Field(default=2, alias="schema")
+    schema_version: Literal[3] = Field(default=3, alias="schema")
     experiment: str
     run: str
     study: StudyChoice
@@ -194,7 +198,7 @@ def finite(value: float) -> float | None:
 
 
 def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, marks: JobMarks | None) -> JobCell:
-    repetitions = [times[:, None] for times in cell.repetitions(job)]
+    repetitions = cell.repetitions(job)
     limits = fluid_limits(cell.spec)[job]
     compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
     return JobCell(
@@ -219,7 +223,7 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, marks: JobMar
 
 def _marks(marks: JobMarks) -> Marks:
     return Marks(
-        **_statistics([each[:, None] for each in marks.known]),
+        **_statistics(marks.known),
         bound=marks.bound,
         unattributed_share=marks.unattributed_share,
         counted_by=marks.counted_by,
@@ -227,14 +231,18 @@ def _marks(marks: JobMarks) -> Marks:
 
 
 def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
-    """Median, mean and 99th percentile of a job's iterations, with intervals; `unit` ends the names."""
-    points = _describe(pooled(repetitions))[0]
-    replicates = resample(repetitions, _describe, seed=SEED)
-    names = ("median", "mean", "p99")
-    intervals = [interval95(replicates[:, place], len(repetitions)) for place in range(len(names))]
+    """Median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
+    together = np.concatenate(repetitions)
+    measured = {
+        "median": estimate(repetitions, np.median, at_least=0),
+        "mean": estimate(repetitions, np.mean, at_least=0),
+        "p99": tail(repetitions) or (None, None),
+    }
     return {
-        **{f"{name}{unit}": float(point) for name, point in zip(names, points, strict=True)},
-        **{f"{name}_ci95{unit}": interval for name, interval in zip(names, intervals, strict=True)},
+        "count": len(together),
+        **{f"{name}{unit}": figure for name, (figure, _) in measured.items()},
+        f"max{unit}": float(together.max()),
+        **{f"{name}_ci95{unit}": interval for name, (_, interval) in measured.items()},
     }
 
 
@@ -246,10 +254,3 @@ def _baseline(cells: list[CellTrials], cell: CellTrials, variant: str) -> CellTr
 
 def _last_half(repetitions: list[Array]) -> list[Array]:
     return [times[len(times) // 2 :] for times in repetitions]
-
-
-def _describe(samples: Array) -> Array:
-    """Median, mean and 99th percentile of one series: shape (draws, iterations, 1) to (draws, 3)."""
-    series = samples[..., 0]
-    median, p99 = np.quantile(series, [0.5, 0.99], axis=1)
-    return np.stack([median, series.mean(axis=1), p99], axis=1)

@@ -18,7 +18,7 @@ from analysis.expected import resolved
 from analysis.quantities import known
 from analysis.reading.fidelity import fidelity
 from analysis.render.screen import MARKS
-from analysis.render.verdicts import TONES, described
+from analysis.render.verdicts import TONES, WORDS, described
 from analysis.results import Summary
 from analysis.summary import stored_or_new
 from analysis.verdicts import Verdict, Word, expectations, together
@@ -166,7 +166,9 @@ def in_short(lines: Sequence[Line]) -> str:
     """How many rows are measured, and how they agree."""
     known = [line for line in lines if line.measured]
     computed = sum(line.computed for line in known)
-    words = [f"{word} {sum(line.verdict == word for line in known)}" for word in ("inside", "outside", "undecided")]
+    words = [
+        f"{WORDS[word]} {sum(line.verdict == word for line in known)}" for word in ("inside", "outside", "undecided")
+    ]
     open_ = sum(not line.showings for line in lines)
     return (
         f"{len(known) - computed} of {len(lines)} rows measured{f', {computed} computed' if computed else ''} "
@@ -198,7 +200,7 @@ def _judged(line: Line) -> Text:
         return Text("not measured" if line.showings else "nothing yet", "dim")
     mark, colour = MARKS[TONES[line.verdict]]
     inside = sum(each.verdict == "inside" for each in line.measured)
-    word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
+    word = Text.assemble((f"{mark} {WORDS[line.verdict]}", colour), f"\n{inside} of {len(line.measured)}")
     for basis in line.bases:
         word.append(f"\n{basis}", "dim")
     return word

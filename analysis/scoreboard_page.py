@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from analysis import papers
 from analysis.render.page import Html, filled, whole_page
 from analysis.render.style import FAINT, INK, RC, SOFT
-from analysis.render.verdicts import described
+from analysis.render.verdicts import WORDS, described
 from analysis.scoreboard import Line, Showing, age, in_short
 from analysis.verdicts import Part, Verdict
 from roundabout.store.files import write_text
@@ -36,7 +36,7 @@ def write_page(lines: Sequence[Line], path: Path) -> Path:
 def page(lines: Sequence[Line]) -> str:
     """The page's HTML."""
     rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
-    return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows))
+    return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows, words=WORDS))
 
 
 def _shown(showing: Showing) -> dict[str, Any]:

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was expected of a run, and what it shows of it: one verdict an expectation.
 
-A figure with a tolerance is judged by the measured figure itself: inside when it lies as near as that. A bound or an
-order has no tolerance, so where there is an interval it decides: inside when all of it keeps to what is expected,
-outside when none of it does, else undecided. Of several cases all must do as expected. Without a figure: not measured.
+The interval decides: inside when all of it keeps to what is expected (lies within the tolerance of the paper's figure,
+keeps to a bound, lies above what comes before it), outside when none of it does, else undecided: this run cannot tell.
+Without an interval it cannot either, unless the run was computed and no seed drew anything, so that its figures are
+exact. Of several cases all must do as expected. Without a figure: not measured.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import repeat
+from math import isfinite
 from typing import Any, Literal
 
 from analysis import papers
 from analysis.expected import Limits, Resolved, resolved, told_of
 from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
-from analysis.statistics.bootstrap import Interval
+from analysis.statistics.intervals import Interval
 from analysis.studies import study_of
 from roundabout.errors import RoundaboutError
 from roundabout.spec.expectation import Expectation, Order
@@ -27,7 +30,8 @@ NOT_MEASURED: Word = "not measured"
 
 @dataclass(frozen=True)
 class Part:
-    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None.
+    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None, and so is an
+    infinite figure: JSON knows none.
 
     `tolerance` is how far it may lie from the paper's, in the unit.
     """
@@ -107,7 +111,7 @@ def verdict(
     kinds = {each.properties.get("traffic", "") for each in cases}
     rows = shows(kinds) if shows else ()
     word = together([each.verdict for each in parts])
-    worst = _worst(parts) if expectation.kind in ("value", "bound") else None
+    worst = _finite(_worst(parts)) if parts and expectation.kind in ("value", "bound") else None
     return Verdict(
         kind="claim" if expectation.claim else expectation.kind,
         what=expectation.what,
@@ -130,7 +134,7 @@ def verdict(
         expected=told_of(expectation, expected, [part.name for part in parts if part.measured is not None]),
         found=found,
         rows=tuple(dict.fromkeys([*expected.rows, *rows])),
-        parts=parts,
+        parts=tuple(map(_finite, parts)),
     )
 
 
@@ -158,7 +162,8 @@ def _measure(reading: Reading, expectation: Expectation, quantity: Quantity) -> 
     for variant in variants:
         asked = Asked(reading, variant, expectation.over, expectation.job, expectation.at)
         answers += quantity.measure(asked)
-    return [each for each in answers if _has(each.properties, expectation.only or {})]
+    meant = [each for each in answers if _has(each.properties, expectation.only or {})]
+    return [each.exactly for each in meant] if reading.exact else meant
 
 
 def _has(properties: Mapping[str, str], only: Mapping[str, str | tuple[str, ...]]) -> bool:
@@ -202,10 +207,12 @@ def _order_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
 def _curve_parts(expected: Resolved, curves: Sequence[Curve]) -> Iterator[Part]:
     assert expected.curve is not None
     for curve in curves:
-        for x, paper, measured in expected.curve.beside(curve.points):
+        ends = zip(*map(expected.curve.beside, curve.ends), strict=True) if curve.ends else repeat(None)
+        for (x, paper, measured), sides in zip(expected.curve.beside(curve.points), ends, strict=False):
             part = Part(curve.name, None, None, NOT_MEASURED, paper)
             if measured is not None:
-                part = _near(Case(curve.name, measured), paper, expected)
+                ci95 = (sides[0][2], sides[1][2]) if sides else None
+                part = _near(Case(curve.name, measured, ci95), paper, expected)
             yield replace(part, x=x)
 
 
@@ -224,29 +231,37 @@ def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
 
 
 def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
-    """By the figure itself; its interval is only shown."""
-    word: Word = "inside" if abs(case.value - paper) <= expected.off(paper) else "outside"
-    return Part(name or case.name, case.value, case.ci95, word, paper, expected.off(paper))
+    off = expected.off(paper)
+    word = _held(case.ci95, Limits(paper - off, paper + off))
+    return Part(name or case.name, case.value, case.ci95, word, paper, off)
 
 
 def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
-    """By the interval, where there is one."""
-    low, high = case.ci95 or (case.value, case.value)
-    word: Word = "undecided"
-    if limits.hold(low) and limits.hold(high):
-        word = "inside"
-    elif limits.low > high or limits.high < low:
-        word = "outside"
+    word = _held(case.ci95, limits)
     return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
+
+
+def _held(interval: Interval | None, limits: Limits) -> Word:
+    """Whether all of an interval keeps to limits, or none of it."""
+    if interval is None:
+        return "undecided"
+    low, high = interval
+    if limits.hold(low) and limits.hold(high):
+        return "inside"
+    return "outside" if limits.low > high or limits.high < low else "undecided"
 
 
 def _above(case: Case, before: Sequence[Case]) -> Word:
     """Whether a case lies above those of the name before it; undecided where intervals meet."""
-    low, _ = case.ci95 or (case.value, case.value)
-    _, high = case.ci95 or (case.value, case.value)
-    if any((other.ci95 or (other.value, other.value))[0] > high for other in before):
+    others = [other.ci95 for other in before]
+    if not others:
+        return "inside"
+    if case.ci95 is None or None in others:
+        return "undecided"
+    low, high = case.ci95
+    if any(high < other[0] for other in others if other):
         return "outside"
-    return "inside" if all((other.ci95 or (other.value, other.value))[1] < low for other in before) else "undecided"
+    return "inside" if all(other[1] < low for other in others if other) else "undecided"
 
 
 def together(words: Sequence[Word]) -> Word:
@@ -258,7 +273,12 @@ def together(words: Sequence[Word]) -> Word:
     return "inside" if "inside" in words else "not measured"
 
 
-def _worst(parts: Sequence[Part]) -> Part | None:
+def _finite(part: Part) -> Part:
+    """Without a figure where that is infinite, which `found` says in words."""
+    return part if part.measured is None or isfinite(part.measured) else replace(part, measured=None, ci95=None)
+
+
+def _worst(parts: Sequence[Part]) -> Part:
     """The part that is off most."""
 
     def off(part: Part) -> float:
@@ -268,7 +288,7 @@ def _worst(parts: Sequence[Part]) -> Part | None:
         limits = Limits(part.at_least, part.at_most)
         return max(limits.low - part.measured, part.measured - limits.high)
 
-    return max(parts, key=off, default=None)
+    return max(parts, key=off)
 
 
 def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]) -> str:

@@ -2,19 +2,18 @@
 """What a quantity is asked for, and what it answers with."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
 from analysis.reading.cells import CellTrials, cells_of, experiment_of
-from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.reading.fidelity import fidelity
+from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
 from roundabout.spec import Experiment
 from roundabout.store import Run
 
 T = TypeVar("T")
-SEED = 1
+Points = tuple[tuple[float, float], ...]
 
 
 class Reading:
@@ -34,6 +33,12 @@ class Reading:
     def experiment(self) -> Experiment:
         """The experiment as it was resolved when the run began."""
         return self.once(_experiment)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was computed and not measured, without flows that seeds draw: a repetition would give the same."""
+        drawn = any(cell.spec.draws for cell in self.experiment.cells)
+        return fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
 
     @property
     def cells(self) -> Sequence[CellTrials]:
@@ -70,14 +75,35 @@ class Case:
     ci95: Interval | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def exactly(self) -> "Case":
+        """The same as a figure that nothing makes uncertain."""
+        return replace(self, ci95=(self.value, self.value))
+
 
 @dataclass(frozen=True)
 class Curve:
-    """A measured curve: points (x, y), x rising."""
+    """A measured curve: points (x, y), x rising; `ends` are the lower and the upper ends of their intervals."""
 
     name: str
-    points: tuple[tuple[float, float], ...]
+    points: Points
     properties: Mapping[str, str] = field(default_factory=dict)
+    ends: tuple[Points, Points] | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, measured: Sequence[tuple[float, Measured]], properties: Mapping[str, str] | None = None
+    ) -> "Curve":
+        """That of figures by x; without the interval of one it has none."""
+        points = tuple((x, figure) for x, (figure, _) in measured)
+        intervals = [(x, ends) for x, (_, ends) in measured if ends is not None]
+        low, high = (tuple((x, ends[side]) for x, ends in intervals) for side in (0, 1))
+        return cls(name, points, properties or {}, (low, high) if len(intervals) == len(points) else None)
+
+    @property
+    def exactly(self) -> "Curve":
+        """The same with points that nothing makes uncertain."""
+        return replace(self, ends=(self.points, self.points))
 
 
 @dataclass(frozen=True)
@@ -114,13 +140,10 @@ class Asked:
             and each.loaded.setting.matches(self.at)
         ]
 
-    def each_job(self, statistic: Callable[[Array], Array]) -> list[Case]:
-        """A case a job and cell, with an interval; `statistic` maps times (samples, iterations) to (samples,).
-
-        The iterations of all repetitions are one sample.
-        """
+    def each_job(self, statistic: Callable[[Array], float]) -> list[Case]:
+        """A case a job and cell, with an interval; `statistic` is of the iterations of all repetitions."""
         return [
-            self.case(cell, job, *estimate([times[:, None] for times in cell.repetitions(job)], statistic))
+            self.case(cell, job, *estimate(cell.repetitions(job), statistic))
             for cell in self.cells
             for job in self.jobs(cell)
         ]
@@ -131,18 +154,3 @@ class Asked:
         levels = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
         name = job if len(self.cells) == 1 else f"{cell.name}, {job}"
         return Case(name, value, ci95, levels | {"job": job, "profile": profile.name, "model": profile.model})
-
-
-def estimate(repetitions: Sequence[Array], statistic: Callable[[Array], Array]) -> tuple[float, Interval | None]:
-    """A statistic of all repetitions together, and its interval; each is of shape (iterations, 1)."""
-
-    def of_series(samples: Array) -> Array:
-        return np.asarray(statistic(samples[..., 0]))
-
-    point = float(of_series(np.concatenate(repetitions)[None])[0])
-    return point, interval95(resample(repetitions, of_series, seed=SEED), len(repetitions))
-
-
-def mean_of(figures: Sequence[float]) -> tuple[float, Interval | None]:
-    """The mean of one figure a repetition, and its interval."""
-    return estimate([np.array([[figure]]) for figure in figures], lambda samples: samples.mean(axis=1))

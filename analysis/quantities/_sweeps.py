@@ -1,45 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """What quantities of runs over loads share: the level of a sweep that stands for a load, and cases of sweeps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.quantities._asked import Asked, Case
 from analysis.reading.loaded import NEAR_GBPS
-from analysis.statistics.bootstrap import Array, Interval
+from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, tail
 from analysis.studies.load_sweep.sweeps import JobSweep
-
-LEAST_ITERATIONS = 50
-"""Below so many a 99 % tail is a guess; Salamy measures as many at least (section 3.3.2)."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Iterations of one job at one load (Gbit/s on the wire), s."""
+    """Iterations of one job at one load (payload, Gbit/s), s; an array a repetition."""
 
     load_gbps: float
-    times_s: Array
+    repetitions_s: tuple[Array, ...]
 
     @property
-    def mean_s(self) -> float:
+    def times_s(self) -> Array:
+        """Those of all repetitions."""
+        return np.concatenate(self.repetitions_s)
+
+    @property
+    def mean_s(self) -> Measured:
         """Mean of all iterations."""
-        return float(self.times_s.mean())
+        return estimate(self.repetitions_s, np.mean)
 
     @property
-    def p99_s(self) -> float | None:
+    def p99_s(self) -> Measured | None:
         """99 % tail; None where it would be a guess."""
-        return float(np.quantile(self.times_s, 0.99)) if len(self.times_s) >= LEAST_ITERATIONS else None
+        return tail(self.repetitions_s)
 
 
 def levels(study: JobSweep) -> list[Level]:
     """Every level, by rising load."""
-    found = (
-        Level(float(np.mean([load for load, _ in each])), np.concatenate([times for _, times in each]))
-        for each in study.loaded.levels.values()
-    )
-    return sorted(found, key=lambda level: level.load_gbps)
+    return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
 
 
 def near(study: JobSweep, load_gbps: float) -> Level | None:
@@ -48,16 +46,61 @@ def near(study: JobSweep, load_gbps: float) -> Level | None:
     return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
 
 
+def at_equal_load(
+    one: JobSweep, other: JobSweep, load_gbps: float, figure: Callable[[Level], Measured | None]
+) -> tuple[float, Measured] | None:
+    """`one`'s figure over `other`'s beside as much cross traffic, payload: at which load, and the ratio.
+
+    Loads come out beside what was asked for, each kind's in its own way, and times rise steeply with them. The load is
+    the one nearest to `load_gbps` that both reach; None where it is not near.
+    """
+    ours, theirs = _by_load(one, figure), _by_load(other, figure)
+    if not ours or not theirs:
+        return None
+    lowest, highest = max(ours[0][0], theirs[0][0]), min(ours[-1][0], theirs[-1][0])
+    equal_gbps = float(np.clip(load_gbps, lowest, highest))
+    if lowest > highest or abs(equal_gbps - load_gbps) > NEAR_GBPS:
+        return None
+    return equal_gbps, ratio(_between(equal_gbps, ours), _between(equal_gbps, theirs))
+
+
+def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> list[tuple[float, Measured]]:
+    found = ((level.load_gbps, figure(level)) for level in levels(study))
+    return [(load_gbps, measured) for load_gbps, measured in found if measured is not None]
+
+
+def _between(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
+    """A figure at a load between levels: straight lines between logarithms.
+
+    So are its ends: that is too wide rather than too narrow, since levels were measured apart from each other.
+    """
+    loads_gbps, measured = zip(*figures, strict=True)
+    values, intervals = zip(*measured, strict=True)
+
+    def at(known: Sequence[float]) -> float:
+        return float(np.exp(np.interp(load_gbps, loads_gbps, np.log(known))))
+
+    if None in intervals or min(low for low, _ in intervals) <= 0:
+        return at(values), None
+    lows, highs = zip(*intervals, strict=True)
+    return at(values), (at(lows), at(highs))
+
+
 def alone(study: JobSweep) -> Level | None:
     """The level without any load."""
     repetitions = study.loaded.levels.get(0.0)
-    return Level(0.0, np.concatenate([times for _, times in repetitions])) if repetitions else None
+    return _level(repetitions) if repetitions else None
 
 
-def slower(study: JobSweep, load_gbps: float) -> float | None:
+def slower(study: JobSweep, load_gbps: float) -> Measured | None:
     """How many times as long as without load an iteration takes near a load."""
     level, without = near(study, load_gbps), alone(study)
-    return level.mean_s / without.mean_s if level and without else None
+    return ratio(level.mean_s, without.mean_s) if level and without else None
+
+
+def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
+    loads_gbps, times_s = zip(*repetitions, strict=True)
+    return Level(float(np.mean(loads_gbps)), times_s)
 
 
 def properties(study: JobSweep) -> dict[str, str]:
@@ -74,12 +117,20 @@ def properties(study: JobSweep) -> dict[str, str]:
     return {name: str(level) for name, level in loaded.setting.levels.items()} | own
 
 
-def case(study: JobSweep, value: float, ci95: Interval | None = None) -> Case:
+def case(study: JobSweep, measured: Measured) -> Case:
     """A figure of a sweep."""
-    return Case(study.name, value, ci95, properties(study))
+    return Case(study.name, *measured, properties(study))
 
 
-def each_sweep(asked: Asked, measure: Callable[[JobSweep], float | None]) -> list[Case]:
+def each_sweep(asked: Asked, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
     """A case a sweep of which the figure is known."""
     found = ((study, measure(study)) for study in asked.sweeps)
-    return [case(study, value) for study, value in found if value is not None]
+    return [case(study, measured) for study, measured in found if measured is not None]
+
+
+def by_property(cases: Sequence[Case], name: str) -> list[Case]:
+    """The averages of cases that share a property."""
+    groups: dict[str, list[Measured]] = {}
+    for each in cases:
+        groups.setdefault(each.properties[name], []).append((each.value, each.ci95))
+    return [Case(kind, *average(each), {name: kind}) for kind, each in groups.items()]

@@ -5,21 +5,28 @@ import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, quantity
 from analysis.reading.data import query
-from analysis.reading.injected import Injected, injected, skewness
-from analysis.statistics.bootstrap import Array
+from analysis.reading.injected import READINGS_BY, Injected, injected, skewness
+from analysis.statistics.intervals import Array, exactly
 
 BEYOND = 0.995
 """Readings above this quantile count in no skewness: packets that left back to back, faster than the link."""
 
 
-@quantity("skewness of the injection rate", by="traffic")
+@quantity("skewness of the injection rate, to either side", by="traffic")
 def skew(asked: Asked) -> list[Case]:
-    """Of the rates at the heaviest load captured: 0 where they are symmetric, above that with a tail of high ones."""
+    """Of the rates at the heaviest load captured, in each way to read them: 0 where they are symmetric.
+
+    Salamy says that there is a tail and a skew (Figure 3-8), and not to which side.
+    """
     found = asked.reading.once(_injected)
-    top_gbps = np.quantile(np.concatenate([each.gbps for each in found]), BEYOND) if found else 0.0
-    return [
-        Case(each.kind, skewness(each.gbps[each.gbps <= top_gbps]), properties={"traffic": each.kind}) for each in found
-    ]
+    cases = []
+    for way in READINGS_BY if found else ():
+        top_gbps = np.quantile(np.concatenate([each.readings_gbps[way] for each in found]), BEYOND)
+        for each in found:
+            readings = each.readings_gbps[way]
+            own = {"traffic": each.kind, "readings": way}
+            cases.append(Case(f"{each.kind}, by {way}", abs(skewness(readings[readings <= top_gbps])), properties=own))
+    return cases
 
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
@@ -34,13 +41,13 @@ def mean(asked: Asked) -> list[Case]:
 @quantity("time between bursts of the load", unit="ms", digits=1)
 def period(asked: Asked) -> list[Case]:
     """From the first flow that is due in a burst to that in the next; the median."""
-    return [Case("bursts", float(np.median(np.diff(begins))))] if len(begins := _bursts(asked)[0]) > 1 else []
+    return [Case("bursts", *exactly(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
 
 
 @quantity("length of bursts of the load", unit="ms", digits=1)
 def length(asked: Asked) -> list[Case]:
     """From the first flow that is due in a burst to the last; the longest."""
-    return [Case("bursts", float(lengths.max()))] if len(lengths := _bursts(asked)[1]) else []
+    return [Case("bursts", *exactly(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
 
 
 def _injected(reading: Reading) -> list[Injected]:

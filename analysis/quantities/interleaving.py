@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How jobs that start together slide apart, until one computes while the other communicates."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -38,13 +39,23 @@ def lead(asked: Asked) -> list[Case]:
     return cases
 
 
-@quantity("iteration by which communication is interleaved", digits=1)
+def _or_never(cases: Sequence[Case]) -> str:
+    told = [f"{case.value:.1f}" if math.isfinite(case.value) else case.properties["never"] for case in cases]
+    return ", ".join(
+        told if len(cases) == 1 else (f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
+    )
+
+
+@quantity("iteration by which communication is interleaved", digits=1, note=_or_never)
 def interleaved(asked: Asked) -> list[Case]:
-    """The first iteration in which jobs hardly send at once; one more than there are where that never comes."""
-    return [
-        Case(cell.name, *mean_of([_interleaved(spans) for spans in trials]), properties={"variant": cell.variant})
-        for cell, trials in _sharing(asked)
-    ]
+    """The first iteration in which jobs hardly send at once; the mean of repetitions, infinite where one has none."""
+    cases = []
+    for cell, trials in _sharing(asked):
+        firsts = [_interleaved(spans) for spans in trials]
+        without = firsts.count(math.inf)
+        never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
+        cases.append(Case(cell.name, *mean_of(firsts, at_least=1), {"variant": cell.variant, "never": never}))
+    return cases
 
 
 @quantity("sending at once", unit="%", digits=0)
@@ -53,7 +64,7 @@ def at_once(asked: Asked) -> list[Case]:
     return [
         Case(
             cell.name,
-            *mean_of([100 * together(spans.values(), 0, np.inf) for spans in trials]),
+            *mean_of([100 * together(spans.values(), 0, math.inf) for spans in trials], at_least=0),
             properties={"variant": cell.variant},
         )
         for cell, trials in _sharing(asked)
@@ -93,8 +104,8 @@ def _courses(reading: Reading) -> dict[str, Spans]:
 
 
 def _interleaved(spans: Spans) -> float:
-    """Iterations are counted by the first job's, from 1."""
+    """Iterations are counted by the first job's, from 1; infinite where that never comes."""
     ends = next(iter(spans.values()))[:, 1]
     begins = np.concatenate([[0.0], ends[:-1]])
     apart = [together(spans.values(), begin, end) <= APART for begin, end in zip(begins, ends, strict=True)]
-    return float(apart.index(True) + 1 if True in apart else len(apart) + 1)
+    return float(apart.index(True) + 1) if True in apart else math.inf

@@ -3,26 +3,28 @@
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, mean_of, quantity
-from analysis.statistics.bootstrap import Array
+from analysis.quantities import Asked, Case, quantity
+from analysis.statistics import intervals
+from analysis.statistics.intervals import Array, mean_of
 
 
 @quantity("median iteration time", unit="ms", digits=1)
 def median(asked: Asked) -> list[Case]:
     """Median of all iterations of all repetitions."""
-    return asked.each_job(lambda times: np.median(times, axis=1))
+    return asked.each_job(np.median)
 
 
 @quantity("mean iteration time", unit="ms", digits=1)
 def mean(asked: Asked) -> list[Case]:
     """Mean of all iterations of all repetitions."""
-    return asked.each_job(lambda times: times.mean(axis=1))
+    return asked.each_job(np.mean)
 
 
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
 def tail(asked: Asked) -> list[Case]:
-    """The time that one iteration in a hundred exceeds."""
-    return asked.each_job(lambda times: np.quantile(times, 0.99, axis=1))
+    """The time that one iteration in a hundred exceeds; not measured by fewer than a thousand."""
+    found = ((cell, job, intervals.tail(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell))
+    return [asked.case(cell, job, *measured) for cell, job, measured in found if measured]
 
 
 @quantity("drift of iteration time", unit="%", digits=1)

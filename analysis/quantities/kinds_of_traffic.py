@@ -5,19 +5,31 @@ from collections.abc import Callable, Sequence
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, quantity
-from analysis.quantities._sweeps import Level, near
+from analysis.quantities._sweeps import Level, at_equal_load, near, properties
+from analysis.reading.cells import CellId
+from analysis.statistics.intervals import Measured, ratio
+from analysis.studies.load_sweep.sweeps import JobSweep
+
+CARRIED = 0.8
+"""The share of a link's payload rate that Salamy's 20 of 25 Gbit/s are."""
 
 
 @quantity("burst over consistent traffic, mean at 30 % load", unit="times", by="model")
 def means(asked: Asked) -> list[Case]:
-    """Mean iteration time near 8 Gbit/s of burst traffic over that of consistent traffic, by model and transport."""
-    return _burst_over_consistent(asked, LIGHT_GBPS, lambda level: level.mean_s)
+    """Mean iteration time under burst traffic over that under consistent, with 8 Gbit/s of either, payload."""
+    return _burst_over_consistent(asked, lambda _: LIGHT_GBPS, _mean)
 
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % load", unit="times", by="model")
 def tails(asked: Asked) -> list[Case]:
-    """99 % tail near 20 Gbit/s of burst traffic over that of consistent traffic, by model and transport."""
-    return _burst_over_consistent(asked, HEAVY_GBPS, lambda level: level.p99_s)
+    """99 % tail under burst traffic over that under consistent, with 20 Gbit/s of either, payload."""
+    return _burst_over_consistent(asked, lambda _: HEAVY_GBPS, _tail)
+
+
+@quantity("burst over consistent traffic, 99 % tail at 80 % of what the link carries", unit="times", by="model")
+def tails_of_link(asked: Asked) -> list[Case]:
+    """99 % tail under burst traffic over that under consistent, with 80 % of the link's payload rate of either."""
+    return _burst_over_consistent(asked, lambda study: CARRIED * study.loaded.link_gbps, _tail)
 
 
 def _loads(cases: Sequence[Case]) -> str:
@@ -35,22 +47,35 @@ def transports(asked: Asked) -> list[Case]:
         for name, load_gbps in (("without load", 0.0), ("at 80 % load", HEAVY_GBPS)):
             found = [near(study, load_gbps) for study in pair]
             if len(found) == 2 and found[0] and found[1]:
-                ratio = found[0].mean_s / found[1].mean_s
-                cases.append(Case(f"{model} {name}", ratio, properties={"model": model, "load": name}))
+                times = ratio(found[0].mean_s, found[1].mean_s)
+                cases.append(Case(f"{model} {name}", *times, properties={"model": model, "load": name}))
     return cases
 
 
-def _burst_over_consistent(asked: Asked, load_gbps: float, figure: Callable[[Level], float | None]) -> list[Case]:
-    of = {
-        (study.loaded.model, study.loaded.transport, study.loaded.traffic): near(study, load_gbps)
-        for study in asked.sweeps
-    }
+def _mean(level: Level) -> Measured:
+    return level.mean_s
+
+
+def _tail(level: Level) -> Measured | None:
+    return level.p99_s
+
+
+def _burst_over_consistent(
+    asked: Asked, load_gbps: Callable[[JobSweep], float], figure: Callable[[Level], Measured | None]
+) -> list[Case]:
+    """At equal measured load; the variant alone tells a sweep under burst traffic from its partner under consistent."""
+    bursts = [study for study in asked.sweeps if study.loaded.traffic == "burst"]
+    partners = {_place(study): study for study in asked.sweeps if study.loaded.traffic == "consistent"}
     cases = []
-    for (model, transport, traffic), burst in of.items():
-        consistent = of.get((model, transport, "consistent"))
-        if traffic == "burst" and burst and consistent:
-            ours, theirs = figure(burst), figure(consistent)
-            if ours is not None and theirs is not None:
-                own = {"model": model, "transport": transport}
-                cases.append(Case(f"{model}, {transport}", ours / theirs, properties=own))
+    for burst in bursts:
+        partner = partners.get(_place(burst))
+        if partner and (found := at_equal_load(burst, partner, load_gbps(burst), figure)):
+            equal_gbps, measured = found
+            own = properties(burst) | {"load": f"{equal_gbps:.1f} Gbit/s"}
+            cases.append(Case(f"{burst.loaded.model}, {burst.loaded.transport}", *measured, own))
     return cases
+
+
+def _place(study: JobSweep) -> tuple[CellId, str, str, str]:
+    loaded = study.loaded
+    return loaded.setting.without("variant"), loaded.job_name, loaded.model, loaded.transport

@@ -5,16 +5,18 @@ from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, Curve, quantity
 from analysis.quantities._sweeps import alone, each_sweep, levels, near, properties
 from analysis.statistics.degradation.demand import required_gbps
+from analysis.statistics.intervals import Measured, through
 from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("iteration time under load", unit="s", digits=3, curve=True)
 def curve(asked: Asked) -> list[Curve]:
-    """Mean iteration time (s) by load of cross traffic on the wire (Gbit/s), a curve a sweep."""
-    return [
-        Curve(study.name, tuple((level.load_gbps, level.mean_s) for level in levels(study)), properties(study))
-        for study in asked.sweeps
-    ]
+    """Mean iteration time (s) by load of cross traffic (payload, Gbit/s), a curve a sweep."""
+    curves = []
+    for study in asked.sweeps:
+        points = [(level.load_gbps, level.mean_s) for level in levels(study)]
+        curves.append(Curve.of(study.name, points, properties(study)))
+    return curves
 
 
 @quantity("iteration time without load", unit="s", digits=3, by="model")
@@ -39,18 +41,20 @@ def heavy(asked: Asked) -> list[Case]:
 def needed(asked: Asked) -> list[Case]:
     """Data of an iteration over its time without cross traffic."""
 
-    def of(study: JobSweep) -> float | None:
+    def of(study: JobSweep) -> Measured | None:
         time_s = _alone_s(study)
-        return None if time_s is None else float(required_gbps(study.loaded.data_mb, time_s))
+        if time_s is None:
+            return None
+        return through(lambda each_s: float(required_gbps(study.loaded.data_mb, each_s)), time_s)
 
     return each_sweep(asked, of)
 
 
-def _alone_s(study: JobSweep) -> float | None:
+def _alone_s(study: JobSweep) -> Measured | None:
     level = alone(study)
     return level.mean_s if level else None
 
 
-def _at(study: JobSweep, load_gbps: float) -> float | None:
+def _at(study: JobSweep, load_gbps: float) -> Measured | None:
     level = near(study, load_gbps)
     return level.mean_s if level else None

@@ -4,15 +4,17 @@
 from collections.abc import Sequence
 
 from analysis.quantities import Asked, Case, quantity
-from analysis.quantities._sweeps import case, each_sweep, properties
+from analysis.quantities._sweeps import each_sweep, properties
+from analysis.statistics.degradation.choice import n_of_best
 from analysis.statistics.degradation.model import EXPONENTS
+from analysis.statistics.intervals import Measured, exactly, through
 from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("R² of the fit", digits=3, by="model")
 def r_squared(asked: Asked) -> list[Case]:
     """Of the fit that foretells levels best, over the levels, of log t."""
-    return each_sweep(asked, lambda study: study.fit.r_squared.log if study.fit else None)
+    return each_sweep(asked, lambda study: exactly(study.fit.r_squared.log) if study.fit else None)
 
 
 @quantity("fit with Salamy's n and C", by="coefficient", digits=3)
@@ -20,8 +22,7 @@ def as_printed(asked: Asked) -> list[Case]:
     """A (s) and B of a fit with the n and C that Salamy held for the same model, traffic and transport."""
     cases = []
     for study in asked.sweeps:
-        fit = study.fit_as_printed
-        if fit:
+        if study.as_printed and (fit := study.as_printed.fit):
             for name, found in (("A", fit.a_s), ("B", fit.b)):
                 own = properties(study) | {"coefficient": name}
                 cases.append(Case(f"{study.name}, {name}", found.value, found.ci95, own))
@@ -39,14 +40,10 @@ def _kinds(cases: Sequence[Case]) -> str:
 @quantity("n of the best fit over Salamy's", by="model", note=_kinds)
 def exponent(asked: Asked) -> list[Case]:
     """Of n = 1/2, 1 and 2 with C held, that which foretells levels best, over Salamy's for the kind of traffic."""
-    found = ((study, _best_exponent(study)) for study in asked.sweeps)
-    return [
-        case(study, n / EXPONENTS[study.loaded.traffic])
-        for study, n in found
-        if n is not None and study.loaded.traffic in EXPONENTS
-    ]
 
+    def of(study: JobSweep) -> Measured | None:
+        best = study.choice and n_of_best(study.choice)
+        theirs = EXPONENTS.get(study.loaded.traffic)
+        return through(lambda n: n / theirs, best) if best and theirs else None
 
-def _best_exponent(study: JobSweep) -> float | None:
-    tried = study.choice.misses if study.choice else {}
-    return next((each.n for each in tried if each.n is not None and each.capacity_gbps is not None), None)
+    return each_sweep(asked, of)

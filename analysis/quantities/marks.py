@@ -4,20 +4,21 @@
 import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, quantity
-from analysis.quantities._asked import estimate
 from analysis.reading.marks import JobMarks, of_cells
+from analysis.statistics.intervals import estimate
 
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
 def marks(asked: Asked) -> list[Case]:
     """Mean over all iterations of what a job's packets were marked."""
-    cases = []
-    for cell, own in zip(asked.reading.cells, asked.reading.once(_marks), strict=True):
-        for job in asked.jobs(cell) if cell in asked.cells else ():
-            if job in own:
-                known = [each[:, None] for each in own[job].known]
-                cases.append(asked.case(cell, job, *estimate(known, lambda counts: np.mean(counts, axis=1))))
-    return cases
+    told = zip(asked.reading.cells, asked.reading.once(_marks), strict=True)
+    return [
+        asked.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
+        for cell, own in told
+        if cell in asked.cells
+        for job in asked.jobs(cell)
+        if job in own
+    ]
 
 
 def _marks(reading: Reading) -> list[dict[str, JobMarks]]:

@@ -21,8 +21,11 @@ def heavy(asked: Asked) -> list[Case]:
 @quantity("slow-down at 80 % load, at worst", unit="times", digits=1, by="model")
 def worst(asked: Asked) -> list[Case]:
     """By model, the greatest one under web-search traffic of any kind, over any transport."""
-    found: dict[str, float] = {}
+    found: dict[str, Case] = {}
     for each in heavy(asked):
-        if each.properties["traffic"] in ("consistent", "burst"):
-            found[each.properties["model"]] = max(each.value, found.get(each.properties["model"], 0.0))
-    return [Case(model, value, properties={"model": model}) for model, value in found.items()]
+        model = each.properties["model"]
+        if each.properties["traffic"] in ("consistent", "burst") and (
+            model not in found or each.value > found[model].value
+        ):
+            found[model] = each
+    return [Case(model, each.value, each.ci95, {"model": model}) for model, each in found.items()]

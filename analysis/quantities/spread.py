@@ -3,11 +3,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, quantity
-from analysis.quantities._sweeps import near
+from analysis.quantities._sweeps import by_property, each_sweep, near
+from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, through
+from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 def _average(cases: Sequence[Case]) -> str:
@@ -19,9 +19,11 @@ def _average(cases: Sequence[Case]) -> str:
 def tail(asked: Asked) -> list[Case]:
     """The mean of all sweeps near 20 Gbit/s with iterations enough for a tail."""
     found = [near(study, HEAVY_GBPS) for study in asked.sweeps]
-    ratios = [level.p99_s / level.mean_s for level in found if level and level.p99_s is not None]
-    above = 100 * (sum(ratios) / len(ratios) - 1) if ratios else 0.0
-    return [Case("average", above, properties={"cases": str(len(ratios))})] if ratios else []
+    ratios = [ratio(level.p99_s, level.mean_s) for level in found if level and level.p99_s]
+    if not ratios:
+        return []
+    above = through(lambda times: 100 * (times - 1), average(ratios))
+    return [Case("average", *above, properties={"cases": str(len(ratios))})]
 
 
 @quantity("spread of iteration times at 30 % load", unit="%", by="traffic")
@@ -37,10 +39,12 @@ def heavy(asked: Asked) -> list[Case]:
 
 
 def _spread(asked: Asked, load_gbps: float) -> list[Case]:
-    found: dict[str, list[float]] = {}
-    for study in asked.sweeps:
+    def of(study: JobSweep) -> Measured | None:
         level = near(study, load_gbps)
-        if level:
-            spread = 100 * float(level.times_s.std() / level.mean_s)
-            found.setdefault(study.loaded.traffic, []).append(spread)
-    return [Case(traffic, float(np.mean(each)), properties={"traffic": traffic}) for traffic, each in found.items()]
+        return estimate(level.repetitions_s, _percent) if level else None
+
+    return by_property(each_sweep(asked, of), "traffic")
+
+
+def _percent(times_s: Array) -> float:
+    return 100 * float(times_s.std() / times_s.mean())

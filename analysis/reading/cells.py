@@ -4,6 +4,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from operator import itemgetter
 from typing import Any
 
@@ -14,13 +15,12 @@ from pydantic import ValidationError
 from analysis.reading.counted import NEVER, Counted, Integers
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
 from analysis.reading.once import read_once
-from analysis.statistics.bootstrap import Array, Interval, interval95, resample
+from analysis.statistics.intervals import Array, Measured, estimate, least, ratio
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
 from roundabout.store import Run, StoreError
 
-SEED = 1
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 
@@ -105,15 +105,6 @@ class CellTrials:
         """Iteration times of one job, one array a repetition."""
         return [self.times[job][number] for number in sorted(self.times[job])]
 
-    def together(self, jobs: list[str]) -> list[Array]:
-        """Iteration times of `jobs` side by side, shape (iterations, jobs), of the repetitions that they all have.
-
-        Of jobs that run more iterations than another, as many as that one runs.
-        """
-        common = set.intersection(*(set(self.times[job]) for job in jobs))
-        alike = [_alike([self.times[job][number] for job in jobs]) for number in sorted(common)]
-        return [np.column_stack(each) for each in alike]
-
 
 def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
     """Every job that was measured in one of them, in the experiment's order."""
@@ -190,27 +181,14 @@ def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
     return [each for each in found if np.isfinite(each[1]).all()]
 
 
-def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> tuple[float, Interval | None] | None:
+def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:
     """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
 
     Medians are over all iterations of all repetitions. None where there is nothing to compare.
     """
-    shared = sorted(slow.times.keys() & fast.times.keys())
-    jobs = [each for each in shared if job in (None, each)]
-    if not jobs:
-        return None
-    sides = slow.together(jobs), fast.together(jobs)
-    if not all(sides):
-        return None
-    point = (_medians(pooled(sides[0])) / _medians(pooled(sides[1]))).min()
-    medians = [resample(side, _medians, seed=SEED + place) for place, side in enumerate(sides)]
-    replicates = (medians[0] / medians[1]).min(axis=1)
-    return float(point), interval95(replicates, min(map(len, sides)))
-
-
-def pooled(repetitions: list[Array]) -> Array:
-    """All repetitions as one, shape (1, iterations, series): what a resample looks like."""
-    return np.concatenate(repetitions)[None]
+    jobs = [each for each in sorted(slow.times.keys() & fast.times.keys()) if job in (None, each)]
+    gains = [ratio(*(estimate(cell.repetitions(each), np.median) for cell in (slow, fast))) for each in jobs]
+    return least(gains) if gains else None
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
@@ -219,16 +197,20 @@ def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
 
-def _medians(samples: Array) -> Array:
-    return np.asarray(np.median(samples, axis=1))
-
-
 def _described(transport: Transport) -> str:
-    words: list[str] = [transport.name]
-    for parameter, value in transport.parameters.items():
-        name, _, unit = parameter.rpartition("_")
-        words.append(f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}")
+    """Its name and its set's, and what was asked for beside that."""
+    asked = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
+    words = [
+        transport.name,
+        *([transport.published.name] if transport.published else []),
+        *starmap(_valued, asked.items()),
+    ]
     return " ".join(words)
+
+
+def _valued(parameter: str, value: float) -> str:
+    name, _, unit = parameter.rpartition("_")
+    return f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}"
 
 
 def _first_overlap(one: Integers, other: Integers) -> Integers | None:

@@ -3,10 +3,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from analysis.reading.profiling import Alone, alone, profile_of
 from analysis.statistics.phases import find
-from roundabout.fluid import best_offsets, fluid_jobs, iteration_times, left_by_cross_traffic
+from roundabout.fluid import best_offsets, fluid_jobs, iteration_times, left_by_cross_traffic, steady_means_ms
 from roundabout.spec import Profile, TrialSpec, Value
 from roundabout.store import Run
 
@@ -47,7 +48,8 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
     capacity, jobs = left_by_cross_traffic(spec), fluid_jobs(measured)
     staying = [job for name, job in jobs.items() if name not in found]
     moving = {name: replace(jobs[name], start_ms=spec.jobs[name].arrives_ms) for name in found}
-    placed = best_offsets(list(moving.values()), capacity, staying, SHIFT_ITERATIONS)
+    means_ms = partial(steady_means_ms, iterations=SHIFT_ITERATIONS)
+    placed = best_offsets(list(moving.values()), capacity, staying, means_ms)
     shifts = {}
     for name, moved in zip(moving, placed, strict=True):
         (alone_ms, *_) = iteration_times([moved], capacity, 1)[0]

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5)."""
+"""How fast cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5).
 
-from dataclasses import dataclass
+Salamy does not say how an instantaneous rate was had from packets, and a histogram's shape hangs on it. A capture
+carries three ways (`READINGS_BY`): the moving average of Figure B-5 once a packet, as its samples are packets, which
+weighs fast moments more than slow ones; the same at even distances of time, which does not; and the payload of windows
+of time, which needs no gaps between packets. The rate of a single packet is none: packets leave back to back, and the
+gap between two stamps is the tap's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 import numpy as np
@@ -14,17 +22,23 @@ from roundabout.store import Run
 WIDTH = 18
 """Packets in the moving average (Figure B-5)."""
 READINGS = 60_000
-"""As many as in Figure 3-8, at even distances: one reading a packet would weigh fast moments more than slow ones."""
+"""As many as in Figure 3-8."""
+READINGS_BY = ("time", "packet", "window")
+"""At even distances of time, once a packet, and in windows that last as long as WIDTH packets on average."""
 
 
 @dataclass(frozen=True)
 class Injected:
-    """The rates at which a sender put one kind of cross traffic out, and when; arrays of one length."""
+    """The rates at which a sender put one kind of cross traffic out, and when; arrays of one length.
+
+    They are read at even distances of time; `readings_gbps` holds them by each of READINGS_BY.
+    """
 
     kind: str
     asked_gbps: float
     at_ns: Integers
     gbps: Floats
+    readings_gbps: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -67,11 +81,28 @@ def injected(run: Run) -> list[Injected]:
         at_ns = np.concatenate([flow.at_ns for flow in own])
         order = np.argsort(at_ns, kind="stable")
         payload = np.concatenate([flow.payload_bytes for flow in own])[order]
-        at_ns, gbps = moving_average_gbps(at_ns[order], payload, WIDTH)
-        known = np.isfinite(gbps)
-        if known.any():
-            found.append(Injected(row["kind"], row["asked_gbps"], *_evenly(at_ns[known], gbps[known])))
+        if read := _readings(at_ns[order], payload):
+            found.append(Injected(row["kind"], row["asked_gbps"], *read))
     return sorted(found, key=attrgetter("kind"))
+
+
+def _readings(sent_ns: Integers, payload_bytes: Integers) -> tuple[Integers, Floats, Mapping[str, Floats]] | None:
+    at_ns, gbps = moving_average_gbps(sent_ns, payload_bytes, WIDTH)
+    known = np.isfinite(gbps)
+    if not known.any():
+        return None
+    evenly_ns, evenly = _evenly(at_ns[known], gbps[known])
+    each = (evenly, gbps[known][:READINGS], _windows_gbps(sent_ns, payload_bytes)[:READINGS])
+    return evenly_ns, evenly, dict(zip(READINGS_BY, each, strict=True))
+
+
+def _windows_gbps(sent_ns: Integers, payload_bytes: Integers) -> Floats:
+    """The payload of each window that lies wholly within the capture, over how long it lasts."""
+    span_ns = int(sent_ns[-1] - sent_ns[0])
+    windows = max(len(sent_ns) // WIDTH, 1)
+    edges = sent_ns[0] + np.linspace(0, span_ns, windows + 1)
+    sent_bytes, _ = np.histogram(sent_ns, edges, weights=payload_bytes)
+    return np.asarray(sent_bytes * 8 * windows / span_ns)
 
 
 def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:

@@ -10,11 +10,12 @@ import numpy as np
 from analysis.papers.salamy import HEAVY_GBPS, INSIDE, LIGHT_GBPS
 from analysis.reading.cells import CellId, cell_of_trial
 from analysis.reading.data import query, with_arrays
-from analysis.reading.loaded import HEADER_BYTES, NEAR_GBPS, LoadedJob, loaded_jobs
+from analysis.reading.loaded import NEAR_GBPS, LoadedJob, loaded_jobs
 from analysis.reading.once import read_once
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import Array
 from roundabout.spec import ResolvedJob, TrialSpec
-from roundabout.store import Run
+from roundabout.spec.frames import HEADER_BYTES
+from roundabout.store import Run, Units
 
 LOADS = {30: LIGHT_GBPS, 80: HEAVY_GBPS}
 
@@ -92,7 +93,7 @@ def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
         """,
         trials=[trial for trial, cell in of_trial.items() if cell in cells],
     )
-    header_bytes = HEADER_BYTES * run.manifest["testbed"]["scale"]
+    header_bytes = HEADER_BYTES * Units.of(run.manifest["testbed"]).bytes_scale
     parts = defaultdict(list)
     for row in with_arrays(rows):
         parts[of_trial[row["trial"]], row["host"]].append(_sent(row, header_bytes))

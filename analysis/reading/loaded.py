@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs beside cross traffic: iteration times of each by the load that was on the wire, as Salamy's sweeps have them."""
+"""Jobs beside cross traffic: iteration times of each by the payload that was sent, as Salamy's sweeps have them."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,18 +12,17 @@ import numpy as np
 from analysis.reading.cells import CellId, cell_of_trial, experiment_of
 from analysis.reading.data import iterations, query
 from analysis.reading.once import read_once
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.sweep import Level, Sweep
+from analysis.statistics.intervals import Array
 from roundabout.fluid import ITERATIONS, fluid_limits
 from roundabout.spec import Experiment, ResolvedJob, TrialSpec
-from roundabout.store import Run
+from roundabout.spec.frames import HEADER_BYTES
+from roundabout.store import Run, Units
 
 LOAD = "load_gbps"
 """The factor that changes the load, unless the experiment's study names another."""
 NEAR_GBPS = 2.5
 """How far from a load a level may lie to stand for it."""
-HEADER_BYTES = 66
-"""Ethernet, IPv4, and TCP with timestamps: what a packet is longer than its payload."""
 
 
 @dataclass
@@ -31,7 +30,7 @@ class LoadedJob:
     """One job under one kind of cross traffic, level by level.
 
     `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
-    repetition: the load that was on the wire (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
+    repetition: the load that was sent (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
     the experiment that is. `spec` is that of the heaviest load.
     """
 
@@ -125,7 +124,7 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
     over = over_of(experiment)
     if not varies_load(experiment):
         return []
-    loads, times = wire_loads(run), _times_s(run)
+    loads, times = sent_loads(run), _times_s(run)
     found: dict[tuple[str, CellId], LoadedJob] = {}
     for cell in experiment.cells:
         cell_id = CellId(cell.levels)
@@ -149,14 +148,14 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
 
 
 @read_once
-def wire_loads(run: Run) -> dict[str, float]:
+def sent_loads(run: Run) -> dict[str, float]:
     """By trial: how much cross traffic was sent while the jobs ran, payload, Gbit/s.
 
     It is counted at the senders' interfaces, less what a sender that is a worker too sent for its job. Where a counter
     was reset, or does not reach over the whole time, the receivers' own figure is taken instead. A trial without either
     is left out.
     """
-    scale = run.manifest["testbed"]["scale"]
+    scale = Units.of(run.manifest["testbed"]).bytes_scale
     totals: defaultdict[str, float] = defaultdict(float)
     for row in _windows(run):
         wire, packets = (_gained(row, name) for name in ("bytes", "packets"))
@@ -168,7 +167,7 @@ def wire_loads(run: Run) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One cross traffic in one trial, by what its generator said; `wire_gbps` is that of all the trial's.
+    """One cross traffic in one trial, by what its generator said; `payload_gbps` is that of all the trial's.
 
     What it did not say is None. Loads are payload, Gbit/s.
     """
@@ -179,7 +178,7 @@ class Outcome:
     planned_gbps: float | None
     offered_gbps: float | None
     achieved_gbps: float | None
-    wire_gbps: float | None
+    payload_gbps: float | None
     schedule_held: bool | None
     lagging_share: float | None
     lateness_p99_us: float | None
@@ -187,7 +186,7 @@ class Outcome:
 
 def outcomes(run: Run) -> list[Outcome]:
     """What came of every cross traffic, by levels and repetition."""
-    loads = wire_loads(run)
+    loads = sent_loads(run)
     rows = query(
         run,
         """
@@ -196,7 +195,7 @@ def outcomes(run: Run) -> list[Outcome]:
         from cross_traffic order by levels, repetition
         """,
     )
-    return [Outcome(**row, wire_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
+    return [Outcome(**row, payload_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
 
 
 def _windows(run: Run) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from analysis.reading.cells import CellTrials
 from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
 from analysis.reading.joins import Iterations, Joined, join
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import Array
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
 

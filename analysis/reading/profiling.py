@@ -12,11 +12,9 @@ from analysis.reading.data import iterations, query
 from analysis.statistics.folding import Sent
 from analysis.statistics.phases import SAME_RATE, Estimate, Found
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
+from roundabout.spec.frames import HEADER_BYTES
 from roundabout.spec.patterns import Pattern
-from roundabout.store import Run, StoreError
-
-HEADER_BYTES = 66
-"""Of each packet as an interface counts it: Ethernet 14 (without its checksum), IPv4 20, TCP 32 (with timestamps)."""
+from roundabout.store import Run, StoreError, Units
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Alone:
         at_ns, sent, packets = (column.to_numpy() for column in rows.columns)
         if (np.diff(sent) < 0).any():
             raise StoreError(f"{self.run.path}: tx_bytes of {host} fell during trial {self.trial}, expected growth")
-        headers = np.rint(HEADER_BYTES * self.run.manifest["testbed"]["scale"] * packets).astype(np.int64)
+        headers = np.rint(HEADER_BYTES * Units.of(self.run.manifest["testbed"]).bytes_scale * packets).astype(np.int64)
         # A packet with less of a header (ARP) lets the difference fall by some bytes.
         return Sent(at_ns, np.maximum.accumulate(sent - headers))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.reading.data import query
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import Array
 from roundabout.store import Run
 
 LOAD_GBPS = 7.3

@@ -46,8 +46,8 @@ class Column:
         return f"{value:{self.form}}{self.unit}"
 
     def ends(self, interval: Ends | None) -> tuple[str, str] | None:
-        """An interval's ends as they are written; empty where open."""
-        if interval is None:
+        """An interval's ends as they are written, empty where open; of what is exact there are none."""
+        if interval is None or (interval[0] is not None and interval[0] == interval[1]):
             return None
         low, high = ("" if end is None else f"{end:{self.form}}" for end in interval)
         return low, high
@@ -117,6 +117,14 @@ def plain(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
     """All rows in one section; none without rows."""
     found = tuple(tuple(row) for row in rows)
     return (Section(found),) if found else ()
+
+
+TAIL = "p99\nor max"
+
+
+def tail(p99: float | None, ci95: Ends | None, longest: float, count: int) -> Cell:
+    """A 99th percentile; where there are too few iterations for one the greatest value, and of how many it is that."""
+    return Cell(longest, note=f"max of {count}") if p99 is None else Cell(p99, ci95)
 
 
 def span(ends: tuple[str, str]) -> str:

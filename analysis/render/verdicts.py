@@ -8,7 +8,7 @@ from analysis.render.tables import Cell, Column, Table, Tone, plain
 from analysis.verdicts import Verdict
 
 TONES = {"inside": Tone.GOOD, "outside": Tone.BAD, "undecided": Tone.OPEN, "not measured": Tone.UNKNOWN}
-AGREEMENT = {"inside": "agrees", "outside": "does not agree", "undecided": "undecided"}
+WORDS = {"inside": "agrees", "outside": "contradicts", "undecided": "cannot tell", "not measured": "not measured"}
 
 
 def figures_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -47,8 +47,17 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
 
 def cards(verdicts: Sequence[Verdict]) -> Html:
     """Each expectation in figures with what was measured and the verdict."""
-    cards = [{"of": each, "tone": TONES[each.verdict].value, "about": described(each), "value": _value(each)}
-             for each in figures_of(verdicts)]  # fmt: skip
+    cards = [
+        {
+            "of": each,
+            "tone": TONES[each.verdict].value,
+            "word": WORDS[each.verdict],
+            "about": described(each),
+            "value": _value(each),
+            "ci95": each.ci95 if each.ci95 and each.ci95[0] < each.ci95[1] else None,
+        }
+        for each in figures_of(verdicts)
+    ]
     return filled("cards", cards=cards) if cards else Html("")
 
 
@@ -61,7 +70,7 @@ def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
         (
             Cell(each.claim, note=each.source or ""),
             Cell(each.found),
-            Cell(AGREEMENT[each.verdict], note=each.basis or "", tone=TONES[each.verdict]),
+            Cell(WORDS[each.verdict], note=each.basis or "", tone=TONES[each.verdict]),
         )
         for each in known
     ]
@@ -80,8 +89,8 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
     agree = sum(each.verdict == "inside" for each in known)
     undecided = len(known) - agree - len(against)
     title = (
-        f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; not agreeing: {len(against)}; "
-        f"{f'undecided: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
+        f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; contradicted: {len(against)}; "
+        f"{f'this run cannot tell: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
     )
     bold = filled("strong", text=title)
     return bold + listed("Not so here:", against)
@@ -118,7 +127,7 @@ def _measured(verdict: Verdict) -> Cell:
 
 def _verdict(verdict: Verdict) -> Cell:
     """The verdict, and on which basis agreement was to be expected."""
-    return Cell(verdict.verdict, note=verdict.basis or "", tone=TONES[verdict.verdict])
+    return Cell(WORDS[verdict.verdict], note=verdict.basis or "", tone=TONES[verdict.verdict])
 
 
 def _value(verdict: Verdict) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from roundabout.spec import load_experiment
-from roundabout.store import Identity, Run, build_table
+from roundabout.store import Identity, Run, Units, build_table
+from roundabout.store.reasons import RESENT
 from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
 
 ROOT = Path(__file__).parents[2] / "experiments"
@@ -42,16 +43,19 @@ def experiment(folder, *, loads, profile="vgg16-ring3", transport="dcqcn", itera
     return load_experiment(path, ROOT)
 
 
-def sweep_run(folder, planned, *, spoilt=(), captured=()):
+def sweep_run(folder, planned, *, spoilt=(), captured=(), resent=()):
     """A run of `planned`; `spoilt` holds pairs of load and repetition that are invalid.
 
-    `captured` holds loads at which the sender's packets were captured.
+    Of those in `resent` an attempt was put aside before. `captured` holds loads at which the sender's packets were
+    captured.
     """
     run = Run.create(folder, planned.name, manifest(planned, SCALE, "build/bin/crossgen"), "20261121T093012Z-7f3a")
     for repetition in range(1, planned.repetitions + 1):
         for cell in planned.cells:
             load = sum(traffic.load_gbps for traffic in cell.spec.cross_traffic.values())
             reason = "the CPU was 97% busy over 1 s (limit 95%)" if (load, repetition) in spoilt else ""
+            if (load, repetition) in resent:
+                _put_aside(run, cell, repetition)
             _trial(run, cell, repetition, reason, load in captured)
     return run
 
@@ -65,20 +69,31 @@ def mean_s(job, kind, load_gbps):
     return compute_s + (alone_s**6 + congested_s**6) ** (1 / 6)
 
 
-def _trial(run, cell, repetition, reason, captured):
+def _identity(run, cell, repetition):
     text = json.dumps([cell.levels, repetition])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Identity(run.id, key, cell.variant, json.dumps(cell.levels), repetition, 1)
+
+
+def _put_aside(run, cell, repetition):
+    identity = _identity(run, cell, repetition)
+    reason = f"12 {RESENT} on a lossless fabric"
+    run.begin(identity.trial).reject(record(identity, cell.spec, BEGIN_NS, reason=reason))
+
+
+def _trial(run, cell, repetition, reason, captured):
+    identity = _identity(run, cell, repetition)
+    key = identity.trial
     generator = np.random.default_rng(int(key, 16))
     start_ns = BEGIN_NS + int(generator.integers(10**9)) * 1000
-    identity = Identity(run.id, key, cell.variant, json.dumps(cell.levels), repetition, 1)
     (traffic,) = cell.spec.cross_traffic.values()
-    wire_gbps = traffic.load_gbps * generator.normal(1, 0.006)
+    payload_gbps = traffic.load_gbps * generator.normal(1, 0.006)
     tables = {"iterations": [], "counters": [], "cross_traffic": []}
     sent = {}
     for name, job in cell.spec.jobs.items():
         kind = traffic.kind if traffic.load_gbps else "none"
         spread = 0.004 + 0.12 * SPREAD[kind] * (traffic.load_gbps / 20) ** 3
-        mean = mean_s(job, kind, wire_gbps) * generator.normal(1, 0.3 * spread)
+        mean = mean_s(job, kind, payload_gbps) * generator.normal(1, 0.3 * spread)
         times_ms = 1e3 * mean * generator.gamma(spread**-2, spread**2, cell.spec.iterations)
         tables["iterations"] += [
             _iterations(name, rank, host, (times_ms, job.profile.comm_bytes), start_ns)
@@ -86,12 +101,12 @@ def _trial(run, cell, repetition, reason, captured):
         ]
         sent |= dict.fromkeys(job.workers, cell.spec.iterations * job.profile.comm_bytes)
         took_ms = float(times_ms.sum())
-    cross_bytes = wire_gbps / 8 * 1e6 * took_ms
+    cross_bytes = payload_gbps / 8 * 1e6 * took_ms
     for host in {traffic.sender, *sent}:
         own = sent.get(host, 0.0) + (cross_bytes if host == traffic.sender else 0.0)
         tables["counters"].append(_counters(host, own, took_ms, start_ns))
     if traffic.load_gbps:
-        tables["cross_traffic"].append(_cross_traffic(traffic, wire_gbps, took_ms, start_ns))
+        tables["cross_traffic"].append(_cross_traffic(traffic, payload_gbps, took_ms, start_ns))
         if traffic.kind == "burst":
             tables["cross_flows"] = [_burst_flows(traffic, start_ns, generator)]
     if captured and traffic.load_gbps:
@@ -100,7 +115,7 @@ def _trial(run, cell, repetition, reason, captured):
     for name, parts in tables.items():
         if parts:
             columns = {column: [value for part in parts for value in list(part[column])] for column in parts[0]}
-            attempt.write(name, build_table(name, identity, columns, SCALE))
+            attempt.write(name, build_table(name, identity, columns, Units(SCALE)))
     attempt.commit(record(identity, cell.spec, start_ns, reason=reason))
 
 
@@ -148,7 +163,7 @@ def _counters(host, payload_bytes, took_ms, start_ns):
     }
 
 
-def _cross_traffic(traffic, wire_gbps, took_ms, start_ns):
+def _cross_traffic(traffic, payload_gbps, took_ms, start_ns):
     values = {
         "traffic": "cross",
         "kind": traffic.kind,
@@ -156,7 +171,7 @@ def _cross_traffic(traffic, wire_gbps, took_ms, start_ns):
         "planned_gbps": traffic.load_gbps * 1.004,
         "planned_gbps_standard_error": 0.1,
         "offered_gbps": traffic.load_gbps * 1.004,
-        "achieved_gbps": wire_gbps,
+        "achieved_gbps": payload_gbps,
         "schedule_held": traffic.load_gbps < 20,
         "lagging_share": 0.0 if traffic.load_gbps < 20 else 0.08,
         "lateness_p99_us": 350.0,

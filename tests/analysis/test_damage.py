@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is lost of a run is told, and a report on it fails: there are never fewer trials in silence."""
 
+import contextlib
 import json
 import shutil
 import tarfile
@@ -13,7 +14,9 @@ import pytest
 from analysis.reading import data
 from analysis.summary import stored_or_new, summarise
 from roundabout.cli.main import main
-from roundabout.store import RAW, Run, StoreError
+from roundabout.store import RAW, Run, StoreError, contents
+from roundabout.store.contents import RECORD
+from roundabout.store.files import read_json
 from tests.analysis import damage
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import experiment, sweep_run
@@ -168,6 +171,32 @@ def test_the_scoreboard_names_runs_that_it_could_not_read(short_run, tmp_path, c
     assert json.loads(said.out)["measured"] == 0
 
 
+# A bit or two of each byte; all of them.
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.proof)])
+def test_no_bit_of_a_record_changes_what_it_says_in_silence(short_run, step):
+    record = short_run.trials()[0]
+    path = short_run.path / "trials" / record["trial"] / RECORD
+    stored = path.read_bytes()
+    silent = 0
+    for place in range(0, 8 * len(stored), step):
+        changed = bytearray(stored)
+        changed[place // 8] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with contextlib.suppress(StoreError):
+            found = contents.read_record(path.parent, short_run.id)
+            assert {name: found.get(name) for name in record} == record, f"bit {place} of {RECORD}"
+            silent += 1
+    assert silent < 8 * len("sha256")  # a seal of another name is none, as older records have
+
+
+def test_a_record_of_before_there_were_seals_is_read(short_run):
+    path = next(short_run.path.glob("trials/*/trial.json"))
+    record = json.loads(path.read_text())
+    del record["sha256"]
+    path.write_text(json.dumps(record))
+    assert summarise(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
+
+
 def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):
     assert list(short_run.path.rglob("*.pcap"))
     short_run.drop_raw(0)
@@ -184,10 +213,14 @@ def older_run(tmp_path):
     return Run.open("tiny", tmp_path)
 
 
-def test_the_last_revisions_run_is_reported_as_it_was(older_run, capsys):
-    before = (older_run.path / "summary.json").read_bytes()
+def test_an_older_revisions_run_is_reported_with_the_same_figures(older_run, capsys):
+    before = read_json(older_run.path / "summary.json")
     assert main(["report", "--json", str(older_run.path)]) == 0
-    assert (older_run.path / "summary.json").read_bytes() == before
+    after = read_json(older_run.path / "summary.json")
+    assert (before["schema"], after["schema"]) == (2, 3)
+    for old, new in zip(before["cells"], after["cells"], strict=True):
+        for name in ("median_ms", "mean_ms", "fluid", "limit"):
+            assert new[name] == old[name]
     assert main(["status", str(older_run.path)]) == 0
     assert "complete: 1 of 1 trials committed" in capsys.readouterr().out
 

@@ -99,7 +99,7 @@ def test_spare_capacity_is_the_mean_delta_over_saturated_levels():
 
 
 @given(st.floats(5, 17), st.floats(0.1, 2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_crossing_lies_where_a_link_shared_like_water_is_full(full_gbps, alone_s):
     data_mb = experimental_mb(LINK_GBPS - full_gbps, alone_s)
     point = congestion_point(swept(shared_like_water(data_mb, alone_s)))
@@ -111,8 +111,9 @@ def test_the_thesis_point_for_vgg_under_iperf_is_found_from_its_fit():
     printed = next(each for each in FITS if each.model == VGG)
     loads = np.arange(0, 18.5, 2)
     point = congestion_point(swept(iteration_time_s(loads, printed.a_s, printed.b, printed.n, 25.0), loads))
-    assert (point.load_gbps, point.time_s) == pytest.approx((13.99, 0.675), abs=0.02)
-    assert point.demand_mb == pytest.approx(928.7, rel=0.01)
+    assert point.load_gbps == pytest.approx(13.99, abs=2)  # as far as levels lie apart
+    assert point.demand_mb == pytest.approx(928.7, rel=0.02)
+    assert point.linear_slope == pytest.approx(0.42, abs=0.01)  # that of RDMA's large models is not flat
 
 
 def test_a_hiccup_at_a_low_load_does_not_move_it():
@@ -142,6 +143,27 @@ def test_below_four_repetitions_there_is_no_interval():
     assert point.demand_mb_ci95 is None
 
 
+def test_a_link_that_is_full_from_the_first_has_no_portion_without_congestion():
+    with pytest.raises(DegradationError, match="expected a portion of at least 2 levels that is straight and nearly"):
+        congestion_point(swept(shared_like_water(2000.0, 0.1)))
+
+
+@pytest.mark.parametrize("third_s", [0.44, 0.5, 0.6])
+def test_three_levels_are_straight_only_where_the_third_lies_on_the_line_of_the_others(third_s):
+    times_s = [0.4, 0.4, third_s, 0.9, 1.6, 3.0]
+    assert congestion_point(swept(times_s, np.linspace(0, 20, 6))).linear_levels == 2
+    times_s[2] = 0.41
+    assert congestion_point(swept(times_s, np.linspace(0, 20, 6))).linear_levels == 3
+
+
+@given(st.floats(0.75, 1.0))
+@settings(max_examples=20, deadline=None)
+def test_a_slow_rise_is_no_portion_without_congestion(share):
+    rising_s = 0.4 * (LINK_GBPS / (LINK_GBPS - LOADS_GBPS)) ** share
+    with pytest.raises(DegradationError, match="found iterations that lengthen from 0 Gbit/s on"):
+        congestion_point(swept(rising_s))
+
+
 @pytest.mark.parametrize("times_s", [np.full(22, 0.4), np.where(LOADS_GBPS < 21, 0.4, 0.6)])
 def test_no_congestion_point_without_levels_that_are_congested(times_s):
     with pytest.raises(DegradationError, match="found no bend between 0 and 21 Gbit/s"):
@@ -149,5 +171,5 @@ def test_no_congestion_point_without_levels_that_are_congested(times_s):
 
 
 def test_too_few_levels():
-    with pytest.raises(DegradationError, match="found 4 levels, expected at least 5"):
-        congestion_point(swept([1.0, 1.0, 1.0, 2.0], [0.0, 5.0, 10.0, 15.0]))
+    with pytest.raises(DegradationError, match="found 3 levels, expected at least 4"):
+        congestion_point(swept([1.0, 1.0, 2.0], [0.0, 5.0, 10.0]))

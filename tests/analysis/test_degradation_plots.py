@@ -36,7 +36,7 @@ def series(sweep, fitted=None, printed=None):
     return Series(
         sweep.loads_gbps,
         sweep.means_s,
-        np.array([level.p99_s for level in sweep.levels]),
+        np.array([level.times_s.max() for level in sweep.levels]),
         sweep.link_gbps,
         fitted and fit_result(Choice(fitted, {})),
         printed

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.reading.given import given
 from analysis.statistics import phases
-from roundabout.fluid import Course, fluid_jobs, left_by_cross_traffic
+from roundabout.fluid import Course, Left, fluid_jobs, left_by_cross_traffic
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.store import StoreError
 
@@ -44,7 +44,7 @@ def test_under_the_time_shifts_given_the_jobs_do_not_slow_each_other_down(make_r
     run = make_run(repetitions=1)
     spec = taking(**{taker: {"start_offset_ms": "alone", "profile": "alone"} for taker in takers})
     shifted = spec.given(given(run, spec, needs(run)))
-    course = Course(list(fluid_jobs(shifted).values()), left_by_cross_traffic(shifted))
+    course = Course(list(fluid_jobs(shifted).values()), Left.always(left_by_cross_traffic(shifted)))
     for _ in course:
         pass
     for workers in course.iterations:

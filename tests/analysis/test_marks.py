@@ -12,7 +12,7 @@ import pytest
 from analysis.reading.cells import cells_of
 from analysis.reading.data import query, rows_of
 from analysis.reading.marks import of_cells, per_iteration
-from roundabout.store import Identity, Run, build_table
+from roundabout.store import Identity, Run, Units, build_table
 
 MS = 1_000_000
 
@@ -156,7 +156,7 @@ def device_counters(run, counter, values):
             "value": [value(number) for value in values.values() for number in range(count)],
         }
         pq.write_table(
-            build_table("device_counters", identity, columns, 1.0), path.with_name("device_counters.parquet")
+            build_table("device_counters", identity, columns, Units()), path.with_name("device_counters.parquet")
         )
 
 

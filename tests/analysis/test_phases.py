@@ -117,7 +117,7 @@ def profiles(draw):
     return profile(*parts)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(profiles(), st.floats(5, 15), st.sampled_from([0.0, 0.1]), st.integers(0, 2**31))
 def test_any_profile_is_found(played, step_ms, missing, seed):
     holds(played, find(counters(played, step_ms=step_ms, missing=missing, seed=seed)))

@@ -61,7 +61,8 @@ def test_figures_are_those_of_all_iterations_of_all_repetitions(run, summary):
     own = cell(summary, "fair", "j1")
     assert own["median_ms"] == pytest.approx(np.median(times))
     assert own["mean_ms"] == pytest.approx(np.mean(times))
-    assert own["p99_ms"] == pytest.approx(np.quantile(times, 0.99))
+    assert (own["count"], own["p99_ms"], own["p99_ci95_ms"]) == (250, None, None)
+    assert own["max_ms"] == times.max()
     assert own["median_ci95_ms"][0] <= own["median_ms"] <= own["median_ci95_ms"][1]
 
 
@@ -109,8 +110,9 @@ def test_with_three_repetitions_there_is_no_interval(make_run):
     summary = summarise(make_run(repetitions=3)).record()
     validate(summary)
     assert all(each["median_ci95_ms"] is None for each in summary["cells"])
-    assert all(each["ci95"] is None and each["verdict"] != "undecided" for each in summary["expectations"])
-    assert [each["verdict"] for each in summary["expectations"][:2]] == ["inside", "inside"]
+    assert all(each["ci95"] is None for each in summary["expectations"])
+    assert {each["verdict"] for each in summary["expectations"]} <= {"undecided", "not measured"}
+    assert [each["verdict"] for each in summary["expectations"][:2]] == ["undecided", "undecided"]
 
 
 def test_invalid_trials_count_in_no_figure_and_are_named(make_run):

@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from analysis.reading.injected import injected, skewness
+from analysis.quantities import Asked, Reading, named
+from analysis.reading.injected import READINGS_BY, injected, skewness
 from analysis.reading.requested import requested
 from analysis.report import render
 from analysis.summary import summarise
@@ -73,6 +74,21 @@ def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
     assert burst.gbps.mean() == pytest.approx(20, rel=0.1)
     assert consistent.gbps.mean() == pytest.approx(20, rel=0.1)
     assert np.quantile(burst.gbps, 0.99) > 1.5 * np.quantile(consistent.gbps, 0.99)
+
+
+def test_a_capture_is_read_in_three_ways_that_weigh_moments_differently(pair):
+    """Fast moments hold more packets than slow ones of the same length: once a packet, rates are higher on average."""
+    for each in injected(pair):
+        by = each.readings_gbps
+        assert set(by) == set(READINGS_BY)
+        assert by["time"].mean() == pytest.approx(each.asked_gbps, rel=0.1)
+        assert by["window"].mean() == pytest.approx(each.asked_gbps, rel=0.02)  # all of the payload counts once
+        assert by["packet"].mean() > by["time"].mean()
+    measured = named("skewness of the injection rate, to either side").measure(Asked(Reading(pair)))
+    assert {(case.properties["traffic"], case.properties["readings"]) for case in measured} == {
+        (kind, way) for kind in ("burst", "consistent") for way in READINGS_BY
+    }
+    assert all(case.value >= 0 for case in measured)
 
 
 def test_bursts_are_found_where_they_begin(pair):

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How expectations of each kind are judged, what is said of them, and what is wrong with one."""
 
+import json
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from analysis.expected import Limits, complain
-from analysis.quantities import Case, Curve, Reading, known, named
+from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
 from analysis.quantities._registry import Quantity
+from analysis.reading.marks import JobMarks
 from analysis.render.verdicts import in_short
+from analysis.results import _statistics
 from analysis.verdicts import _bounded, judge, together, verdict
 from roundabout.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
@@ -36,15 +40,19 @@ expect:
 def toy(monkeypatch):
     """Registers a quantity `toy` that answers with what it is given, and judges an expectation of it."""
 
-    def judged(expectation, answer, **about):
+    def judged(expectation, answer, exact=False, **about):
         facts = {"unit": "ms", "digits": 1, "by": "job", "curve": isinstance(expectation, ExpectedCurve)} | about
         own = Quantity(
             "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
         monkeypatch.setitem(known(), "toy", own)
-        return verdict(SimpleNamespace(), expectation)
+        return verdict(SimpleNamespace(exact=exact), expectation)
 
     return judged
+
+
+def exact(name, value, **properties):
+    return Case(name, value, (value, value), properties)
 
 
 def expected(kind, **fields):
@@ -53,11 +61,20 @@ def expected(kind, **fields):
 
 @pytest.mark.parametrize(
     ("measured", "ci95", "word"),
-    [(1.15, None, "inside"), (1.31, None, "inside"), (1.14, (1.1, 1.3), "outside"), (1.2, (0.5, 2.0), "inside")],
-)
-def test_a_value_is_judged_by_the_figure_itself(toy, measured, ci95, word):
-    found = toy(expected(Value, paper=1.23, tolerance=0.08 + 1e-9), [Case("j1", measured, ci95)])
+    [
+        (1.2, (1.16, 1.3), "inside"), (1.16, (1.14, 1.18), "undecided"), (1.12, (1.1, 1.14), "outside"),
+        (1.2, (0.5, 2.0), "undecided"), (1.2, None, "undecided"),
+    ],
+)  # fmt: skip
+def test_a_value_is_judged_by_its_interval(toy, measured, ci95, word):
+    found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured, ci95)])
     assert (found.verdict, found.measured, found.ci95, found.paper) == (word, measured, ci95, 1.23)
+
+
+@pytest.mark.parametrize(("measured", "word"), [(1.2, "inside"), (1.0, "outside")])
+def test_what_was_computed_is_exact(toy, measured, word):
+    found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured)], exact=True)
+    assert (found.verdict, found.ci95) == (word, (measured, measured))
 
 
 def test_without_a_figure_nothing_is_judged(toy):
@@ -66,7 +83,7 @@ def test_without_a_figure_nothing_is_judged(toy):
 
 
 def test_of_several_jobs_all_must_do_as_expected(toy):
-    found = toy(expected(Value, paper=10.0, within=0.1), [Case("j1", 10.5), Case("j2", 12.0)])
+    found = toy(expected(Value, paper=10.0, within=0.1), [exact("j1", 10.5), exact("j2", 12.0)])
     assert (found.verdict, found.measured) == ("outside", 12.0)
     assert found.found == "10.5 to 12.0 ms in 2 cases; not so: j2 12.0 ms"
     assert [part.verdict for part in found.parts] == ["inside", "outside"]
@@ -83,14 +100,48 @@ def test_a_bound_is_judged_by_the_interval(toy, ci95, word):
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
 def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
     low, high = min(low, high), max(low, high)
-    exact = _bounded(Case("a", value), Limits(low, high)).verdict
-    assert exact == ("inside" if low <= value <= high else "outside")
+    sure = _bounded(exact("a", value), Limits(low, high)).verdict
+    assert sure == ("inside" if low <= value <= high else "outside")
     wide = _bounded(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
-    assert wide in (exact, "undecided")
+    assert wide in (sure, "undecided")
+    assert _bounded(Case("a", value), Limits(low, high)).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("least", "word"), [(9.0, "outside"), (3.0, "undecided")])
+def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, word):
+    found = toy(expected(Bound, at_most=4), [Case("j1", math.inf, (least, math.inf))])
+    assert (found.verdict, found.measured, found.ci95) == (word, None, None)
+    assert json.loads(json.dumps(found.record(), allow_nan=False))["parts"][0]["measured"] is None
+
+
+@pytest.mark.parametrize(
+    ("of", "told", "word"),
+    [("fair", "never", "outside"), ("unfair", "3.0", "inside"), (None, "fair never, unfair 3.0", "outside")],
+)
+def test_jobs_that_never_interleave_are_told_so(run, of, told, word):
+    bound = Bound(what="iteration by which communication is interleaved", of=of, at_most=4, basis="predicted")
+    found = verdict(Reading(run), bound)
+    assert (found.found, found.verdict) == (told, word)
+
+
+def test_some_repetitions_that_never_interleave_are_counted(run, monkeypatch):
+    firsts = iter([2.0, 3.0, math.inf, 3.0, 3.0])
+    monkeypatch.setattr(interleaving, "_interleaved", lambda _spans: next(firsts))
+    bound = Bound(what="iteration by which communication is interleaved", of="fair", at_most=4, basis="predicted")
+    found = verdict(Reading(run), bound)
+    assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "undecided")
+
+
+def test_the_interval_of_rare_marks_is_not_negative(run, monkeypatch):
+    rare = JobMarks("NICs", [np.zeros(10), np.zeros(10), np.zeros(10), np.ones(10)], 0, None)
+    monkeypatch.setattr(marks, "of_cells", lambda _run, cells: [dict.fromkeys(cell.times, rare) for cell in cells])
+    for case in named("ECN marks per iteration").measure(Asked(Reading(run), "alone")):
+        assert (case.value, case.ci95[0]) == (0.25, 0)
+    assert _statistics(rare.known)["mean_ci95"][0] == 0
 
 
 def test_a_row_has_a_verdict_for_each_column(toy):
-    cases = [Case("x", 4.0, properties={"model": "BERT"}), Case("y", 9.0, properties={"model": "VGG"})]
+    cases = [exact("x", 4.0, model="BERT"), exact("y", 9.0, model="VGG")]
     found = toy(expected(Row, row={"BERT": 4.2, "VGG": 8.0, "ResNet": 1.0}, within=0.1, by="model"), cases)
     assert [(part.name, part.verdict) for part in found.parts] == [
         ("BERT", "inside"), ("VGG", "outside"), ("ResNet", "not measured"),
@@ -100,8 +151,12 @@ def test_a_row_has_a_verdict_for_each_column(toy):
 
 
 @pytest.mark.parametrize(
-    ("second", "word"), [((2.0, None), "inside"), ((0.5, None), "outside"), ((2.0, (1.0, 3.0)), "undecided")]
-)
+    ("second", "word"),
+    [
+        ((2.0, (1.9, 2.1)), "inside"), ((0.5, (0.4, 0.6)), "outside"), ((2.0, (1.0, 3.0)), "undecided"),
+        ((2.0, None), "undecided"),
+    ],
+)  # fmt: skip
 def test_an_order_rises(toy, second, word):
     cases = [Case("fair", 1.0, (0.9, 1.1), {"variant": "fair"}), Case("unfair", *second, {"variant": "unfair"})]
     assert toy(expected(Order, order=("fair", "unfair"), by="kind"), []).verdict == "not measured"
@@ -110,7 +165,7 @@ def test_an_order_rises(toy, second, word):
 
 
 def test_a_curve_is_compared_where_both_are(toy):
-    line = Curve("run", ((0.0, 1.0), (10.0, 3.0)))
+    line = Curve.of("run", [(0.0, (1.0, (0.9, 1.1))), (10.0, (3.0, (2.9, 3.1)))])
     found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (10.0, 4.0), (20.0, 9.0)), within=0.1), [line])
     assert [(part.x, part.measured, part.verdict) for part in found.parts] == [
         (5.0, 2.0, "inside"), (10.0, 3.0, "outside"), (20.0, None, "not measured"),
@@ -118,8 +173,15 @@ def test_a_curve_is_compared_where_both_are(toy):
     assert found.found == "off by 5 to 25 % at 2 points"
 
 
+@pytest.mark.parametrize(("off", "word"), [(0.1, "inside"), (0.5, "undecided"), (None, "undecided")])
+def test_a_point_of_a_curve_is_judged_by_the_intervals_around_it(toy, off, word):
+    measured = [(x, (y, off and (y - off, y + off))) for x, y in ((0.0, 1.0), (10.0, 3.0))]
+    found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (20.0, 9.0)), within=0.1), [Curve.of("run", measured)])
+    assert (found.verdict, found.parts[0].ci95) == (word, off and (2.0 - off, 2.0 + off))
+
+
 def test_a_printed_curve_is_compared_at_measured_points(toy):
-    line = Curve("run", ((0.0, 0.2 * math.exp(7.281 / 5)), (16.0, 3.0)))
+    line = Curve("run", ((0.0, 0.2 * math.exp(7.281 / 5)), (16.0, 3.0))).exactly
     found = toy(expected(ExpectedCurve, curve="salamy/table-3.9/BERT-large/rdma/curve", within=0.05), [line])
     assert [part.verdict for part in found.parts] == ["inside", "outside"]
     assert found.source == "Salamy, Table 3.9, Figure B-3"
@@ -127,13 +189,13 @@ def test_a_printed_curve_is_compared_at_measured_points(toy):
 
 
 def test_only_some_cases_may_be_meant(toy):
-    cases = [Case("a", 1.0, properties={"model": "BERT"}), Case("b", 9.0, properties={"model": "VGG"})]
+    cases = [exact("a", 1.0, model="BERT"), exact("b", 9.0, model="VGG")]
     assert toy(expected(Bound, at_most=2, only={"model": "BERT"}), cases).verdict == "inside"
     assert toy(expected(Bound, at_most=2, only={"model": ("BERT", "VGG")}), cases).verdict == "outside"
 
 
 def test_what_is_gone_is_not_measured_and_says_so():
-    found = verdict(SimpleNamespace(), Value(what="luck", paper=1, tolerance=1, basis="predicted"))
+    found = verdict(SimpleNamespace(exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted"))
     assert found.verdict == "not measured"
     assert "found no quantity 'luck'" in found.found
 
@@ -146,7 +208,7 @@ def test_verdicts_together():
 
 
 def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
-    run = make_run(repetitions=1)
+    run = make_run(repetitions=4)
     path = run.path / "manifest.json"
     manifest = read_json(path)
     old = {"of": "unfair", "over": None, "job": None, "at": None}
@@ -211,5 +273,6 @@ def test_claims_are_counted_by_what_became_of_them(toy):
     claims = [
         toy(expected(Bound, at_most=2.0, claim="a claim"), [Case("j1", 1.5, ends)] if ends else []) for ends in kinds
     ]
-    counted = "Of 4 claims of Salamy, agreeing with this run: 1; not agreeing: 1; undecided: 1; not measured: 1."
+    words = "agreeing with this run: 1; contradicted: 1; this run cannot tell: 1; not measured: 1."
+    counted = f"Of 4 claims of Salamy, {words}"
     assert in_short(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"

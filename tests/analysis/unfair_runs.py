@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from roundabout.spec import load_experiment
-from roundabout.store import Identity, Run, build_table
+from roundabout.store import Identity, Run, Units, build_table
 from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
 
 ROOT = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
         ("marks", marks_of(jobs, marks, start_ns)),
         ("cpu", cpu_of(len(backlog), start_ns)),
     ):
-        attempt.write(name, build_table(name, identity, columns, SCALE))
+        attempt.write(name, build_table(name, identity, columns, Units(SCALE)))
     attempt.commit(record(identity, cell.spec, start_ns, reason=reason, job=job, minute=len(run.committed())))
 
 

@@ -41,14 +41,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from analysis.quantities import Asked, Reading, known
-from roundabout.store import Identity, Run, build_table
+from roundabout.store import Identity, Run, Units, build_table
 
 run = Run.create(Path(sys.argv[1]), "counted", {"experiment": {}, "testbed": {}, "plan": []}, "20261121T093012Z-7f3a")
 attempt = run.begin("0123456789abcdef")
 where = {"host": ["s0", "s2"], "host_ns": [0, 0], "controller_ns": [0, 0], "offset_bound_ns": [0, 0]}
 counted = {"transport": ["steady"] * 2, "counter": ["segments_per_ack"] * 2, "before": [1.0, 1.0], "after": [2.0, 4.0]}
 who = Identity(run.id, "0123456789abcdef", "base", "{}", 1, 1)
-attempt.write("reactions", build_table("reactions", who, where | counted, 1.0))
+attempt.write("reactions", build_table("reactions", who, where | counted, Units()))
 attempt.commit({**vars(who), "valid": True, "reason": "", "started_utc": "2026-11-21", "spec": {}})
 cases = known()["segments delivered with one ACK"].measure(Asked(Reading(run)))
 print({case.name: case.value for case in cases})

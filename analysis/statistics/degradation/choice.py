@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.fit import Fit, fit, ranges_of
 from analysis.statistics.degradation.model import EXPONENTS, exponential
+from analysis.statistics.degradation.redrawn import redrawn
 from analysis.statistics.degradation.shapes import Ranges, search
 from analysis.statistics.degradation.sweep import Sweep
+from analysis.statistics.intervals import Array, Measured, percentiles95
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,14 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen model, and each candidate's typical miss of a level left out, best first: 0.1 is a tenth too far."""
+    """The chosen model, and each candidate's typical miss of a level left out, best first: 0.1 is a tenth too far.
+
+    `shares` says of how many of the sweeps that repetitions leave possible each would be chosen, None without those.
+    """
 
     fit: Fit
     misses: dict[Candidate, float]
+    shares: dict[Candidate, float] | None = None
 
 
 def candidates(link_gbps: float) -> list[Candidate]:
@@ -41,9 +46,10 @@ def candidates(link_gbps: float) -> list[Candidate]:
     ]
 
 
-def choose(sweep: Sweep, among: Sequence[Candidate] | None = None) -> Choice:
+def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int = 1) -> Choice:
     """The candidate whose fits to all levels but one miss that one least (leave-one-level-out cross-validation).
 
+    Its intervals hold what would be chosen and fitted to sweeps redrawn with `seed` (redrawn.py).
     The first and the last level take their turn too, so a model that cannot extrapolate by a level pays for it.
     Raises DegradationError where there are too few levels for a candidate.
     """
@@ -51,7 +57,26 @@ def choose(sweep: Sweep, among: Sequence[Candidate] | None = None) -> Choice:
     misses = {each: left_out_miss(sweep, each) for each in among}
     ranked = dict(sorted(misses.items(), key=lambda item: item[1]))
     best = next(iter(ranked))
-    return Choice(fit(sweep, n=best.n, capacity_gbps=best.capacity_gbps), ranked)
+    fitted = fit(sweep, n=best.n, capacity_gbps=best.capacity_gbps)
+    again = redrawn(sweep, [ranges_of(sweep, each.n, each.capacity_gbps) for each in among], seed)
+    if again is None:
+        return Choice(fitted, ranked)
+    shares = {each: again.share(place) for place, each in enumerate(among)}
+    return Choice(fitted.chosen_among(again), ranked, shares)
+
+
+def n_of_best(choice: Choice) -> Measured | None:
+    """Of the candidates that hold both n and C the n of the one that foretells best, with its interval."""
+    held = {each: each.n for each in choice.misses if each.n is not None and each.capacity_gbps is not None}
+    if not held:
+        return None
+    best = next(iter(held.values()))
+    again = choice.fit.redrawn
+    if again is None or choice.shares is None:
+        return best, None
+    places = {place: held[each] for place, each in enumerate(choice.shares) if each in held}
+    chosen = again.chosen(list(places))
+    return best, percentiles95(np.array([places[place] for place in chosen.tolist()]))
 
 
 def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:

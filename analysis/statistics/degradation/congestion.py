@@ -4,13 +4,16 @@
 Appendix A.2 draws two lines by eye on iteration time against load, and takes the measured level nearest to where they
 cross. Here, on the logarithmic axis of the chapter's figures:
 
-- the linear portion is the longest run of first levels whose last one is not more than `BEND` above the line of least
-  squares through the run. Only the end of a run is tried, so noise at a low load does not cut it short;
+- the linear portion is the longest run of first levels that is straight and nearly flat. Straight: its last level lies
+  no more than `BEND` above the line of least squares through those before it; only the end of a run is tried, so noise
+  at a low load does not cut it short. Nearly flat: the slope of the line through it is nearer to 0, which a link with
+  bandwidth to spare gives, than to 1 / (C - BW), which a saturated one gives (t x (C - BW) is what an iteration sends).
+  Section 3.2 fits it to "the sufficient (spare) bandwidth region";
 - the tangent is the line of least squares through the next `TANGENT_LEVELS` levels, or the last two;
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
-Salamy states neither the axis nor how far off the line is off it: `BEND` is ours, and docs/degradation.md says what
-it affects.
+Salamy states neither the axis nor how far off the line is off it, nor how flat is flat: `BEND` and `NEARLY_FLAT` are
+ours; docs/degradation.md says what they affect.
 """
 
 from dataclasses import dataclass
@@ -18,18 +21,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.bootstrap import DRAWS, Array, Interval, interval95
 from analysis.statistics.degradation.demand import experimental_mb
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.statistics.intervals import Array, Interval, percentiles95
 
 BEND = 0.05
-LINEAR_LEVELS = 3
-"""A line through two levels fits any two."""
+NEARLY_FLAT = 0.5
+"""The greatest slope of the linear portion, over that of a saturated link at its last level."""
+LINEAR_LEVELS = 2
+"""A line through two levels fits any two, but is seldom nearly flat; from three on they must be straight, too."""
 TANGENT_LEVELS = 3
 """What "the first several points" of section 3.2 are taken to be."""
 LEAST_TANGENT_LEVELS = 2
 LEAST_FOUND = 0.95
-"""The share of resamples that must have a congestion point for an interval to be given."""
+"""The share of redrawn sweeps that must have a congestion point for an interval to be given."""
 
 
 @dataclass(frozen=True)
@@ -58,62 +63,80 @@ class CongestionPoint:
     linear: Line
     tangent: Line
     linear_levels: int
+    linear_slope: float
+    """Of the linear portion, over that of a saturated link at its last level: 0 is flat."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Construction:
     """Figure A-1 for many curves at once; arrays of shape (curves,), NaN where lines do not cross among the levels."""
 
-    linear_levels: Array
+    linear_levels: NDArray[np.intp]
+    """0 where no run of first levels is straight and nearly flat."""
     linear: Array
     """Slope and intercept; shape (2, curves)."""
     tangent: Array
     crossing_gbps: Array
 
 
-def congestion_point(sweep: Sweep, *, seed: int = 1) -> CongestionPoint:
-    """The congestion point of a sweep, with intervals from a bootstrap over repetitions (statistics/bootstrap.py).
+def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: int = 1) -> CongestionPoint:
+    """The congestion point of a sweep, with intervals by what repetitions leave of its levels' means.
 
-    Those are None with fewer than four repetitions at some level, and where many resamples have no congestion point.
-    Raises DegradationError with fewer than five levels, and where the levels show no congestion point.
+    Without a bound on the slope (`nearly_flat` infinite) a straight portion suffices, as it does in Appendix A.2.
+    Intervals are None with fewer than four repetitions at some level, and where many redrawn sweeps have no such point.
+    Raises DegradationError with fewer than four levels, and where the levels show no congestion point.
     """
     sweep.require(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s
-    drawn = _construct(loads_gbps, np.log(means_s)[None])
-    if np.isnan(drawn.crossing_gbps[0]):
-        raise DegradationError(
-            f"found no bend between {loads_gbps[0]:g} and {loads_gbps[-1]:g} Gbit/s, expected a straight portion, "
-            f"then at least {LEAST_TANGENT_LEVELS} levels that rise from it",
-            "add levels: below if training is slowed down from the first, above if it hardly is at the last",
-        )
+    drawn = _construct(sweep, np.log(means_s)[None], nearly_flat)
+    run = int(drawn.linear_levels[0])
+    _require_bend(drawn, loads_gbps)
     level = int(_nearest(loads_gbps, drawn.crossing_gbps)[0])
-    crossings, demands = _resampled(sweep, seed)
-    repetitions = min(len(each.repetitions_s) for each in sweep.levels)
+    crossings, demands = _redrawn(sweep, nearly_flat, seed)
+    linear = Line(*map(float, drawn.linear[:, 0]))
     return CongestionPoint(
         load_gbps=float(loads_gbps[level]),
         time_s=float(means_s[level]),
         demand_mb=float(experimental_mb(sweep.available_gbps[level], means_s[level])),
-        demand_mb_ci95=_interval(demands, repetitions),
+        demand_mb_ci95=_interval(demands),
         crossing_gbps=float(drawn.crossing_gbps[0]),
-        crossing_gbps_ci95=_interval(crossings, repetitions),
-        linear=Line(*map(float, drawn.linear[:, 0])),
+        crossing_gbps_ci95=_interval(crossings),
+        linear=linear,
         tangent=Line(*map(float, drawn.tangent[:, 0])),
-        linear_levels=int(drawn.linear_levels[0]),
+        linear_levels=run,
+        linear_slope=linear.slope * float(sweep.available_gbps[run - 1]),
     )
 
 
-def _construct(loads_gbps: Array, log_t: Array) -> _Construction:
+def _require_bend(drawn: _Construction, loads_gbps: Array) -> None:
+    if drawn.linear_levels[0] == 0:
+        raise DegradationError(
+            f"found iterations that lengthen from {loads_gbps[0]:g} Gbit/s on, expected a portion of at least "
+            f"{LINEAR_LEVELS} levels that is straight and nearly flat",
+            "add levels at low loads; if there are some, training is slowed down from the first",
+        )
+    if np.isnan(drawn.crossing_gbps[0]):
+        raise DegradationError(
+            f"found no bend between {loads_gbps[0]:g} and {loads_gbps[-1]:g} Gbit/s, expected a straight portion, "
+            f"then at least {LEAST_TANGENT_LEVELS} levels that rise from it",
+            "add levels above: training is hardly slowed down at the last",
+        )
+
+
+def _construct(sweep: Sweep, log_t: Array, nearly_flat: float) -> _Construction:
     """`log_t` has shape (curves, levels)."""
-    curves, levels = log_t.shape
-    result = _Construction(
-        np.zeros(curves), np.full((2, curves), np.nan), np.full((2, curves), np.nan), np.full(curves, np.nan)
-    )
+    loads_gbps, (curves, levels) = sweep.loads_gbps, log_t.shape
+    lines = np.full((2, curves), np.nan)
+    result = _Construction(np.zeros(curves, np.intp), lines, lines.copy(), lines[0].copy())
     for run in range(LINEAR_LEVELS, levels + 1):
         linear = _line(loads_gbps[:run], log_t[:, :run])
-        straight = log_t[:, run - 1] - np.polyval(linear, loads_gbps[run - 1]) <= np.log1p(BEND)
-        result.linear_levels[straight] = run
-        result.linear[:, straight] = linear[:, straight]
-        result.tangent[:, straight] = _tangent(loads_gbps[run:], log_t[straight, run:])
+        chosen = linear[0] * sweep.available_gbps[run - 1] <= nearly_flat
+        if run > LINEAR_LEVELS:
+            before = _line(loads_gbps[: run - 1], log_t[:, : run - 1])
+            chosen &= log_t[:, run - 1] - np.polyval(before, loads_gbps[run - 1]) <= np.log1p(BEND)
+        result.linear_levels[chosen] = run
+        result.linear[:, chosen] = linear[:, chosen]
+        result.tangent[:, chosen] = _tangent(loads_gbps[run:], log_t[chosen, run:])
     slopes, intercepts = result.tangent - result.linear
     with np.errstate(divide="ignore", invalid="ignore"):
         crossing = -intercepts / slopes
@@ -139,21 +162,18 @@ def _nearest(loads_gbps: Array, crossing_gbps: Array) -> NDArray[np.intp]:
     return np.asarray(np.abs(loads_gbps - crossing_gbps[:, None]).argmin(axis=1))
 
 
-def _resampled(sweep: Sweep, seed: int) -> tuple[Array, Array]:
-    """Crossings in Gbit/s and demands in MB of resampled sweeps, those without a congestion point left as NaN."""
-    generator = np.random.default_rng(seed)
-    means_s = np.stack([_resampled_means(level.means_s, generator) for level in sweep.levels], axis=1)
-    crossings = _construct(sweep.loads_gbps, np.log(means_s)).crossing_gbps
+def _redrawn(sweep: Sweep, nearly_flat: float, seed: int) -> tuple[Array, Array] | tuple[None, None]:
+    """Crossings in Gbit/s and demands in MB of redrawn sweeps, those without a congestion point left as NaN."""
+    log_t = sweep.redrawn(seed)
+    if log_t is None:
+        return None, None
+    crossings = _construct(sweep, log_t, nearly_flat).crossing_gbps
     levels = _nearest(sweep.loads_gbps, crossings)
-    times_s = means_s[np.arange(DRAWS), levels]
+    times_s = np.exp(log_t[np.arange(len(log_t)), levels])
     demands = np.where(np.isnan(crossings), np.nan, experimental_mb(sweep.available_gbps[levels], times_s))
     return crossings, demands
 
 
-def _resampled_means(means_s: Array, generator: np.random.Generator) -> Array:
-    return np.asarray(means_s[generator.integers(len(means_s), size=(DRAWS, len(means_s)))].mean(axis=1))
-
-
-def _interval(replicates: Array, repetitions: int) -> Interval | None:
-    found = replicates[~np.isnan(replicates)]
-    return interval95(found, repetitions) if len(found) >= LEAST_FOUND * len(replicates) else None
+def _interval(drawn: Array | None) -> Interval | None:
+    found = np.empty(0) if drawn is None else drawn[~np.isnan(drawn)]
+    return percentiles95(found) if drawn is not None and len(found) >= LEAST_FOUND * len(drawn) else None

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.statistics.intervals import Array
 from roundabout.spec.profile import ring_allreduce_bytes
 
 MEGABITS_PER_GBIT = 1e3

@@ -6,15 +6,16 @@ The fit is one of least squares to the logarithms of the levels' mean times: wha
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array, Interval
 from analysis.statistics.degradation.model import exponential, iteration_time_s
-from analysis.statistics.degradation.neighbourhood import Neighbourhood
+from analysis.statistics.degradation.neighbourhood import Neighbourhood, opened
+from analysis.statistics.degradation.redrawn import Redrawn
 from analysis.statistics.degradation.shapes import EXPONENT_RANGE, GAP_RANGE, Ranges
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.statistics.intervals import Array, Interval, percentiles95
 
 SPARE_LEVELS = 2
 """Levels beyond one for each coefficient: with fewer there is next to no scatter to judge a fit by."""
@@ -22,7 +23,10 @@ SPARE_LEVELS = 2
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient and its 95 % interval: None where it was given; an end is 0 or infinite where nothing bounds it."""
+    """A coefficient and its 95 % interval; an end is 0 or infinite where nothing bounds it.
+
+    None where it was given, and chosen so in every redrawn sweep.
+    """
 
     value: float
     ci95: Interval | None
@@ -47,10 +51,28 @@ class Fit:
     r_squared: RSquared
     sweep: Sweep
     near: Neighbourhood
+    redrawn: Redrawn | None = None
+    """The fits to redrawn sweeps, where the model was chosen: then intervals hold those too."""
 
     def times_s(self, loads_gbps: Array) -> Array:
         """The curve at loads below C."""
         return iteration_time_s(loads_gbps, self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
+
+    def intervals_of_log_t(self, loads_gbps: Array) -> Array:
+        """Of the curve at each load; shape (loads, 2)."""
+        near = self.near.intervals_of_log_t(loads_gbps)
+        return near if self.redrawn is None else _hull(near, self.redrawn.intervals_of_log_t(loads_gbps))
+
+    def chosen_among(self, redrawn: Redrawn) -> "Fit":
+        """The same with intervals that hold what is chosen and fitted to redrawn sweeps."""
+        return replace(
+            self,
+            redrawn=redrawn,
+            a_s=_widened(self.a_s, exponential(redrawn.log_a)),
+            b=_widened(self.b, redrawn.b),
+            n=_widened(self.n, redrawn.n, EXPONENT_RANGE),
+            capacity_gbps=_widened(self.capacity_gbps, redrawn.capacity_gbps),
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +140,7 @@ def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
     """
     for load in loads_gbps:
         _check(model, load)
-    low, high = exponential(model.near.intervals_of_log_t(loads_gbps)).T
+    low, high = exponential(model.intervals_of_log_t(loads_gbps)).T
     return low, high
 
 
@@ -130,7 +152,7 @@ def predict(model: Fit, load_gbps: float) -> Prediction:
     _check(model, load_gbps)
     below_gbps = model.capacity_gbps.value - load_gbps
     centre = math.log(model.a_s.value) + model.b.value / below_gbps**model.n.value
-    low, high = model.near.intervals_of_log_t(np.array([load_gbps]))[0]
+    low, high = model.intervals_of_log_t(np.array([load_gbps]))[0]
     scatter = model.near.scatter(load_gbps)
     lowest, highest = model.sweep.loads_gbps[[0, -1]]
     ends = exponential(np.array([centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)]))
@@ -148,6 +170,18 @@ def _check(model: Fit, load_gbps: float) -> None:
         raise DegradationError(
             f"found a load of {load_gbps:g} Gbit/s, expected one from 0 to below the model's C = {capacity:g}"
         )
+
+
+def _widened(estimate: Estimate, drawn: Array, searched: Interval = (0.0, math.inf)) -> Estimate:
+    """With an interval that holds both; what was held in every draw stays held."""
+    low, high = opened(percentiles95(drawn), searched)
+    if estimate.ci95 is not None:
+        low, high = min(low, estimate.ci95[0]), max(high, estimate.ci95[1])
+    return estimate if low == high else replace(estimate, ci95=(low, high))
+
+
+def _hull(one: Array, other: Array) -> Array:
+    return np.stack([np.minimum(one[:, 0], other[:, 0]), np.maximum(one[:, 1], other[:, 1])], axis=1)
 
 
 def _determination(measured: Array, explained: Array) -> float:

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import Array
 
 EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
 """Salamy's n by type of cross traffic: equations 3.3, 3.5 and 3.6."""

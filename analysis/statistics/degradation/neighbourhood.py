@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from analysis.statistics.bootstrap import Array, Interval
 from analysis.statistics.degradation.model import exponential
 from analysis.statistics.degradation.shapes import Ranges, Shapes, search
 from analysis.statistics.degradation.sweep import Level, Sweep
+from analysis.statistics.intervals import Array, Interval
 
 _TAIL = 0.975
 _LEAST = 1e-9
@@ -62,12 +62,12 @@ class Neighbourhood:
     def interval_of_n(self) -> Interval:
         """Of n, where it is fitted."""
         shapes = self._within(self._allowance(self._unit[2]))
-        return _opened((shapes.n.min(), shapes.n.max()), self.ranges.n)
+        return opened((shapes.n.min(), shapes.n.max()), self.ranges.n)
 
     def interval_of_capacity_gbps(self) -> Interval:
         """Of C, where it is fitted."""
         shapes = self._within(self._allowance(self._unit[-1]))
-        low, high = _opened((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
+        low, high = opened((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
         return self.ranges.top_gbps + low, self.ranges.top_gbps + high
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
@@ -150,7 +150,7 @@ def _variance(level: Level, single: float) -> float:
     return float(means_s.var(ddof=1) / len(means_s) / means_s.mean() ** 2)
 
 
-def _opened(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
+def opened(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
     """An interval that the ends of the search do not cut off."""
     low, high = ends
     return (

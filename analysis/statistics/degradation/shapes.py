@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import Array
 
 EXPONENT_RANGE = (0.05, 8.0)
 """Where n is searched. Towards 0 the model turns into a power of C - BW; at 8 it is a wall in front of C."""

@@ -7,8 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.statistics.bootstrap import Array
+from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, mean_of, redrawn
 from roundabout.errors import RoundaboutError
+
+DRAWS = 2000
+"""Redrawn sweeps that intervals are taken from: 50 of them lie beyond each end."""
 
 
 class DegradationError(RoundaboutError):
@@ -28,14 +31,14 @@ class Level:
         return np.array([times.mean() for times in self.repetitions_s])
 
     @property
+    def mean_s(self) -> Measured:
+        """Their mean, with its interval."""
+        return mean_of(self.means_s.tolist())
+
+    @property
     def times_s(self) -> Array:
         """The iteration times of all repetitions."""
         return np.concatenate(self.repetitions_s)
-
-    @property
-    def p99_s(self) -> float:
-        """The tail that Salamy draws as a bar above each mean (Figures 3-2 to 3-4)."""
-        return float(np.quantile(self.times_s, 0.99))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,16 @@ class Sweep:
         """What cross traffic leaves of the link; shape (levels,)."""
         return self.link_gbps - self.loads_gbps
 
+    def redrawn(self, seed: int) -> Array | None:
+        """Log mean times of sweeps that repetitions leave possible, in shape (`DRAWS`, levels).
+
+        None with fewer than four repetitions at some level.
+        """
+        if any(len(level.repetitions_s) < LEAST_REPETITIONS for level in self.levels):
+            return None
+        generator = np.random.default_rng(seed)
+        return np.log(np.stack([redrawn(level.means_s.tolist(), DRAWS, generator) for level in self.levels], axis=1))
+
     def require(self, levels: int, purpose: str) -> None:
         """Raises DegradationError with fewer `levels`; `purpose` says what they are needed for."""
         if len(self.levels) < levels:
@@ -85,7 +98,7 @@ def _check(level: Level, link_gbps: float) -> None:
     if not 0 <= level.load_gbps < link_gbps:
         raise DegradationError(
             f"found a load of {level.load_gbps:g} Gbit/s, expected one from 0 to below the link's {link_gbps:g}",
-            "the load is what was measured on the wire, in the papers' units",
+            "the load is the payload that was measured, in the papers' units",
         )
     if not level.repetitions_s or any(times.size == 0 for times in level.repetitions_s):
         raise DegradationError(f"found no iteration in a repetition at {level.load_gbps:g} Gbit/s, expected some")

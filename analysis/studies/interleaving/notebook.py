@@ -166,10 +166,12 @@ about.headroom(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Variants ran in random order within each repetition. Intervals come from a bootstrap on two levels: repetitions are
-# drawn with replacement, and within each of them blocks of consecutive iterations, since iterations depend on each
-# other; with fewer than four repetitions there is no interval. A speed-up for which no job is named is that of the job
-# that gains least. A verdict says whether the measured figure lies within the paper's plus or minus the tolerance.
+# Variants ran in random order within each repetition. Iterations of a repetition depend on each other, repetitions do
+# not: intervals are Student's t over repetitions, those of 99th percentiles run between two of the longest iterations,
+# by how much the repetitions differ. With fewer than four repetitions there is no interval. Of fewer than 1,000
+# iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that. A speed-up for
+# which no job is named is that of the job that gains least. A verdict says whether all of the interval lies within the
+# paper's figure plus or minus the tolerance, or none of it; else this run cannot tell.
 #
 # The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
 # profile's own demand, and what has to wait leaves as fast as the share allows.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import Cell, Column, Table, named_once
+from analysis.render.tables import TAIL, Cell, Column, Table, named_once, tail
 from analysis.results import JobCell, Marks
 from analysis.studies.interleaving.study import Results
 
@@ -25,7 +25,7 @@ def times(results: Results) -> Table:
         *PLACE,
         Column("median"),
         Column("mean", only="page"),
-        Column("p99"),
+        Column(TAIL),
         Column("last half,\nmedian"),
         Column(f"speed-up\nover {results.study.baseline}", ".2f"),
         Column("fluid \u200blimit"),
@@ -43,7 +43,7 @@ def marks(cells: Sequence[JobCell]) -> Table:
     """ECN marks per iteration by variant and job, how far they can be off, and what no iteration can claim."""
     columns = (
         *PLACE,
-        *(Column(name, ".0f") for name in ("median", "mean", "p99")),
+        *(Column(name, ".0f") for name in ("median", "mean", TAIL)),
         Column("off by\nat most", "d"),
         Column("unattri\u00adbuted", ".1%"),
     )
@@ -78,7 +78,7 @@ def _times(cell: JobCell) -> Sequence[Cell]:
         Cell(cell.job),
         Cell(cell.median_ms, cell.median_ci95_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
-        Cell(cell.p99_ms, cell.p99_ci95_ms),
+        tail(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         Cell(last_half.median_ms, last_half.median_ci95_ms),
         Cell(cell.speedup, cell.speedup_ci95),
         limit,
@@ -90,7 +90,7 @@ def _marks(own: Marks) -> Sequence[Cell]:
     return (
         Cell(own.median, own.median_ci95),
         Cell(own.mean, own.mean_ci95),
-        Cell(own.p99, own.p99_ci95),
+        tail(own.p99, own.p99_ci95, own.max, own.count),
         Cell(own.bound),
         Cell(own.unattributed_share),
     )

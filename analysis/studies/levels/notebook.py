@@ -58,8 +58,10 @@ about.headroom(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Intervals come from a bootstrap on two levels: repetitions are drawn with replacement, and within each of them blocks
-# of consecutive iterations; with fewer than four repetitions there is no interval.
+# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, those
+# of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. With fewer than
+# four repetitions there is no interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest
+# one is shown, and of how many it is that.
 
 # %%
 about.invalid(results.invalid_trials)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import Cell, Column, Section, Table
+from analysis.render.tables import TAIL, Cell, Column, Section, Table, tail
 from analysis.results import JobCell
 from analysis.studies.levels.study import Line, Results
 
@@ -20,7 +20,7 @@ def times(results: Results) -> Table:
     """Iteration times by level, the best one marked; a section a job and combination of the other factors."""
     columns = (
         *(Column("job", kind="words"), Column(results.factor, kind="words")),
-        *(Column("median"), Column("mean", only="page"), Column("p99")),
+        *(Column("median"), Column("mean", only="page"), Column(TAIL)),
         Column(f"speed-up\nover {results.study.baseline}", ".2f"),
         Column("fluid \u200blimit"),
         Column(kind="words"),
@@ -46,7 +46,7 @@ def _figures(cell: JobCell) -> Sequence[Cell]:
     return (
         Cell(cell.median_ms, cell.median_ci95_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
-        Cell(cell.p99_ms, cell.p99_ci95_ms),
+        tail(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         Cell(cell.speedup, cell.speedup_ci95),
         Cell("none") if cell.limit_ms is None else Cell(cell.limit_ms, note=cell.limit),
     )

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from analysis.render.style import INK, figure, job_colours, note, words
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.model import iteration_time_s, rescaled
+from analysis.statistics.intervals import Array
 from analysis.studies.load_sweep.study import BAND_POINTS, CongestionResult, EquationResult, FitResult, SweepResult
 
 DASHES: Any = (0, (4, 3))
@@ -23,11 +23,14 @@ STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What one job showed by the load on the wire (rising), the fit to it, and the fit that Salamy printed."""
+    """What one job showed by measured load (rising), the fit to it, and the fit that Salamy printed.
+
+    Where there are too few iterations for a 99 % tail, the longest one stands for it.
+    """
 
     loads_gbps: Array
     means_s: Array
-    p99_s: Array
+    tails_s: Array
     link_gbps: float
     fit: FitResult | None = None
     printed: EquationResult | None = None
@@ -35,11 +38,12 @@ class Series:
     @classmethod
     def of(cls, sweep: SweepResult) -> "Series":
         """That of a sweep."""
-        levels = sorted(sweep.levels, key=lambda level: level.wire_gbps)
-        loads_gbps, means_s, p99_s = (
-            np.array([getattr(level, name) for level in levels]) for name in ("wire_gbps", "mean_s", "p99_s")
+        levels = sorted(sweep.levels, key=lambda level: level.payload_gbps)
+        loads_gbps, means_s = (
+            np.array([getattr(level, name) for level in levels]) for name in ("payload_gbps", "mean_s")
         )
-        return cls(loads_gbps, means_s, p99_s, sweep.link_gbps, sweep.fit, sweep.paper.fit if sweep.paper else None)
+        tails_s = np.array([level.max_s if level.p99_s is None else level.p99_s for level in levels])
+        return cls(loads_gbps, means_s, tails_s, sweep.link_gbps, sweep.fit, sweep.paper.fit if sweep.paper else None)
 
     @property
     def along_gbps(self) -> Array:
@@ -48,7 +52,7 @@ class Series:
 
 
 def degradation(series: Mapping[str, Series]) -> Figure:
-    """Iteration time against load, and against its hyperbola: means, 99 % tails, fits (Figures 3-2 to 3-4)."""
+    """Iteration time against load, and against its hyperbola: means, tails, fits (Figures 3-2 to 3-4)."""
     result, (plain, hyperbolic) = figure(1, 2, 4.0, sharey=True)
     colours = job_colours(list(series))
     for name, each in series.items():
@@ -144,9 +148,9 @@ def _load(loads_gbps: Array) -> Array:
 
 
 def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], Array]) -> None:
-    """Means as points, with a bar up to the 99 % tail."""
+    """Means as points, with a bar up to the tail."""
     x, means_s = axis(series.loads_gbps), series.means_s
-    panel.vlines(x, means_s, np.maximum(series.p99_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
+    panel.vlines(x, means_s, np.maximum(series.tails_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
     look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
 

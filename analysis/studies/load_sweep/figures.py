@@ -13,8 +13,8 @@ from analysis.reading.injected import Injected, skewness
 from analysis.reading.loaded import loaded_jobs
 from analysis.reading.requested import WIDTH_MS, Requested
 from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.model import rescaled
+from analysis.statistics.intervals import Array
 from analysis.studies.load_sweep import curves
 from analysis.studies.load_sweep.curves import Series
 from analysis.studies.load_sweep.study import SweepResult
@@ -133,14 +133,16 @@ def _excerpt(panel: Axes, each: Injected, link_gbps: float, colour: str) -> None
 
 
 def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
-    share = np.histogram(each.gbps, edges)[0] / len(each.gbps)
-    panel.stairs(share, edges, color=colour, fill=True, alpha=0.3)
-    panel.stairs(share, edges, color=colour, linewidth=1.4)
+    skews = []
+    for (way, gbps), line in zip(each.readings_gbps.items(), curves.STYLES, strict=False):
+        share = np.histogram(gbps, edges)[0] / len(gbps)
+        panel.stairs(share, edges, color=colour, linewidth=1.4, linestyle=line)
+        skews.append(f"by {way} {skewness(gbps[gbps <= edges[-1]]):+.2f}")
     panel.axvline(each.gbps.mean(), color=SOFT, linewidth=1.2)
     panel.set_xlim(0, edges[-1])
     panel.set_ylim(bottom=0)
     panel.set_ylabel("share of readings")
-    words(panel, {f"skewness {skewness(each.gbps[each.gbps <= edges[-1]]):.2f}": colour})
+    words(panel, {f"skewness {', '.join(skews)}": colour})
 
 
 def _grouped(

@@ -60,10 +60,11 @@ verdicts.agreement(results.expectations, "Salamy")
 # %% [markdown]
 # ## Slower, the more of the link is taken
 #
-# Mean iteration time against the load of cross traffic as it was on the wire, payload, by its senders' counters; bars
-# reach up to the 99 % tail. Lines are fits of t = A exp(B / (C - BW)ⁿ), with where the curve lies with 95 %. Thin
-# dashed lines are what the job would take if the link were shared like water and cross traffic took its load first.
-# Against the hyperbola C / (C - BW), a fit with n = 1 is straight.
+# Mean iteration time against the payload of cross traffic that was sent, by its senders' counters. Bars reach up to the
+# 99 % tail; where a level has fewer than 1,000 iterations, to the longest, since a tail of so few is a guess. Lines are
+# fits of t = A exp(B / (C - BW)ⁿ), with where the curve lies with 95 %. Thin dashed lines are what the job would take
+# if the link were shared like water and cross traffic took its load first. Against the hyperbola C / (C - BW), a fit
+# with n = 1 is straight.
 
 # %%
 page.all_of(
@@ -81,9 +82,11 @@ page.all_of(
 # ## Fits
 #
 # The model is chosen among n = 1/2, 1, 2 and a free n with C held at what the link carries, and those three n with a
-# free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named;
-# fits are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open.
-# A fitted C above what the link carries says that the curve bends less than the link's own hyperbola does.
+# free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named; fits
+# are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open. The choice is
+# made again for sweeps whose levels are drawn from where repetitions leave them; intervals hold those fits too, and
+# *chosen again* is how often it came out the same. A fitted C above what the link carries says that the curve bends
+# less than the link's own hyperbola does.
 
 # %%
 page.shown(tables.fits(sweeps))
@@ -115,9 +118,11 @@ page.all_of(
 # ## Congestion points
 #
 # Where congestion first dominates: a line through the first levels, a tangent to the next ones, and the level nearest
-# to where the two cross (Appendix A.2, on the logarithmic axis). The link could have carried so much data for the job
-# in an iteration at that level; Salamy compares this with what an iteration sends (equation 3.1), and finds it
-# above that.
+# to where the two cross (Appendix A.2, on the logarithmic axis). The first levels are those on a straight line that is
+# nearer to flat, as a link with bandwidth to spare leaves it, than to as steep as a full link makes it. The link could
+# have carried so much data for the job in an iteration at that level; Salamy compares this with what an iteration sends
+# (equation 3.1), and finds it above that. *As Salamy takes it*: the same after first levels on a straight line however
+# steep, of a link of 25 Gbit/s, which takes headers for payload. Only those compare with what Salamy printed.
 
 # %%
 page.all_of(
@@ -146,8 +151,8 @@ page.listed("Without a congestion point:", tables.without(sweeps, lambda sweep: 
 #
 # Available is what cross traffic leaves of the link's payload rate; needed is the data of an iteration over the time
 # that it took. The difference goes unused. First the heaviest load of each sweep (Tables 3.3, 3.5 and 3.7), then the
-# mean over the levels from the congestion point on (Table 3.8). Salamy counts from 25 Gbit/s, and sweeps to up to
-# 24.7.
+# mean over the levels from the congestion point on (Table 3.8). *As Salamy takes it*: of 25 Gbit/s, which takes
+# headers for unused. Salamy sweeps to up to 24.7.
 
 # %%
 page.shown(tables.bandwidths(sweeps))
@@ -158,8 +163,8 @@ page.shown(tables.spare(sweeps))
 # %% [markdown]
 # ## Distributions
 #
-# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s on the wire, which Salamy calls 30 %
-# and 80 %.
+# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s of payload, which Salamy calls 30 % and
+# 80 %.
 
 # %%
 page.drawn(
@@ -200,8 +205,8 @@ page.shown(tables.predictions(sweeps))
 # ## The load that was meant, and the load that was there
 #
 # Planned is the load of the flows drawn, offered that of the flows that were due while jobs ran. Figures on this page
-# go by what was on the wire. A schedule that was not held means that flows began late or were not carried: on a full
-# link they wait for each other.
+# go by what senders' counters say was sent meanwhile. All are payload, without headers. A schedule that was not held
+# means that flows began late or were not carried: on a full link they wait for each other.
 
 # %%
 page.shown(tables.loads(results.loads))
@@ -217,8 +222,9 @@ page.drawn(
 # %%
 page.drawn(
     figures.injection(bursts, sweeps[0].link_gbps),
-    "How fast the sender put packets out while jobs ran: a moving average over 18 of them, read at 60,000 instants; "
-    "grey: means. The highest readings, one in 200, lie beyond the axis and count in no skewness. "
+    "How fast the sender put packets out while jobs ran: a moving average over 18 of them, read at 60,000 instants of "
+    "even distances (solid) and once a packet (dashed), and windows of time as long (dotted); grey: means. "
+    "The highest readings, one in 200, lie beyond the axis and count in no skewness. "
     "Compare Salamy, Figures 3-8 and B-5.",
     "Injection rates of cross traffic over time, and their histograms",
 ) if sweeps and (bursts := injected(run)) else page.Html(
@@ -238,10 +244,21 @@ about.headroom(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Intervals of iteration times come from a bootstrap on two levels: repetitions are drawn with replacement, and within
-# each of them blocks of consecutive iterations; those of congestion points draw repetitions at each level. With fewer
-# than four repetitions there is no interval. Intervals of fits hold every coefficient that some curve has which fits
-# nearly as well.
+# Iterations of a repetition depend on each other, repetitions do not: intervals of iteration times are Student's t over
+# repetitions, those of 99 % tails run between two of the longest iterations, by how much the repetitions differ. With
+# fewer than four repetitions there is no interval. For those of congestion points, each level's mean is drawn anew from
+# where its repetitions leave it. Intervals of fits hold every coefficient that some curve has which fits nearly as
+# well, and what was fitted and chosen anew to levels drawn like that.
+
+# %% [markdown]
+# ## What was repeated
+#
+# An invalid attempt counts in no figure and is repeated. Where segments were sent again that is what it is for, on a
+# lossless fabric; but such iterations are the slow ones, so the more attempts a level lost to it, the more of its tail
+# is missing from this page.
+
+# %%
+page.shown(tables.repeated(results.attempts))
 
 # %%
 about.invalid(results.invalid_trials)

@@ -9,17 +9,19 @@ import numpy as np
 
 from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
 from analysis.reading import inside as workers
+from analysis.reading.attempts import attempts
 from analysis.reading.cells import CellId
 from analysis.reading.loaded import Outcome, outcomes, varies_load
 from analysis.results import JobCell, Result, Summary, common, finite
-from analysis.statistics.bootstrap import Array, Interval
 from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import CongestionPoint, Line
-from analysis.statistics.degradation.demand import required_gbps
+from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps
 from analysis.statistics.degradation.fit import Estimate, Fit, band_s, predict
-from analysis.statistics.degradation.sweep import DegradationError
-from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
+from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.statistics.intervals import Array, Interval
+from analysis.studies.load_sweep.sweeps import AsPrinted, JobSweep, job_sweeps
 from roundabout.spec import Experiment, StudyChoice
+from roundabout.spec.base import Level
 from roundabout.store import Run
 
 PREDICTED_GBPS = (10.0, 15.0, 19.0, 22.0)
@@ -28,16 +30,21 @@ MORE_THAN_THE_LINK = "more than the link carries"
 
 
 class LevelResult(Result):
-    """A load. `times_no_load` is how many times as long as without load an iteration takes."""
+    """A load, payload. `count` is of all its iterations; of fewer than a thousand `p99_s` is None.
+
+    `times_no_load` is how many times as long as without load an iteration takes.
+    """
 
     asked_gbps: float
-    wire_gbps: float
+    payload_gbps: float
     repetitions: int
     iterations: int
+    count: int
     mean_s: float
     mean_ci95_s: Interval | None
-    p99_s: float
+    p99_s: float | None
     p99_ci95_s: Interval | None
+    max_s: float
     times_no_load: float | None
     fluid_s: float | None
 
@@ -65,11 +72,15 @@ class BandResult(Result):
 
 
 class MissResult(Result):
-    """A model that was tried, and by what share it misses a level left out; what it does not hold is None."""
+    """A model that was tried, and by what share it misses a level left out; what it does not hold is None.
+
+    `chosen` is the share of redrawn sweeps that would choose it, None with too few repetitions to draw from.
+    """
 
     n: float | None
     capacity_gbps: float | None
     miss: float | None
+    chosen: float | None
 
 
 class PrintedFitResult(Result):
@@ -107,7 +118,10 @@ class LineResult(Result):
 
 
 class CongestionResult(Result):
-    """A congestion point, and the two lines that it was found by."""
+    """A congestion point, and the two lines that it was found by.
+
+    `linear_slope` is the slope of the straight one over that of a saturated link: 0 is flat.
+    """
 
     load_gbps: float
     time_s: float
@@ -118,6 +132,7 @@ class CongestionResult(Result):
     theory_mb: float
     above_theory_percent: float
     linear: LineResult
+    linear_slope: float
     tangent: LineResult
 
 
@@ -159,12 +174,21 @@ class EquationResult(Result):
     capacity_gbps: float
 
 
+class AsPrintedResult(Result):
+    """Ours by Salamy's own choices: of a link of its 25 Gbit/s, after a straight portion of any slope."""
+
+    congestion: CongestionResult | None
+    most_congested: MostCongestedResult
+    spare_gbps: float | None
+
+
 class PaperResult(Result):
     """What Salamy printed for the same model, traffic and transport."""
 
     observed: ObservedResult | None
     fit: EquationResult | None
     ours_with_its_n: PrintedFitResult | None
+    ours_as_printed: AsPrintedResult | None
 
 
 class PredictionResult(Result):
@@ -238,6 +262,11 @@ class SweepResult(Result):
         """Salamy's figures for it."""
         return self.paper.observed if self.paper else None
 
+    @property
+    def as_printed(self) -> AsPrintedResult | None:
+        """Ours, to be set beside those."""
+        return self.paper.ours_as_printed if self.paper else None
+
 
 class LoadResult(Result):
     """The load of one kind that was asked for, and what came of it: means over the trials; None where untold."""
@@ -247,7 +276,7 @@ class LoadResult(Result):
     planned_gbps: float | None
     offered_gbps: float | None
     achieved_gbps: float | None
-    wire_gbps: float | None
+    payload_gbps: float | None
     trials: int
     schedules_told: int
     schedules_held: int
@@ -255,11 +284,29 @@ class LoadResult(Result):
     lagging_share: float | None
 
 
+class AttemptsResult(Result):
+    """How often the trials of a cell were attempted, how many attempts are invalid, and why some of them are.
+
+    In those that are `resent` segments were sent again: what is missing of them is the tail.
+    """
+
+    levels: dict[str, Level]
+    made: int
+    invalid: int
+    resent: int
+
+    @property
+    def name(self) -> str:
+        """What tables call the cell."""
+        return CellId(self.levels).name
+
+
 class Results(Summary):
     """What the study of loads adds."""
 
     sweeps: tuple[SweepResult, ...]
     loads: tuple[LoadResult, ...]
+    attempts: tuple[AttemptsResult, ...]
 
 
 def suits(experiment: Experiment) -> bool:
@@ -279,6 +326,10 @@ def study(run: Run, choice: StudyChoice) -> Results:
             for sweep in found
         ),
         loads=tuple(_loads(outcomes(run))),
+        attempts=tuple(
+            AttemptsResult(levels=dict(each.cell.levels), made=each.made, invalid=each.invalid, resent=each.resent)
+            for each in attempts(run)
+        ),
     )
 
 
@@ -302,7 +353,7 @@ def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.In
         why_no_fit=sweep.why_no_fit or None,
         congestion=None if sweep.congestion is None else congestion_result(sweep.congestion, loaded.data_mb),
         why_no_congestion=sweep.why_no_congestion or None,
-        most_congested=_most_congested(sweep),
+        most_congested=sweep.sweep and _most_congested(sweep.sweep, loaded.data_mb),
         spare_gbps=sweep.spare_gbps,
         fluid_line=_fluid_line(sweep),
         predictions=tuple(_prediction(sweep, load) for load in PREDICTED_GBPS) if sweep.fit else (),
@@ -318,18 +369,20 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
     alone = of_cell.get(loaded.cells.get(0.0, CellId({})))
     for asked, repetitions in sorted(loaded.levels.items()):
         cell = of_cell[loaded.cells[asked]]
-        wire_gbps = math.fsum(load for load, _ in repetitions) / len(repetitions)
+        payload_gbps = math.fsum(load for load, _ in repetitions) / len(repetitions)
         yield LevelResult(
             asked_gbps=asked,
-            wire_gbps=wire_gbps,
+            payload_gbps=payload_gbps,
             repetitions=cell.repetitions,
             iterations=cell.iterations,
+            count=cell.count,
             mean_s=cell.mean_ms / 1e3,
             mean_ci95_s=_in_seconds(cell.mean_ci95_ms),
-            p99_s=cell.p99_ms / 1e3,
+            p99_s=None if cell.p99_ms is None else cell.p99_ms / 1e3,
             p99_ci95_s=_in_seconds(cell.p99_ci95_ms),
+            max_s=cell.max_ms / 1e3,
             times_no_load=None if alone is None else cell.mean_ms / alone.mean_ms,
-            fluid_s=finite(loaded.fluid_s(wire_gbps)),
+            fluid_s=finite(loaded.fluid_s(payload_gbps)),
         )
 
 
@@ -341,7 +394,12 @@ def fit_result(choice: Choice) -> FitResult:
     return FitResult(
         **_coefficients(choice.fit),
         chosen_by=tuple(
-            MissResult(n=each.n, capacity_gbps=each.capacity_gbps, miss=finite(miss))
+            MissResult(
+                n=each.n,
+                capacity_gbps=each.capacity_gbps,
+                miss=finite(miss),
+                chosen=choice.shares and choice.shares[each],
+            )
             for each, miss in choice.misses.items()
         ),
         band=BandResult(loads_gbps=tuple(along.tolist()), low_s=_finite(low_s), high_s=_finite(high_s)),
@@ -375,17 +433,16 @@ def congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionRes
         theory_mb=theory_mb,
         above_theory_percent=_above(point.demand_mb, theory_mb),
         linear=LineResult(slope=point.linear.slope, intercept=point.linear.intercept),
+        linear_slope=point.linear_slope,
         tangent=LineResult(slope=point.tangent.slope, intercept=point.tangent.intercept),
     )
 
 
-def _most_congested(sweep: JobSweep) -> MostCongestedResult | None:
-    if sweep.sweep is None:
-        return None
-    available, delta = float(sweep.sweep.available_gbps[-1]), float(sweep.deltas_gbps[-1])
+def _most_congested(sweep: Sweep, data_mb: float) -> MostCongestedResult:
+    available, delta = float(sweep.available_gbps[-1]), float(bandwidth_delta_gbps(sweep, data_mb)[-1])
     return MostCongestedResult(
-        load_gbps=float(sweep.sweep.loads_gbps[-1]),
-        required_gbps=float(required_gbps(sweep.loaded.data_mb, sweep.sweep.means_s[-1])),
+        load_gbps=float(sweep.loads_gbps[-1]),
+        required_gbps=float(required_gbps(data_mb, sweep.means_s[-1])),
         available_gbps=available,
         delta_gbps=delta,
         delta_percent=100 * delta / available,
@@ -424,7 +481,7 @@ def _inside(found: workers.Inside) -> InsideResult:
 
 
 def _paper(sweep: JobSweep) -> PaperResult | None:
-    observed, printed, again = sweep.observed, sweep.printed, sweep.fit_as_printed
+    observed, printed, own = sweep.observed, sweep.printed, sweep.as_printed
     if observed is None and printed is None:
         return None
     equation = printed and EquationResult(
@@ -433,7 +490,16 @@ def _paper(sweep: JobSweep) -> PaperResult | None:
     return PaperResult(
         observed=observed and _observed(observed),
         fit=equation,
-        ours_with_its_n=None if again is None else PrintedFitResult(**_coefficients(again)),
+        ours_with_its_n=PrintedFitResult(**_coefficients(own.fit)) if own and own.fit else None,
+        ours_as_printed=own and _as_printed(own),
+    )
+
+
+def _as_printed(own: AsPrinted) -> AsPrintedResult:
+    return AsPrintedResult(
+        congestion=own.congestion and congestion_result(own.congestion, own.data_mb),
+        most_congested=_most_congested(own.sweep, own.data_mb),
+        spare_gbps=own.spare_gbps,
     )
 
 
@@ -471,7 +537,7 @@ def _loads(found: Sequence[Outcome]) -> Iterable[LoadResult]:
             planned_gbps=_mean(each.planned_gbps for each in trials),
             offered_gbps=_mean(each.offered_gbps for each in trials),
             achieved_gbps=_mean(each.achieved_gbps for each in trials),
-            wire_gbps=_mean(each.wire_gbps for each in trials),
+            payload_gbps=_mean(each.payload_gbps for each in trials),
             trials=len(trials),
             schedules_told=len(told),
             schedules_held=sum(told),

@@ -2,24 +2,49 @@
 """Each job's sweep over loads, with its fit and its congestion point, or why there is none."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
 from analysis.reading.loaded import LoadedJob, loaded_jobs
 from analysis.reading.once import read_once
-from analysis.statistics.bootstrap import Array
 from analysis.statistics.degradation.choice import Choice, candidates, choose
 from analysis.statistics.degradation.congestion import CongestionPoint, congestion_point
-from analysis.statistics.degradation.demand import bandwidth_delta_gbps, spare_capacity_gbps
+from analysis.statistics.degradation.demand import spare_capacity_gbps
 from analysis.statistics.degradation.fit import SPARE_LEVELS, Fit, fit
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
+from analysis.statistics.intervals import Array
 from roundabout.store import Run
+
+Found = TypeVar("Found")
 
 POINTS = 48
 """Of the fluid model's line in figures."""
+
+
+@dataclass(frozen=True, eq=False)
+class AsPrinted:
+    """A sweep by Salamy's own choices, to be set beside what Salamy printed, and beside nothing else.
+
+    The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may have
+    any slope; a fit has the n and the C of the printed one. What is None could not be had.
+    """
+
+    sweep: Sweep
+    data_mb: float
+    congestion: CongestionPoint | None
+    fit: Fit | None
+
+    @property
+    def spare_gbps(self) -> float | None:
+        """As Table 3.8 has it."""
+        if self.congestion is None:
+            return None
+        return spare_capacity_gbps(self.sweep, self.data_mb, self.congestion.load_gbps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +81,23 @@ class JobSweep:
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
         return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
-    @property
-    def fit_as_printed(self) -> Fit | None:
-        """A fit with the n and the C that Salamy held, so that A and B compare with its own."""
-        if self.printed is None or self.sweep is None:
+    @cached_property
+    def as_printed(self) -> AsPrinted | None:
+        """The same by Salamy's own choices; None where Salamy printed nothing of it."""
+        if self.sweep is None or (self.observed is None and self.printed is None):
             return None
         try:
-            return fit(self.sweep, n=self.printed.n, capacity_gbps=LINK_GBPS)
+            sweep = replace(self.sweep, link_gbps=LINK_GBPS)
         except DegradationError:
             return None
-
-    @property
-    def deltas_gbps(self) -> Array:
-        """What is available at each level less what its iterations should need (Tables 3.3, 3.5, 3.7); by level."""
-        return np.empty(0) if self.sweep is None else bandwidth_delta_gbps(self.sweep, self.loaded.data_mb)
+        congestion, _ = _or_why(lambda: congestion_point(sweep, nearly_flat=np.inf))
+        printed = self.printed
+        again = _or_why(lambda: fit(sweep, n=printed.n, capacity_gbps=LINK_GBPS))[0] if printed else None
+        return AsPrinted(sweep, self.loaded.data_mb, congestion, again)
 
     @property
     def spare_gbps(self) -> float | None:
-        """The mean of that where the link is saturated (Table 3.8)."""
+        """The mean of what is available less what iterations need, where the link is saturated (Table 3.8)."""
         if self.sweep is None or self.congestion is None:
             return None
         return spare_capacity_gbps(self.sweep, self.loaded.data_mb, self.congestion.load_gbps)
@@ -120,24 +144,21 @@ def _job_sweep(loaded: LoadedJob, name: str) -> JobSweep:
         sweep = loaded.sweep
     except DegradationError as error:
         return JobSweep(loaded, name, None, str(error), None, str(error), None, str(error))
-    choice, why_no_fit = _choice(sweep)
-    congestion, why_no_congestion = _congestion(sweep)
+    choice, why_no_fit = _or_why(lambda: _choice(sweep))
+    congestion, why_no_congestion = _or_why(lambda: congestion_point(sweep))
     return JobSweep(loaded, name, sweep, "", choice, why_no_fit, congestion, why_no_congestion)
 
 
-def _choice(sweep: Sweep) -> tuple[Choice | None, str]:
+def _choice(sweep: Sweep) -> Choice:
     """Among the models that so many levels can tell apart."""
     free = len(sweep.levels) - 2 - SPARE_LEVELS
     among = candidates(sweep.link_gbps)
     affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
-    try:
-        return choose(sweep, affordable or among), ""
-    except DegradationError as error:
-        return None, str(error)
+    return choose(sweep, affordable or among)
 
 
-def _congestion(sweep: Sweep) -> tuple[CongestionPoint | None, str]:
+def _or_why(find: Callable[[], Found]) -> tuple[Found | None, str]:
     try:
-        return congestion_point(sweep), ""
+        return find(), ""
     except DegradationError as error:
         return None, str(error)

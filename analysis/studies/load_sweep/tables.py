@@ -8,9 +8,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import Cell, Column, Section, Table, named_once, plain, span, under_titles
+from analysis.render.tables import TAIL, Cell, Column, Section, Table, named_once, plain, span, tail, under_titles
 from analysis.studies.load_sweep.study import (
     MORE_THAN_THE_LINK,
+    AttemptsResult,
     CongestionResult,
     EstimateResult,
     LevelResult,
@@ -33,16 +34,17 @@ Sweeps = Sequence[SweepResult]
 def screen(results: Results) -> Sequence[RenderableType]:
     """For each sweep its levels, its fit and its congestion point beside Salamy's."""
     title = Text("Iteration time under cross traffic, with 95 % intervals", style="bold")
-    return [title, *map(_on_screen, results.sweeps)] if results.sweeps else [title, Text("no valid trial")]
+    again = [on_screen.shown(repeated(results.attempts))] if any(each.invalid for each in results.attempts) else []
+    return [title, *(map(_on_screen, results.sweeps) if results.sweeps else [Text("no valid trial")]), *again]
 
 
 def levels(sweep: SweepResult) -> Table:
-    """Iteration time by the load that was on the wire."""
+    """Iteration time by the payload of cross traffic that was sent."""
     columns = (
-        Column("Gbit/s\non the wire", ".2f"),
+        Column("payload,\nGbit/s", ".2f"),
         Column("mean, s", SECONDS),
         Column(),
-        Column("p99, s", SECONDS),
+        Column(f"{TAIL}, s", SECONDS),
         Column("times\nno load", ".2f"),
         Column("fluid\nlimit, s", SECONDS),
     )
@@ -53,8 +55,10 @@ def demands(sweeps: Sweeps) -> Table:
     """Congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
     columns = (
         Column("data of an\niteration, MB", ".0f"),
+        Column("slope before,\nof a full link's", ".0%"),
         *(Column("congestion,\nGbit/s"), Column("lines cross,\nGbit/s"), Column("data there,\nMB", ".0f")),
         Column("above\ntheory", "+.0f", " %"),
+        *(Column("as Salamy\ntakes it,\nGbit/s"), Column("MB", ".0f"), Column("above\ntheory", "+.0f", " %")),
         *(Column("Salamy,\nGbit/s"), Column("Salamy,\nMB", ".0f"), Column("Salamy,\nabove theory", "+.0f", " %")),
     )
     return _by_kind(sweeps, columns, _demand)
@@ -67,6 +71,7 @@ def bandwidths(sweeps: Sweeps) -> Table:
         Column("at load,\nGbit/s"),
         *(Column(name, ".2f") for name in ("needed", *rates)),
         Column("share", ".0f", " %"),
+        *(Column(name, ".2f") for name in ("as Salamy\ntakes it:\navailable", "unused")),
         *(Column(name, ".2f") for name in ("Salamy:\nneeded", *rates)),
         Column("share", ".0f", " %"),
     )
@@ -85,7 +90,10 @@ def spare(sweeps: Sweeps) -> Table:
 
 def fits(sweeps: Sweeps) -> Table:
     """The chosen fits, with intervals."""
-    judged = (Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%"))
+    judged = (
+        *(Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%")),
+        Column("chosen\nagain", ".0%"),
+    )
     columns = (*COEFFICIENTS, *judged)
     return _by_kind([each for each in sweeps if each.fit], columns, _fit)
 
@@ -115,11 +123,20 @@ def loads(found: Sequence[LoadResult]) -> Table:
     columns = (
         Column(kind="names"),
         Column("asked,\nGbit/s", "g"),
-        *(Column(name, ".2f") for name in ("planned", "offered", "taken by\nreceivers", "on the\nwire")),
+        *(Column(name, ".2f") for name in ("planned", "offered", "taken by\nreceivers", "sent by\ncounters")),
         *(Column("trials", "d"), Column("schedule\nheld", "d"), Column("late by,\np99", ".1f", " ms")),
         Column("began\ntoo late", ".1%"),
     )
     return Table(columns, named_once(found, lambda each: each.kind, _load), empty="No trial had cross traffic.")
+
+
+def repeated(found: Sequence[AttemptsResult]) -> Table:
+    """Cells of which attempts were invalid, and in how many of those segments were sent again."""
+    columns = (NAME, *(Column(name, "d") for name in ("attempts", "invalid", "segments\nsent again")))
+    spoilt = [each for each in found if each.invalid]
+    rows = ((Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.resent)) for each in spoilt)
+    attempts = sum(each.made for each in found)
+    return Table(columns, plain(rows), "Repeated", empty=f"No attempt of {attempts} was invalid.")
 
 
 def inside(sweeps: Sweeps) -> Table:
@@ -160,10 +177,10 @@ def _on_screen(sweep: SweepResult) -> RenderableType:
 def _level(level: LevelResult) -> Sequence[Cell]:
     ends = level.mean_ci95_s
     return (
-        Cell(level.wire_gbps),
+        Cell(level.payload_gbps),
         Cell(level.mean_s),
         Cell(note=f"{ends[0]:{SECONDS}} to {ends[1]:{SECONDS}}" if ends else ""),
-        Cell(level.p99_s),
+        tail(level.p99_s, level.p99_ci95_s, level.max_s, level.count),
         Cell(level.times_no_load),
         Cell("none" if level.fluid_s is None else level.fluid_s),
     )
@@ -212,23 +229,28 @@ def _within(sweep: SweepResult, sweeps: Sweeps) -> str:
 
 def _demand(sweep: SweepResult) -> Sequence[Cell]:
     point, theirs = sweep.congestion, sweep.observed
-    ours = [Cell()] * 4
+    ours = [Cell()] * 5
     if point:
         ours = [
+            Cell(point.linear_slope),
             Cell(point.load_gbps),
             Cell(point.crossing_gbps, point.crossing_ci95_gbps),
             Cell(point.demand_mb, point.demand_ci95_mb),
             Cell(point.above_theory_percent),
         ]
+    again = sweep.as_printed and sweep.as_printed.congestion
+    as_printed = (again.load_gbps, again.demand_mb, again.above_theory_percent) if again else (None,) * 3
     printed = (theirs.congestion_gbps, theirs.demand_mb, theirs.above_theory_percent) if theirs else (None,) * 3
-    return (Cell(sweep.data_mb), *ours, *map(Cell, printed))
+    return (Cell(sweep.data_mb), *ours, *map(Cell, (*as_printed, *printed)))
 
 
 def _bandwidth(sweep: SweepResult) -> Sequence[Cell]:
     ours, theirs = sweep.most_congested, sweep.observed
+    again = sweep.as_printed and sweep.as_printed.most_congested
     return (
         Cell(ours.load_gbps if ours else None),
         *_needed(ours),
+        *map(Cell, (again.available_gbps, again.delta_gbps) if again else (None,) * 2),
         *_needed(theirs.most_congested if theirs else None),
     )
 
@@ -242,7 +264,9 @@ def _needed(case: NeedResult | None) -> Sequence[Cell]:
 def _spare(sweep: SweepResult | None) -> Cell:
     if sweep is None:
         return Cell()
-    return Cell(sweep.spare_gbps, note=f"Salamy {sweep.observed.spare_gbps:.2f}" if sweep.observed else "")
+    again = sweep.as_printed and sweep.as_printed.spare_gbps
+    as_printed = "" if again is None else f"as Salamy takes it {again:.2f}, "
+    return Cell(sweep.spare_gbps, note=f"{as_printed}Salamy {sweep.observed.spare_gbps:.2f}" if sweep.observed else "")
 
 
 def _fit(sweep: SweepResult) -> Sequence[Cell]:
@@ -253,6 +277,7 @@ def _fit(sweep: SweepResult) -> Sequence[Cell]:
         Cell(fit.r_squared.log),
         Cell(fit.r_squared.linear),
         Cell(fit.chosen_by[0].miss),
+        Cell(fit.chosen_by[0].chosen),
     )
 
 
@@ -285,7 +310,7 @@ def _load(found: LoadResult) -> Sequence[Cell]:
     told, held = found.schedules_told, found.schedules_held
     late_us = found.lateness_p99_us
     return (
-        *map(Cell, (found.asked_gbps, found.planned_gbps, found.offered_gbps, found.achieved_gbps, found.wire_gbps)),
+        *map(Cell, (found.asked_gbps, found.planned_gbps, found.offered_gbps, found.achieved_gbps, found.payload_gbps)),
         Cell(found.trials),
         Cell("" if not told else "all" if held == told else held),
         Cell(None if late_us is None else late_us / 1e3),

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often trials were attempted, and what for they were repeated."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.reading.cells import CellId, experiment_of
+from roundabout.store import Run
+from roundabout.store.reasons import RESENT
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """Of one cell: how many there were, how many of them are invalid, and in how many segments were sent again."""
+
+    cell: CellId
+    made: int
+    invalid: int
+    resent: int
+
+
+def attempts(run: Run) -> list[Attempts]:
+    """By cell, in the experiment's order; cells that were never attempted are not there."""
+    made: dict[CellId, list[dict[str, Any]]] = {CellId(cell.levels): [] for cell in experiment_of(run).cells}
+    for record in (*run.put_aside(), *run.trials()):
+        made[CellId.of(record)].append(record)
+    return [_counted(cell, records) for cell, records in made.items() if records]
+
+
+def _counted(cell: CellId, records: Iterable[dict[str, Any]]) -> Attempts:
+    reasons = [record["reason"] for record in records]
+    return Attempts(cell, len(reasons), sum(map(bool, reasons)), sum(RESENT in reason for reason in reasons))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What would have been chosen and fitted, had a sweep's levels come out otherwise, as their repetitions allow.
+
+A fit's own intervals take its n, and whether C is fitted, for given; but those were chosen by the same levels. So
+levels are drawn anew, and for each draw every candidate is held to levels that it has not seen, and the best fitted.
+Each fits A, B and one number more at most: least squares over a grid of that number, for all draws at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.statistics.degradation.shapes import Ranges
+from analysis.statistics.degradation.sweep import Sweep
+from analysis.statistics.intervals import Array, percentiles95
+
+GRID = 160
+"""Values of n, and of C, that are tried: 3 and 5 % apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """The chosen fits of redrawn sweeps, each array of shape (draws,), and all candidates' misses (draws, candidates).
+
+    Misses are mean squares of log t.
+    """
+
+    log_a: Array
+    b: Array
+    n: Array
+    capacity_gbps: Array
+    misses: Array
+
+    def intervals_of_log_t(self, loads_gbps: Array) -> Array:
+        """Of the curve at each load; shape (loads, 2). Infinite beyond a fitted C."""
+        return np.array([percentiles95(self._log_t(load)) for load in loads_gbps])
+
+    def chosen(self, places: Sequence[int]) -> NDArray[np.intp]:
+        """For each draw which of these candidates foretells best."""
+        best: NDArray[np.intp] = self.misses[:, places].argmin(axis=1)
+        return np.asarray(places, np.intp)[best]
+
+    def share(self, place: int) -> float:
+        """Of the draws in which this candidate is the chosen one."""
+        return float((self.misses.argmin(axis=1) == place).mean())
+
+    def _log_t(self, load_gbps: float) -> Array:
+        below = self.capacity_gbps - load_gbps
+        reached = below > 0
+        log_t = np.full(len(below), np.inf)
+        log_t[reached] = self.log_a[reached] + self.b[reached] * below[reached] ** -self.n[reached]
+        return log_t
+
+
+@dataclass(frozen=True, eq=False)
+class _Shapes:
+    """The shapes that a candidate allows: n and C, and x = (C - BW)^-n by shape and level."""
+
+    n: Array
+    capacity_gbps: Array
+    x: Array
+
+
+def redrawn(sweep: Sweep, among: Sequence[Ranges], seed: int) -> Redrawn | None:
+    """Choose among candidates (what each searches), and fit anew for each redrawn sweep.
+
+    None with fewer than four repetitions at some level.
+    """
+    log_t = sweep.redrawn(seed)
+    if log_t is None:
+        return None
+    shapes = [_shapes(sweep, each) for each in among]
+    misses = np.stack([_misses(each, log_t) for each in shapes], axis=1)
+    best = misses.argmin(axis=1)
+    coefficients = np.empty((4, len(log_t)))
+    for place, each in enumerate(shapes):
+        own = best == place
+        coefficients[:, own] = _fitted(each, log_t[own])
+    log_a, b, n, capacity_gbps = coefficients
+    return Redrawn(log_a, b, n, capacity_gbps, misses)
+
+
+def _shapes(sweep: Sweep, ranges: Ranges) -> _Shapes:
+    n = np.geomspace(*ranges.n, GRID if ranges.n_free else 1)
+    gaps = np.geomspace(*ranges.gap_gbps, GRID if ranges.capacity_free else 1)
+    n, gaps = (each.ravel() for each in np.broadcast_arrays(n[:, None], gaps))
+    below = gaps[:, None] + ranges.top_gbps - sweep.loads_gbps
+    return _Shapes(n, gaps + ranges.top_gbps, below ** -n[:, None])
+
+
+def _misses(shapes: _Shapes, log_t: Array) -> Array:
+    """By draw: the mean square of the errors at levels left out."""
+    levels = log_t.shape[1]
+    errors = np.empty_like(log_t)
+    for left in range(levels):
+        others = np.arange(levels) != left
+        best, slope, mean_x = _solved(shapes.x[:, others], log_t[:, others])
+        foretold = log_t[:, others].mean(axis=1) + slope * (shapes.x[best, left] - mean_x)
+        errors[:, left] = log_t[:, left] - foretold
+    return np.asarray((errors**2).mean(axis=1))
+
+
+def _fitted(shapes: _Shapes, log_t: Array) -> tuple[Array, Array, Array, Array]:
+    """log A, B, n and C by draw."""
+    best, b, mean_x = _solved(shapes.x, log_t)
+    return log_t.mean(axis=1) - b * mean_x, b, shapes.n[best], shapes.capacity_gbps[best]
+
+
+def _solved(x: Array, log_t: Array) -> tuple[NDArray[np.intp], Array, Array]:
+    """By draw: the shape of the least error, its slope and its mean x. `x` has shape (shapes, levels)."""
+    mean_x = x.mean(axis=1)
+    away = x - mean_x[:, None]
+    sizes = np.linalg.norm(away, axis=1)
+    along = (log_t - log_t.mean(axis=1, keepdims=True)) @ (away / sizes[:, None]).T
+    best = np.abs(along).argmax(axis=1)
+    return best, along[np.arange(len(along)), best] / sizes[best], mean_x[best]

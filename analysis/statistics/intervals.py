@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals for figures made of repetitions of autocorrelated iterations.
+
+Iterations of one repetition depend on each other in ways that are not known; repetitions do not. So nothing but the
+scatter among repetitions tells how far a figure may be off, with Student's t for there being few of them:
+
+- a median or a mean of all iterations has an interval as wide as the repetitions' own medians or means say;
+- a 99th percentile needs more: of 250 iterations two or three lie beyond it. Its interval runs between two of the
+  longest iterations, by how many independent iterations the repetitions are worth (Woodruff 1952; Korn and Graubard
+  1998, for samples that come in clusters);
+- those of ratios and averages are put together from those of their parts (MOVER: Zou and Donner 2008).
+
+tests/analysis/test_intervals.py measures and prints how often they hold the truth.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, stdtrit
+
+Array = NDArray[np.float64]
+Interval = tuple[float, float]
+Measured = tuple[float, Interval | None]
+"""A figure and its 95 % interval."""
+
+LEAST_REPETITIONS = 4
+"""Below this many repetitions an interval would be a guess, and is not given."""
+LEAST_TAIL = 1000
+"""Iterations, of all repetitions, below which a 99th percentile would be a guess: ten then lie beyond it."""
+TAIL = 0.99
+_BEYOND = 0.025
+"""On each side of a 95 % interval."""
+
+
+def estimate(
+    repetitions: Sequence[Array], statistic: Callable[[Array], float], *, at_least: float = -math.inf
+) -> Measured:
+    """A statistic (a median, a mean) of all repetitions together; its interval is one of Student's t about it.
+
+    Each repetition is an array of its iterations. Of counts, and whatever else cannot be less than `at_least`, neither
+    can the interval.
+    """
+    figures = [float(statistic(each)) for each in repetitions]
+    return around(float(statistic(np.concatenate(repetitions))), figures, at_least)
+
+
+def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measured:
+    """The mean of one figure a repetition; `at_least` as in `estimate`."""
+    return around(math.fsum(figures) / len(figures), figures, at_least)
+
+
+def around(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
+    """A figure, with the interval that those of the single repetitions leave it.
+
+    An infinite one has no scatter: all that is sure is that it is no less than the least of them.
+    """
+    count = len(figures)
+    if count < LEAST_REPETITIONS:
+        return figure, None
+    if math.isinf(figure):
+        return figure, (min(figures), figure)
+    off = quantile_of_t(count) * float(np.std(figures, ddof=1)) / math.sqrt(count)
+    return figure, (max(figure - off, at_least), figure + off)
+
+
+def tail(repetitions: Sequence[Array]) -> Measured | None:
+    """The 99th percentile of all iterations of all repetitions; None of fewer than `LEAST_TAIL`.
+
+    Where the interval would reach beyond the longest iteration, it ends there.
+    """
+    together = np.concatenate(repetitions)
+    if len(together) < LEAST_TAIL:
+        return None
+    figure = float(np.quantile(together, TAIL))
+    if len(repetitions) < LEAST_REPETITIONS:
+        return figure, None
+    beyond, worth = 1 - TAIL, _worth([float(np.mean(each > figure)) for each in repetitions], len(together))
+    count = beyond * worth
+    shares = betaincinv([count + 1, count], [worth - count, worth - count + 1], [1 - _BEYOND, _BEYOND])
+    low, high = np.quantile(together, 1 - shares, method="weibull")
+    return figure, (float(low), float(high))
+
+
+def ratio(one: Measured, other: Measured) -> Measured:
+    """One positive figure over another that was measured apart from it."""
+    (figure, ends), (other_figure, other_ends) = one, other
+    value = figure / other_figure
+    if ends is None or other_ends is None or min(*ends, *other_ends) <= 0:
+        return value, None
+    low, high = (math.log(end / figure) for end in ends)
+    other_low, other_high = (math.log(end / other_figure) for end in other_ends)
+    return value, (value * math.exp(-math.hypot(low, other_high)), value * math.exp(math.hypot(high, other_low)))
+
+
+def difference(one: Measured, other: Measured) -> Measured:
+    """One figure less another that was measured apart from it."""
+    value, ends = average([one, through(lambda each: -each, other)])
+    return 2 * value, None if ends is None else (2 * ends[0], 2 * ends[1])
+
+
+def average(measured: Sequence[Measured]) -> Measured:
+    """The mean of figures that were measured apart from each other."""
+    count = len(measured)
+    value = math.fsum(figure for figure, _ in measured) / count
+    ends = [(figure - ends[0], ends[1] - figure) for figure, ends in measured if ends is not None]
+    if len(ends) < count:
+        return value, None
+    below, above = (math.hypot(*each) / count for each in zip(*ends, strict=True))
+    return value, (value - below, value + above)
+
+
+def least(measured: Iterable[Measured]) -> Measured:
+    """The least of several figures: no more than the least of their upper ends, and no less than the lowest end."""
+    figures, intervals = zip(*measured, strict=True)
+    if None in intervals:
+        return min(figures), None
+    lows, highs = zip(*intervals, strict=True)
+    return min(figures), (min(lows), min(highs))
+
+
+def through(function: Callable[[float], float], measured: Measured) -> Measured:
+    """What a function that only rises, or only falls, makes of a figure and its interval."""
+    figure, ends = measured
+    if ends is None:
+        return function(figure), None
+    low, high = sorted(map(function, ends))
+    return function(figure), (low, high)
+
+
+def exactly(figure: float) -> Measured:
+    """A figure that nothing makes uncertain: counted, or planned."""
+    return figure, (figure, figure)
+
+
+def redrawn(repetitions: Sequence[float], draws: int, generator: np.random.Generator) -> Array:
+    """Where the mean of a positive figure may lie by its repetitions, so often as t of its logarithm has it.
+
+    For what is made of many means and has no formula: its 95 % interval lies between percentiles of as many results.
+    """
+    count = len(repetitions)
+    off = np.std(repetitions, ddof=1) / np.mean(repetitions) / math.sqrt(count)
+    return np.asarray(np.mean(repetitions) * np.exp(off * generator.standard_t(count - 1, draws)))
+
+
+def percentiles95(drawn: Array) -> Interval:
+    """Between which values 95 % of drawn ones lie."""
+    low, high = np.quantile(drawn, [_BEYOND, 1 - _BEYOND], method="inverted_cdf")  # no means of infinite ones
+    return float(low), float(high)
+
+
+def quantile_of_t(repetitions: int) -> float:
+    """By how many standard errors an interval from this many repetitions reaches out."""
+    return float(stdtrit(repetitions - 1, 1 - _BEYOND))
+
+
+def _worth(shares: Sequence[float], iterations: int) -> float:
+    """How many independent iterations tell as much of a share as these, by the scatter of the repetitions' shares.
+
+    Fewer yet where there are few repetitions to take the scatter from.
+    """
+    count = len(shares)
+    scatter = max(float(np.var(shares, ddof=1)) / count, TAIL * (1 - TAIL) / iterations**2)
+    return TAIL * (1 - TAIL) / scatter * (quantile_of_t(10**6) / quantile_of_t(count)) ** 2

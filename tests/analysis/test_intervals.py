@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals: how often they hold the truth, and when there is none."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.signal import lfilter
+from scipy.special import ndtr
+from scipy.stats import norm
+
+from analysis.statistics.intervals import (
+    LEAST_TAIL,
+    average,
+    estimate,
+    exactly,
+    least,
+    mean_of,
+    ratio,
+    tail,
+    through,
+)
+
+LOW, HIGH = 0.93, 0.97
+"""What an interval of 95 % may hold the truth in, of `ROUNDS` made-up runs whose iterations remember this much:"""
+MEMORY = 0.6
+FORGETFUL = 0.89
+"""What it holds at least of runs that remember more, whose iterations tell next to nothing new: 16 are worth one."""
+ROUNDS = 2000
+
+EVEN = "even"
+SKEWED = "skewed"
+SHAPES = {EVEN: lambda z: z, SKEWED: lambda z: -np.log(np.maximum(1 - ndtr(z), 1e-300)) - 1}
+"""Iterations of mean 0 and variance 1, of numbers that are normal."""
+MEANS_MS = 10.0
+
+
+def made_up(rounds, repetitions, iterations, *, memory, between, shape=EVEN, seed=1):
+    """Runs of autocorrelated iterations, ms; each repetition is off by its own amount. Shape (rounds, ...)."""
+    generator = np.random.default_rng(seed)
+    noise = generator.standard_normal((rounds * repetitions, iterations + 100))
+    series = lfilter([math.sqrt(1 - memory**2)], [1.0, -memory], noise, axis=1)[:, 100:]
+    times = SHAPES[shape](series).reshape(rounds, repetitions, iterations)
+    return MEANS_MS + times + between * generator.standard_normal((rounds, repetitions, 1))
+
+
+def truth(statistic, *, between, shape):
+    """The statistic of all the iterations that there could be."""
+    at = (np.arange(400) + 0.5) / 400
+    within, off = SHAPES[shape](norm.ppf((np.arange(20_000) + 0.5) / 20_000)), between * norm.ppf(at)
+    return MEANS_MS + statistic((within[:, None] + (off if between else np.zeros(1))).ravel())
+
+
+def p99(times):
+    return np.quantile(times, 0.99)
+
+
+def coverage(interval_of, true, runs):
+    held = [low <= true <= high for low, high in (interval_of(list(run)) for run in runs)]
+    return float(np.mean(held))
+
+
+def of(statistic):
+    return tail_interval if statistic is p99 else lambda run: estimate(run, statistic)[1]
+
+
+def tail_interval(run):
+    return tail(run)[1]
+
+
+def cell(statistic, size, *, memory, between, shape, rounds=ROUNDS):
+    """How often the interval of a figure holds the truth, of runs of so many repetitions and iterations."""
+    runs = made_up(rounds, *size, memory=memory, between=between, shape=shape)
+    return coverage(of(statistic), truth(statistic, between=between, shape=shape), runs)
+
+
+def studied(statistic, sizes, memories):
+    """Prints coverage by size of a run, memory, difference between repetitions and shape; fails where it is off."""
+    found = {}
+    print(f"\n{'repetitions x iterations':>26} {'memory':>7} {'between':>8} {'shape':>7} {'held':>7}")
+    for size, memory, between, shape in product(sizes, memories, (0.0, 0.3), SHAPES):
+        found[size, memory, between, shape] = held = cell(statistic, size, memory=memory, between=between, shape=shape)
+        print(f"{size[0]:>15} x {size[1]:>8} {memory:>7} {between:>8} {shape:>7} {held:>7.1%}")
+    assert {key: held for key, held in found.items() if held > HIGH or held < FORGETFUL} == {}
+    assert {key: held for key, held in found.items() if held < LOW and key[1] <= MEMORY} == {}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("statistic", [np.median, np.mean])
+def test_intervals_of_medians_and_means_hold_as_often_as_they_say(statistic):
+    studied(statistic, [(4, 16), (4, 50), (10, 16), (10, 50)], (0.0, MEMORY, 0.9))
+
+
+@pytest.mark.proof
+def test_intervals_of_99th_percentiles_hold_as_often_as_they_say():
+    studied(p99, [(4, 250), (10, 100), (4, 1000), (10, 400)], (0.3, MEMORY, 0.8))
+
+
+@pytest.mark.proof
+def test_intervals_of_speed_ups_hold_as_often_as_they_say():
+    for repetitions, memory in product((4, 10), (0.0, 0.6, 0.9)):
+        runs = zip(
+            *(made_up(ROUNDS, repetitions, 50, memory=memory, between=0.3, seed=seed) for seed in (1, 2)), strict=True
+        )
+        held = np.mean([low <= 1 <= high for low, high in (speedup(*pair)[1] for pair in runs)])
+        print(f"\n{repetitions} repetitions, memory {memory}: {held:.1%}")
+        assert LOW <= held <= 0.985  # wider than it need be: each median pays for its few repetitions
+
+
+def speedup(slow, fast):
+    return ratio(estimate(list(slow), np.median), estimate(list(fast), np.median))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "size"), [(np.median, (4, 50)), (np.median, (10, 50)), (p99, (4, 250)), (p99, (10, 100))]
+)
+def test_the_interval_holds_the_truth_about_as_often_as_it_says(statistic, size):
+    assert 0.92 <= cell(statistic, size, memory=MEMORY, between=0.3, shape=SKEWED, rounds=400) <= 0.98
+
+
+def test_four_repetitions_that_differ_as_much_as_iterations_do_not_know_the_tail_of_all():
+    assert cell(p99, (4, 250), memory=MEMORY, between=2.0, shape=EVEN, rounds=400) < LOW
+
+
+def test_iterations_taken_as_independent_would_promise_too_much():
+    def naive(run):
+        pooled = np.concatenate(run)
+        off = 1.96 * pooled.std() * math.sqrt(math.pi / 2 / len(pooled))
+        return np.median(pooled) - off, np.median(pooled) + off
+
+    runs = made_up(400, 5, 50, memory=0.6, between=1.0)
+    assert coverage(naive, MEANS_MS, runs) < 0.6
+
+
+def test_below_four_repetitions_there_is_no_interval():
+    run = list(made_up(1, 4, LEAST_TAIL, memory=0.6, between=0.1)[0])
+    for found in (estimate(run[:3], np.median), tail(run[:3]), mean_of([1.0, 2.0, 3.0])):
+        assert found[1] is None
+    for found in (estimate(run, np.median), tail(run), mean_of([1.0, 2.0, 3.0, 4.0])):
+        assert found[1][0] < found[0] < found[1][1]
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3).map(np.array), min_size=4, max_size=6))
+def test_what_cannot_be_negative_has_no_negative_interval(counts):
+    for figure, (low, high) in (
+        estimate(counts, np.mean, at_least=0),
+        mean_of([each[0] for each in counts], at_least=0),
+    ):
+        assert 0 <= low <= figure <= high
+
+
+def test_of_a_mean_that_is_infinite_nothing_is_known_but_the_least():
+    assert mean_of([3.0, math.inf, 4.0, 5.0]) == (math.inf, (3.0, math.inf))
+    assert mean_of([3.0, math.inf, 4.0]) == (math.inf, None)
+
+
+def test_of_fewer_than_a_thousand_iterations_there_is_no_99th_percentile():
+    times = np.arange(LEAST_TAIL + 0.0)
+    assert tail(list(times[:-4].reshape(4, -1))) is None
+    assert tail(list(times.reshape(4, -1)))[0] == pytest.approx(np.quantile(times, 0.99))
+
+
+def test_repetitions_that_are_the_same_leave_no_doubt_of_a_tail():
+    same = np.arange(250.0)
+    figure, (low, high) = tail([same] * 4)
+    assert high - low <= 2
+    assert low <= figure <= high
+
+
+def test_the_interval_of_a_tail_ends_at_the_longest_iteration():
+    run = [np.ones(250), np.ones(250), np.ones(250), np.concatenate([np.ones(230), np.arange(20.0)])]
+    assert tail(run)[1][1] == 19
+
+
+FIGURES = st.floats(0.1, 10)
+MEASURED = st.tuples(FIGURES, FIGURES, FIGURES).map(sorted).map(lambda three: (three[1], (three[0], three[2])))
+
+
+@given(st.lists(MEASURED, min_size=2, max_size=4))
+def test_what_is_put_together_is_no_surer_than_its_parts_together(measured):
+    one, other = measured[:2]
+    value, (low, high) = ratio(one, other)
+    assert value == pytest.approx(one[0] / other[0])
+    assert one[1][0] / other[1][1] <= low * (1 + 1e-9)
+    assert high <= one[1][1] / other[1][0] * (1 + 1e-9)
+    assert low <= value * (1 + 1e-9)
+    mean, ends = average(measured)
+    assert np.mean([ends[0] for _, ends in measured]) <= ends[0] + 1e-9
+    assert ends[0] - 1e-9 <= mean <= ends[1] + 1e-9
+    assert least(measured)[0] == min(figure for figure, _ in measured)
+
+
+def test_a_ratio_with_something_exact_is_as_sure_as_the_other():
+    assert ratio((4.0, (2.0, 6.0)), exactly(2.0))[1] == pytest.approx((1.0, 3.0))
+    assert average([(4.0, (2.0, 6.0)), exactly(2.0)]) == (3.0, (2.0, 4.0))
+    assert through(lambda time: 12 / time, (4.0, (2.0, 6.0))) == (3.0, (2.0, 6.0))
+
+
+def test_what_may_be_nothing_has_no_ratio():
+    assert ratio((4.0, (2.0, 6.0)), (1.0, (-1.0, 3.0))) == (4.0, None)
+
+
+def test_without_one_interval_there_is_none_of_several():
+    unsure = (1.0, None)
+    for found in (ratio(unsure, (1.0, (1.0, 1.0))), average([unsure, exactly(1.0)]), least([unsure, exactly(2.0)])):
+        assert found == (1.0, None)
