@@ -19,7 +19,7 @@ from analysis.statistics.degradation.demand import bandwidth_delta_gbps, require
 from analysis.statistics.degradation.fit import Estimate, Fit, band_s, predict
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval
-from analysis.studies.load_sweep.sweeps import AsPrinted, JobSweep, job_sweeps
+from analysis.studies.load_sweep.sweeps import Curve, JobSweep, job_sweeps
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -354,7 +354,7 @@ def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.In
         congestion=None if sweep.congestion is None else congestion_result(sweep.congestion, loaded.data_mb),
         why_no_congestion=sweep.why_no_congestion or None,
         most_congested=sweep.sweep and _most_congested(sweep.sweep, loaded.data_mb),
-        spare_gbps=sweep.spare_gbps,
+        spare_gbps=sweep.curve and sweep.curve.spare_gbps,
         fluid_line=_fluid_line(sweep),
         predictions=tuple(_prediction(sweep, load) for load in PREDICTED_GBPS) if sweep.fit else (),
         inside=tuple(_inside(each) for each in flows),
@@ -495,7 +495,7 @@ def _paper(sweep: JobSweep) -> PaperResult | None:
     )
 
 
-def _as_printed(own: AsPrinted) -> AsPrintedResult:
+def _as_printed(own: Curve) -> AsPrintedResult:
     return AsPrintedResult(
         congestion=own.congestion and congestion_result(own.congestion, own.data_mb),
         most_congested=_most_congested(own.sweep, own.data_mb),

@@ -27,12 +27,8 @@ POINTS = 48
 
 
 @dataclass(frozen=True, eq=False)
-class AsPrinted:
-    """A sweep by Salamy's own choices, to be set beside what Salamy printed, and beside nothing else.
-
-    The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may have
-    any slope; a fit has the n and the C of the printed one. What is None could not be had.
-    """
+class Curve:
+    """A sweep and what is read from it. What is None could not be had."""
 
     sweep: Sweep
     data_mb: float
@@ -41,7 +37,7 @@ class AsPrinted:
 
     @property
     def spare_gbps(self) -> float | None:
-        """As Table 3.8 has it."""
+        """The mean of what is available less what iterations need, where the link is saturated (Table 3.8)."""
         if self.congestion is None:
             return None
         return spare_capacity_gbps(self.sweep, self.data_mb, self.congestion.load_gbps)
@@ -81,9 +77,18 @@ class JobSweep:
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
         return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
+    @property
+    def curve(self) -> Curve | None:
+        """The sweep with its chosen fit."""
+        return Curve(self.sweep, self.loaded.data_mb, self.congestion, self.fit) if self.sweep else None
+
     @cached_property
-    def as_printed(self) -> AsPrinted | None:
-        """The same by Salamy's own choices; None where Salamy printed nothing of it."""
+    def as_printed(self) -> Curve | None:
+        """The same by Salamy's own choices, to be set beside what Salamy printed, and beside nothing else.
+
+        The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may
+        have any slope; the fit has the n and the C of the printed one. None where Salamy printed nothing of it.
+        """
         if self.sweep is None or (self.observed is None and self.printed is None):
             return None
         try:
@@ -93,14 +98,7 @@ class JobSweep:
         congestion, _ = _or_why(lambda: congestion_point(sweep, nearly_flat=np.inf))
         printed = self.printed
         again = _or_why(lambda: fit(sweep, n=printed.n, capacity_gbps=LINK_GBPS))[0] if printed else None
-        return AsPrinted(sweep, self.loaded.data_mb, congestion, again)
-
-    @property
-    def spare_gbps(self) -> float | None:
-        """The mean of what is available less what iterations need, where the link is saturated (Table 3.8)."""
-        if self.sweep is None or self.congestion is None:
-            return None
-        return spare_capacity_gbps(self.sweep, self.loaded.data_mb, self.congestion.load_gbps)
+        return Curve(sweep, self.loaded.data_mb, congestion, again)
 
     @property
     def fluid_line(self) -> tuple[Array, Array]:
