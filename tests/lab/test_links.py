@@ -125,17 +125,17 @@ def test_what_cannot_be_marked_is_not(marking_lab):
 
 
 @pytest.mark.quiet
-@pytest.mark.parametrize("threshold", [30_000, 300_000])
-def test_marks_begin_at_the_threshold(marking_lab, threshold):
+@pytest.mark.parametrize("threshold", [100_000, 300_000])
+def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(marking_lab, threshold):
     lab = marking_lab
     lab.set_thresholds(Ecn(kmin_bytes=threshold, kmax_bytes=threshold, pmax=1))
     seen = _burst(lab, 3000)
     assert len(seen) == 3000
-    first = seen.index(CE)
-    # No packet can find more in the queue than was sent before it; the burst outruns the link, so marks come soon.
-    assert first * WIRE_BYTES > threshold
-    assert first * WIRE_BYTES < 6 * threshold + 100_000
-    assert lab.counters()[_trunk(lab)].marks == seen.count(CE)
+    # The burst outruns the link, so the queue grows at once; when it ends, the last packets leave less and less.
+    unmarked = seen[::-1].index(CE)
+    allowed = 20_000 if lab.record.marking == "mark_by_backlog" else 60_000  # a virtual one drifts by what HTB lets out
+    assert unmarked * WIRE_BYTES == pytest.approx(threshold, abs=allowed)
+    assert lab.counters()[_trunk(lab)].marks == seen.count(CE) > 2000
 
 
 def test_pmax_is_a_probability(marking_lab):

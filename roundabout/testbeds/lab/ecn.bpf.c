@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// ECN marking where a switch's port sends, as a switch does it: by WRED thresholds on the backlog that a packet finds.
-// Two programs, of which the loader takes one: `mark_by_backlog` reads the port's root qdisc (Linux 6.2 and later),
-// `mark_by_virtual_queue` imitates it with a queue of its own that drains at the link's rate.
+// ECN marking where a switch's port sends, as a switch does it: by WRED thresholds on the backlog that a packet leaves
+// behind (CoNEXT'16; HPCC's simulator). Marked by what it finds when it comes, it would tell of the queue as
+// late as that is long.
+//
+// What comes to a port is counted, and its queue noted, by one of two programs: `mark_by_backlog` reads the root qdisc
+// (Linux 6.2 and later), `mark_by_virtual_queue` imitates it with a queue of its own. `mark_departing` sees packets
+// where they arrive, at the cable's far end, and marks by that queue, which has drained at the link's rate meanwhile.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -40,9 +44,9 @@ struct sk_buff {
   struct net_device *dev;
 } __attribute__((preserve_access_index));
 
-struct virtual_queue {
+struct noted_queue {
   struct bpf_spin_lock lock;
-  __u64 drained_ns;
+  __u64 noted_ns;
   __u64 backlog_bytes;
 };
 
@@ -64,8 +68,16 @@ struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MAX_PORTS);
   __type(key, __u32);
-  __type(value, struct virtual_queue);
-} virtual_queues SEC(".maps");
+  __type(value, struct noted_queue);
+} queues SEC(".maps");
+
+// Whose packets arrive at a far end: from that device's ifindex to the port's.
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MAX_PORTS);
+  __type(key, __u32);
+  __type(value, __u32);
+} far_ends SEC(".maps");
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
@@ -90,8 +102,8 @@ static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4;
 }
 
-static __always_inline void count_source(struct __sk_buff *skb, __u32 segments) {
-  struct ecn_source source = {.ifindex = skb->ifindex};
+static __always_inline void count_source(struct __sk_buff *skb, __u32 ifindex, __u32 segments) {
+  struct ecn_source source = {.ifindex = ifindex};
   __u64 none = 0, *marks;
 
   if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, saddr), &source.address, sizeof(source.address)))
@@ -105,64 +117,96 @@ static __always_inline void count_source(struct __sk_buff *skb, __u32 segments) 
     __sync_fetch_and_add(marks, segments);
 }
 
-// Counts the packet, and marks it if it can be marked and is not yet: a mark made upstream is not counted twice.
-static __always_inline void count_and_mark(struct __sk_buff *skb, struct ecn_port *port, __u64 backlog) {
-  __u32 segments = skb->gso_segs ? skb->gso_segs : 1;
+static __always_inline __u32 segments_of(struct __sk_buff *skb) { return skb->gso_segs ? skb->gso_segs : 1; }
+
+// The ECN field, or 0 where there is none.
+static __always_inline __u8 ecn_of(struct __sk_buff *skb) {
   __u8 tos = 0;
+
+  if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)))
+    return 0;
+  return tos & ECN_MASK;
+}
+
+static __always_inline void count(struct __sk_buff *skb, struct ecn_port *port) {
+  __u32 segments = segments_of(skb);
 
   __sync_fetch_and_add(&port->packets, segments);
   __sync_fetch_and_add(&port->bytes, skb->wire_len);
-  if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)) ||
-      !(tos & ECN_MASK))
-    return;
-  __sync_fetch_and_add(&port->ect_packets, segments);
-  if ((tos & ECN_MASK) != ECN_CE && exceeds_thresholds(port, backlog) && !is_pure_ack(skb) &&
-      !bpf_skb_pull_data(skb, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
-      bpf_skb_ecn_set_ce(skb) == 1) {
-    __sync_fetch_and_add(&port->marks, segments);
-    count_source(skb, segments);
-  }
+  if (ecn_of(skb))
+    __sync_fetch_and_add(&port->ect_packets, segments);
+}
+
+// What is left of a queue that was noted some time ago. Call it locked.
+static __always_inline __u64 left_of(const struct noted_queue *queue, __u64 now_ns, __u64 rate) {
+  __u64 idle_ns = now_ns > queue->noted_ns ? now_ns - queue->noted_ns : 0;
+  // After a second anything has drained, and the product below cannot overflow.
+  __u64 drained = idle_ns < NS_PER_S ? idle_ns * rate / NS_PER_S : queue->backlog_bytes;
+
+  return queue->backlog_bytes > drained ? queue->backlog_bytes - drained : 0;
 }
 
 SEC("tc")
 int mark_by_backlog(struct __sk_buff *ctx) {
   __u32 ifindex = ctx->ifindex;
   struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
+  struct noted_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
-  if (port) {
+  if (port && queue) {
     struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
+    __u64 backlog = skb->dev->qdisc->qstats.backlog, length = ctx->wire_len, now_ns = bpf_ktime_get_ns();
 
-    count_and_mark(ctx, port, skb->dev->qdisc->qstats.backlog);
+    count(ctx, port);
+    bpf_spin_lock(&queue->lock);
+    queue->noted_ns = now_ns;
+    queue->backlog_bytes = backlog + length;
+    bpf_spin_unlock(&queue->lock);
   }
   return TC_ACT_OK;
 }
 
-// The backlog found by a packet of `length` that arrives now, after which it is part of it, unless a FIFO of that limit
-// would have dropped it.
-static __always_inline __u64 pass_virtual_queue(struct virtual_queue *queue, const struct ecn_port *port,
-                                                __u32 length) {
-  __u64 now_ns = bpf_ktime_get_ns();
-  __u64 rate = port->drain_bytes_per_s, limit = port->limit_bytes;
-
-  bpf_spin_lock(&queue->lock);
-  __u64 idle_ns = now_ns > queue->drained_ns ? now_ns - queue->drained_ns : 0;
-  // After a second anything has drained, and the product below cannot overflow.
-  __u64 drained = idle_ns < NS_PER_S ? idle_ns * rate / NS_PER_S : queue->backlog_bytes;
-  __u64 backlog = queue->backlog_bytes > drained ? queue->backlog_bytes - drained : 0;
-
-  queue->drained_ns = now_ns;
-  queue->backlog_bytes = backlog + length <= limit ? backlog + length : backlog;
-  bpf_spin_unlock(&queue->lock);
-  return backlog;
-}
-
+// A packet that comes is part of the queue, unless a FIFO of that limit would have dropped it.
 SEC("tc")
 int mark_by_virtual_queue(struct __sk_buff *ctx) {
   __u32 ifindex = ctx->ifindex;
   struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
-  struct virtual_queue *queue = bpf_map_lookup_elem(&virtual_queues, &ifindex);
+  struct noted_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
-  if (port && queue)
-    count_and_mark(ctx, port, pass_virtual_queue(queue, port, ctx->wire_len));
+  if (port && queue) {
+    __u64 rate = port->drain_bytes_per_s, limit = port->limit_bytes, length = ctx->wire_len;
+    __u64 now_ns = bpf_ktime_get_ns();
+
+    count(ctx, port);
+    bpf_spin_lock(&queue->lock);
+    __u64 backlog = left_of(queue, now_ns, rate);
+    queue->noted_ns = now_ns;
+    queue->backlog_bytes = backlog + length <= limit ? backlog + length : backlog;
+    bpf_spin_unlock(&queue->lock);
+  }
   return TC_ACT_OK;
+}
+
+// Marks what can be marked and is not yet: a mark made upstream is not counted twice. Other filters go on behind it.
+SEC("tc")
+int mark_departing(struct __sk_buff *ctx) {
+  __u32 far = ctx->ifindex, segments = segments_of(ctx);
+  __u32 *ifindex = bpf_map_lookup_elem(&far_ends, &far);
+  struct ecn_port *port = ifindex ? bpf_map_lookup_elem(&ports, ifindex) : NULL;
+  struct noted_queue *queue = ifindex ? bpf_map_lookup_elem(&queues, ifindex) : NULL;
+  __u8 ecn = ecn_of(ctx);
+
+  if (!ifindex || !port || !queue || !ecn || ecn == ECN_CE)
+    return TC_ACT_UNSPEC;
+  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns();
+
+  bpf_spin_lock(&queue->lock);
+  __u64 backlog = left_of(queue, now_ns, rate);
+  bpf_spin_unlock(&queue->lock);
+  if (exceeds_thresholds(port, backlog) && !is_pure_ack(ctx) &&
+      !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
+      bpf_skb_ecn_set_ce(ctx) == 1) {
+    __sync_fetch_and_add(&port->marks, segments);
+    count_source(ctx, *ifindex, segments);
+  }
+  return TC_ACT_UNSPEC;
 }

@@ -13,10 +13,10 @@ from roundabout.testbeds.lab import paths
 
 NETWORK = IPv4Network("10.77.0.0/16")
 HOST_INTERFACE = "eth0"
-HOST_IFINDEX = 2
 TAP_INTERFACE = "tap0"
 BRIDGE_IFINDEX = 2
 FIRST_PORT_IFINDEX = 100
+FIRST_HOST_IFINDEX = 10_000  # no two devices of a lab's cables have one number, wherever they are
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,17 @@ class Layout:
     macs: Mapping[str, str]
     cables: tuple[Cable, ...]
     ports: tuple[Port, ...]
+
+    @cached_property
+    def ifindexes(self) -> Mapping[str, int]:
+        """The interface index of every host's device."""
+        return {end.node: end.ifindex for cable in self.cables for end in cable.ends if end.node in self.hosts}
+
+    @cached_property
+    def far_ends(self) -> Mapping[int, End]:
+        """Where what leaves each port arrives, by the port's interface index."""
+        pairs = (pair for cable in self.cables for pair in permutations(cable.ends))
+        return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
 
     @cached_property
     def crossings(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
@@ -93,7 +104,7 @@ def lay_out(topology: Topology) -> Layout:
         ends: list[End] = []
         for node, towards in sorted((link.ends, link.ends[::-1]), key=lambda pair: pair[0] in hosts):
             if node in hosts:
-                ends.append(End(node, HOST_INTERFACE, HOST_IFINDEX, macs[node]))
+                ends.append(End(node, HOST_INTERFACE, FIRST_HOST_IFINDEX + numbers[node], macs[node]))
                 continue
             ifindex = FIRST_PORT_IFINDEX + len(ports)
             ends.append(End(node, towards, ifindex, _mac(2, ifindex)))

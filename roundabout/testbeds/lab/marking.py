@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECN marking and counting on switch ports, by the eBPF program that `switchport` attaches."""
+"""ECN marking and counting on switch ports, by the eBPF programs that `switchport` attaches."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from roundabout.runner.hosts.site import Port
 from roundabout.testbeds.lab import paths
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.layout import Layout
 from roundabout.testbeds.lab.network import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
@@ -21,7 +22,7 @@ FORCED: Program | None = None  # tests try the one for older kernels too
 
 @dataclass(frozen=True)
 class Marker:
-    """The program that marks, as the kernel knows it."""
+    """The program that notes ports' queues, by which is marked, as the kernel knows it."""
 
     program: Program
     id: int
@@ -41,9 +42,16 @@ class PortCounters:
     pmax: float
 
 
-def attach(lab: paths.LabPaths, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int) -> Marker:
-    """Load the best marking program that the kernel runs, pin its map, attach it to every port; with the lab's lock."""
-    lines = [f"{pids[port.switch]} {_thresholds(port, queue, ecn)}" for port, queue in queues.items()]
+def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
+    lab: paths.LabPaths, layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int
+) -> Marker:
+    """Load the best marking programs that the kernel runs, pin their maps, attach them to every port and where what
+    leaves it arrives; with the lab's lock."""
+    lines = [
+        f"{pids[port.switch]} {pids[far.node]} {far.ifindex} {_thresholds(port, queue, ecn)}"
+        for port, queue in queues.items()
+        for far in (layout.far_ends[port.ifindex],)
+    ]
     choice = [FORCED] if FORCED else []
     output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins), *choice], lines, lock)
     return TypeAdapter(Marker).validate_json(output)

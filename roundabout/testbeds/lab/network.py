@@ -19,7 +19,7 @@ from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import neighbours
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
-from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, HOST_IFINDEX, TAP_INTERFACE, Cable, End, Layout
+from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, TAP_INTERFACE, Cable, End, Layout
 from roundabout.testbeds.lab.namespaces import inside
 from roundabout.testbeds.lab.neighbours import Neighbour
 
@@ -28,6 +28,7 @@ MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router
 HTB_ROOT, HTB_CLASS = 0x10000, 0x10001
 CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
 ETH_P_ALL = 0x0003
+BEHIND_MARKING = 2  # of filters; `switchport` takes 1
 
 # pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
@@ -106,7 +107,9 @@ def build(  # noqa: PLR0913 - what a lab is made of
     for host in layout.hosts:
         inside(pids[host], partial(_address, host, layout))
     for host, queue in nic_queues.items():
-        inside(pids[host], partial(_make_nic_queue, host, queue, burst_bytes, mtu))
+        inside(
+            pids[host], partial(_make_nic_queue, host, layout.ifindexes[host], queue, burst_bytes=burst_bytes, mtu=mtu)
+        )
     for cable in layout.cables:
         for end in cable.ends:
             _keep_in_order(pids[end.node], end.interface)
@@ -153,26 +156,27 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
         )
 
 
-def _make_nic_queue(host: str, queue: Queue, burst_bytes: int, mtu: int) -> None:
+def _make_nic_queue(host: str, ifindex: int, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
     with IPRoute() as netlink, _refusal(f"the queue of {host}'s NIC"):
-        _shape(netlink, HOST_IFINDEX, queue, burst_bytes)
-        _make_tap(netlink, mtu)
+        _shape(netlink, ifindex, queue, burst_bytes)
+        _make_tap(netlink, ifindex, mtu)
 
 
-def _make_tap(netlink: IPRoute, mtu: int) -> None:
+def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
     """Show a capture what comes to a host's NIC queue before it waits there, where a server's tcpdump sees it.
 
     The kernel taps a device behind its queue. A mirror of it is a veth, whose packets nobody takes at its other end.
+    What switches mark is marked before.
     """
     peer = {"ifname": f"{TAP_INTERFACE}-end", "mtu": mtu}
     netlink.link("add", ifname=TAP_INTERFACE, kind="veth", state="up", mtu=mtu, peer=peer)
     tap, end = (netlink.link_lookup(ifname=name)[0] for name in (TAP_INTERFACE, f"{TAP_INTERFACE}-end"))
     netlink.link("set", index=end, state="up")
     mirror = {"kind": "mirred", "direction": "egress", "action": "mirror", "ifindex": tap}
-    netlink.tc("add", "clsact", HOST_IFINDEX)
+    netlink.tc("add", "clsact", ifindex)
     for hook in (CLSACT_INGRESS, CLSACT_EGRESS):
-        everything = {"protocol": ETH_P_ALL, "prio": 1, "target": 0, "keys": ["0x0/0x0+0"]}
-        netlink.tc("add-filter", "u32", HOST_IFINDEX, parent=hook, action=[mirror], **everything)
+        everything = {"protocol": ETH_P_ALL, "prio": BEHIND_MARKING, "target": 0, "keys": ["0x0/0x0+0"]}
+        netlink.tc("add-filter", "u32", ifindex, parent=hook, action=[mirror], **everything)
 
 
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
@@ -186,11 +190,11 @@ def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> No
 def _address(host: str, layout: Layout) -> None:
     """Give a host its address and its neighbours' hardware addresses: no ARP shall share links with experiments."""
     with IPRoute() as netlink, _refusal(f"the address of host {host}"):
-        own = layout.hosts[host]
-        netlink.link("set", index=HOST_IFINDEX, state="up")
-        netlink.addr("add", index=HOST_IFINDEX, address=own.address, prefixlen=own.prefix_length)
+        own, ifindex = layout.hosts[host], layout.ifindexes[host]
+        netlink.link("set", index=ifindex, state="up")
+        netlink.addr("add", index=ifindex, address=own.address, prefixlen=own.prefix_length)
         others = [other for other in layout.hosts.values() if other is not own]
-        neighbours.add([Neighbour(HOST_IFINDEX, layout.macs[other.name], other.address) for other in others])
+        neighbours.add([Neighbour(ifindex, layout.macs[other.name], other.address) for other in others])
 
 
 def _keep_in_order(pid: int, interface: str) -> None:

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // switchport: gives a lab's switch ports their ECN marking, and reads their counters.
 //
-//   switchport attach OBJECT PINS [PROGRAM]   one port a line on stdin: PID IFINDEX KMIN KMAX PMAX LIMIT DRAIN
-//   switchport set PINS                       the same lines without PID; counters stay
+//   switchport attach OBJECT PINS [PROGRAM]   one port a line on stdin:
+//                                             PID FAR_PID FAR_IFINDEX IFINDEX KMIN KMAX PMAX LIMIT DRAIN
+//   switchport set PINS                       the same lines from IFINDEX on; counters stay
 //   switchport show PINS                      the ports as JSON
 //   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
-// PID names the switch's network namespace, KMIN, KMAX and LIMIT are bytes, PMAX a probability, DRAIN bytes a second.
-// PROGRAM is the best that the kernel can run, unless given.
-// PINS is a folder on a bpffs; the maps `ports` and `sources` are pinned there.
+// PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
+// LIMIT are bytes, PMAX a probability, DRAIN bytes a second. PROGRAM, which notes the port's queue, is the best that
+// the kernel can run, unless given. PINS is a folder on a bpffs; the maps `ports` and `sources` are pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +29,15 @@
 #include "ecn.h"
 
 #define RELEASE_LIMIT_MS 5000
+#define MARKING "mark_departing"
 
 static const char *const pinned[] = {"ports", "sources"};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
 
 struct port_line {
   int pid;
+  int far_pid;
+  __u32 far_ifindex;
   __u32 ifindex;
   struct ecn_port port;
 };
@@ -52,17 +56,17 @@ static int pin_path(char *path, const char *pins, const char *name) {
 }
 
 // 1: a line was read; 0: end of input; -EINVAL: nonsense.
-static int read_line(struct port_line *line, int with_pid) {
+static int read_line(struct port_line *line, int with_places) {
   char text[256];
-  int pid_length = 0;
+  int places = 0;
   double pmax;
 
   if (!fgets(text, sizeof(text), stdin))
     return 0;
   memset(line, 0, sizeof(*line));
-  if (with_pid && sscanf(text, "%d %n", &line->pid, &pid_length) != 1)
+  if (with_places && sscanf(text, "%d %d %u %n", &line->pid, &line->far_pid, &line->far_ifindex, &places) != 3)
     return -EINVAL;
-  if (sscanf(text + pid_length, "%u %u %u %lf %u %llu", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
+  if (sscanf(text + places, "%u %u %u %lf %u %llu", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
              &pmax, &line->port.limit_bytes, &line->port.drain_bytes_per_s) != 6)
     return -EINVAL;
   if (pmax < 0 || pmax > 1 || line->port.kmin_bytes > line->port.kmax_bytes)
@@ -83,8 +87,8 @@ static int kernel_shows_backlog(void) {
 static struct bpf_program *load(struct bpf_object *object, const char *wanted) {
   struct bpf_program *program;
 
-  bpf_object__for_each_program(program, object)
-      bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), wanted));
+  bpf_object__for_each_program(program, object) bpf_program__set_autoload(
+      program, !strcmp(bpf_program__name(program), wanted) || !strcmp(bpf_program__name(program), MARKING));
   return bpf_object__load(object) ? NULL : bpf_object__find_program_by_name(object, wanted);
 }
 
@@ -108,22 +112,33 @@ static int enter_network_of(int pid) {
   return error;
 }
 
-static int attach_port(const struct port_line *line, struct bpf_object *object, int program) {
-  static const char nothing[64];
-  LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)line->ifindex, .attach_point = BPF_TC_EGRESS);
-  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
-  int error =
-      bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
+static int map_of(const struct bpf_object *object, const char *name) {
+  return bpf_object__find_map_fd_by_name(object, name);
+}
 
-  // The virtual queue starts empty; its layout is the program's own affair.
-  if (!error)
-    error = bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "virtual_queues"), &line->ifindex, nothing,
-                                BPF_NOEXIST);
-  if (!error)
-    error = enter_network_of(line->pid);
+static int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program) {
+  LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = point);
+  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
+  int error = enter_network_of(pid);
+
   if (!error)
     error = bpf_tc_hook_create(&hook);
-  return error ? error : bpf_tc_attach(&hook, &options);
+  return error && error != -EEXIST ? error : bpf_tc_attach(&hook, &options);
+}
+
+static int attach_port(const struct port_line *line, const struct bpf_object *object, int program) {
+  static const char nothing[64];
+  int marking = bpf_program__fd(bpf_object__find_program_by_name(object, MARKING));
+  int error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
+
+  // A queue starts empty; its layout is the programs' own affair.
+  if (!error)
+    error = bpf_map_update_elem(map_of(object, "queues"), &line->ifindex, nothing, BPF_NOEXIST);
+  if (!error)
+    error = bpf_map_update_elem(map_of(object, "far_ends"), &line->far_ifindex, &line->ifindex, BPF_NOEXIST);
+  if (!error)
+    error = attach_to(line->pid, line->ifindex, BPF_TC_EGRESS, program);
+  return error ? error : attach_to(line->far_pid, line->far_ifindex, BPF_TC_INGRESS, marking);
 }
 
 static int pin_maps(const struct bpf_object *object, const char *pins) {
