@@ -2,6 +2,7 @@
 """What links do to traffic: rate, loss, marks, silence."""
 
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -114,6 +115,14 @@ def test_marks_by_source_add_up_to_the_ports(marking_lab):
     assert all(count > 10 for count in marks[_trunk(lab)].values())
 
 
+@pytest.mark.quiet
+def test_what_stands_for_cnps_overtakes_data_and_other_acks_do_not(marking_lab):
+    lab = marking_lab
+    lasting_ms = 1500 * WIRE_BYTES * 8e3 / (lab.rate_on_host_bps(43) * 1514 / 1448)
+    cnp_ms, ack_ms = (_ack_behind_data_ms(lab, 1500, ecn) for ecn in (ECT0, 0))
+    assert cnp_ms < 0.3 * lasting_ms < 0.8 * lasting_ms < ack_ms
+
+
 def test_what_cannot_be_marked_is_not(marking_lab):
     lab = marking_lab
     with greedy(lab, ("s0", "s2"), ("s1", "s3")):
@@ -214,6 +223,27 @@ def _connect(name: tuple[str, int], transport: bytes) -> socket.socket:
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, transport)
     end.connect(name)
     return end
+
+
+def _ack_behind_data_ms(lab: Lab, count: int, ecn: int) -> float:
+    """How long a pure ACK takes from s0 to s2 that is sent behind so many packets of data."""
+    kind = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+    with (
+        inside(lab.pids()["s2"], lambda: socket.socket(*kind)) as receiver,
+        inside(lab.pids()["s0"], lambda: socket.socket(*kind)) as sender,
+        inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as data,
+    ):
+        address = lab.hosts["s2"].address
+        receiver.settimeout(5)
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ecn)
+        data.setsockopt(socket.SOL_SOCKET, 32, 64 << 20)  # SO_SNDBUFFORCE
+        data.setsockopt(socket.IPPROTO_UDP, 103, UDP_PAYLOAD_BYTES)  # UDP_SEGMENT
+        for _ in range(count // 8):
+            data.sendto(bytes(8 * UDP_PAYLOAD_BYTES), (address, 9))
+        begin = time.monotonic()
+        sender.sendto(struct.pack("!HHIIBBHHH", 9, 9, 0, 0, 5 << 4, 0x10, 0, 0, 0), (address, 0))
+        receiver.recv(2048)
+        return (time.monotonic() - begin) * 1e3
 
 
 def _burst(lab: Lab, count: int) -> list[int]:
