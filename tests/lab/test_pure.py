@@ -208,7 +208,7 @@ def test_settings_are_in_the_labs_units():
     assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
     assert asked["transport"]["dcqcn"]["T_us"] == 100 * calibration.timer_scale
     assert other["transport"]["dcqcn"]["T_us"] == 125 * calibration.timer_scale
-    assert asked["transport"]["dcqcn"]["R_max_mbps"] == 1000
+    assert asked["transport"]["dcqcn"]["R_max_mbps"] == 860  # of payload, as its port
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
@@ -227,7 +227,7 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
         "R_AI_mbps": declared["R_AI_mbps"] / 100,
         "R_HAI_mbps": declared["R_HAI_mbps"] / 100,
         "R_min_mbps": declared["R_min_mbps"] / 100,
-        "R_max_mbps": 500,
+        "R_max_mbps": 430,
     }
     assert asked["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
@@ -280,7 +280,7 @@ def test_the_flagships_constants_are_what_they_were():
     assert host_settings.document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
             "T_us": 2175, "F": 1, "byte_counter_bytes": 0, "R_AI_mbps": 4, "R_HAI_mbps": 9, "R_min_mbps": 5,
-            "R_max_mbps": 500, "g": 0.015625, "alpha_timer_us": 17300, "cnp_gap_us": 1935,
+            "R_max_mbps": 430, "g": 0.015625, "alpha_timer_us": 17300, "cnp_gap_us": 1935,
         }
     }  # fmt: skip
 

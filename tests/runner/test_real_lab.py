@@ -220,6 +220,22 @@ def test_however_time_is_stretched_a_job_alone_takes_what_its_profile_says(tmp_p
     assert "time stretched 5 times, a packet for 20" in run.manifest["testbed"]["fidelity"]["stamp"]
 
 
+def test_a_job_alone_is_not_marked(tmp_path, file, tiny, untouched):
+    file.write_text(tiny(iterations=4, variants="alone: {one_job_at_a_time: true}"))
+    roundabout("run", file, folder=tmp_path)
+    (run,) = Run.all(tmp_path / "runs")
+    assert len(run.trials()) == 2
+    assert sum(gained(run).values()) <= 6  # of the 60,000 packets that both jobs send
+
+
+def gained(run):
+    """By how much each port's marks grew, by trial, link and where it leads."""
+    seen = {}
+    for row in run.table("queue", valid_only=False).to_pylist():
+        seen.setdefault((row["trial"], row["link"], row["towards"]), []).append(row["marks"])
+    return {port: max(marks) - min(marks) for port, marks in seen.items()}
+
+
 def test_two_runs_at_once_are_refused(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, repetitions=20))
     with start(tmp_path, file) as process:

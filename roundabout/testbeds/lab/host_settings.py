@@ -49,8 +49,8 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
         asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
         asked["route"] = {str(NETWORK): {"rto_min_ms": round(RTO_MIN_MS * dilation)}}
     if transport.declaration:
-        line_rate = next(link.line_rate_gbps for link in trial.topology.links if host in link.ends)
-        asked["transport"] = {transport.name: _parameters(transport, line_rate * 1000, calibration, bytes_scale)}
+        carried = next(link.payload_rate_gbps for link in trial.topology.links if host in link.ends)
+        asked["transport"] = {transport.name: _parameters(transport, carried * 1000, calibration, bytes_scale)}
     return asked
 
 
@@ -91,9 +91,13 @@ def _tcp_sysctls(bytes_scale: float) -> dict[str, Any]:
 
 
 def _parameters(
-    transport: Transport, line_rate_mbps: float, calibration: Calibration, bytes_scale: float
+    transport: Transport, carried_mbps: float, calibration: Calibration, bytes_scale: float
 ) -> dict[str, float]:
-    """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared."""
+    """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared.
+
+    What is the line rate on a NIC is here the payload that its port carries, since payload is what is paced: a flow
+    that sent more would queue at its own port, and be marked there, with nobody else on the link.
+    """
     assert transport.declaration
     calibrated = calibration.transports.get(transport.name, {})
     values = {}
@@ -101,7 +105,7 @@ def _parameters(
         if each.name in calibrated and each.name not in transport.parameters:
             values[each.name] = calibrated[each.name]
         else:
-            default = line_rate_mbps if each.chosen_by == "line_rate" else each.value
+            default = carried_mbps if each.chosen_by == "line_rate" else each.value
             values[each.name] = _in_lab(each, transport.asked.get(each.name, default), calibration, bytes_scale)
     return values
 
