@@ -66,16 +66,17 @@ def judge(run: Run) -> Judgement:
     return Judgement(
         excess=fmean((one, other)) / limits["j1"].fair_ms - 1,
         difference=one / other - 1,
-        drift=fmean(_drift(fair, job) for job in fair.times),
+        drift=fmean(drift_of(fair, job) for job in fair.times),
         share=fmean(shares),
         gain=min(gain_of_possible(unfair, fair, job, limits[job]) or 0.0 for job in unfair.times),
     )
 
 
-def _mean(cell: CellTrials, job: str, which: slice) -> float:
-    return fmean(float(times[which].mean()) for times in cell.repetitions(job))
-
-
-def _drift(cell: CellTrials, job: str) -> float:
+def drift_of(cell: CellTrials, job: str) -> float:
+    """By how much longer the last quarter of a job's iterations takes than the first, as a share of that."""
     quarter = min(len(times) for times in cell.repetitions(job)) // 4
     return _mean(cell, job, slice(-quarter, None)) / _mean(cell, job, slice(0, quarter)) - 1
+
+
+def _mean(cell: CellTrials, job: str, which: slice) -> float:
+    return fmean(float(times[which].mean()) for times in cell.repetitions(job))
