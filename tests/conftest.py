@@ -33,7 +33,11 @@ AGAINST_THE_CLOCK = (
     "runner/test_real_lab.py",
     "transports/",
 )
-COMPUTING = "lab/test_pure.py"  # for all that: its failures are never somebody else's
+COMPUTING = (
+    "lab/test_pure.py",
+    "lab/test_proposals.py",
+    "lab/test_search.py",
+)  # for all that: its failures are never somebody else's
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

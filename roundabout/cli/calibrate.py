@@ -15,10 +15,12 @@ from roundabout.cli.live import watching
 from roundabout.cli.options import Runs
 from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
+from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
+from roundabout.spec import Experiment
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
-from roundabout.store import StoreError, new_run_id
+from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.files import write_json
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab.calibration import DEFAULT, Calibration, load_calibration, store_calibration
@@ -30,18 +32,42 @@ CANDIDATES = DEFAULT.with_name("candidates.yaml")
 COLUMNS = ("excess", "difference", "drift", "share", "gain", "worst")
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     only: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Candidates to try; all by default.")
     ] = None,
     candidates: Annotated[Path, typer.Option(help="Overlays on the lab's calibration, by name.")] = CANDIDATES,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="RUN", help="Meet this run, in which time was stretched, instead.")
+    ] = None,
+    tries: Annotated[int, typer.Option(min=1, help="So many of them, with --from.")] = 24,
+    seed: Annotated[int, typer.Option(min=0, help="Which ones, with --from.")] = 1,
     runs: Runs = Path("runs"),
     write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
 ) -> None:
-    """Try settings of the lab against the papers and the fluid model, and show the map of what gives which."""
+    """Try settings of the lab, and show the map of what gives which.
+
+    Named ones are held against the papers and the fluid model. With --from others are searched, with which the lab
+    does what it did in a run with time stretched: published parameters, and nothing calibrated.
+    """
+    if source and only:
+        raise UsageError(f"found --from and the candidates {', '.join(only)}, expected one of them")
     undo_when_ended()
     console = Screen()
-    tried = _read(candidates, only or [])
+    found = (
+        _derive(Run.open(source, runs), tries, seed, runs, console)
+        if source
+        else _best(_read(candidates, only or []), runs, console)
+    )
+    if write and found is not None:
+        name, calibration = found
+        version = load_calibration().version + 1
+        store_calibration(calibration.model_copy(update={"version": version}))
+        console.print(f"{DEFAULT.name} is now version {version}: {name}")
+
+
+def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[str, Calibration] | None:
+    """Try named candidates; the best, with its name. None where all were spoilt."""
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
     for name, calibration in tried.items():
@@ -49,17 +75,31 @@ def command(
         write_json(path, rows)  # what an interruption leaves is kept
     console.print(_table(rows), f"map  {path}", sep="\n")
     best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
-    if write and best is not None:
-        kept = load_calibration()
-        store_calibration(tried[best["candidate"]].model_copy(update={"version": kept.version + 1}))
-        console.print(f"{DEFAULT.name} is now version {kept.version + 1}: {best['candidate']}")
+    return None if best is None else (best["candidate"], tried[best["candidate"]])
+
+
+def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tuple[str, Calibration] | None:
+    """Search what meets a run; the best, with where it is from. None where all were spoilt."""
+    from roundabout.cli.deriving import Source, derive  # noqa: PLC0415 - `--help` need not wait for it
+    from roundabout.testbeds.lab.proposals import load_ranges  # noqa: PLC0415
+    from roundabout.testbeds.lab.search import Search  # noqa: PLC0415
+
+    def measure(calibration: Calibration, experiment: Experiment) -> Run:
+        return _run(experiment, experiment.name, calibration, runs, console)
+
+    best = derive(Source.of(run), Search(load_ranges(), load_calibration(), tries, seed), runs, console, measure)
+    return None if best is None else (f"derived from run {run.id}", best)
 
 
 def _read(path: Path, only: list[str]) -> dict[str, Calibration]:
-    base = load_calibration().model_dump(by_alias=True)
+    kept = load_calibration()
+    base = kept.model_dump(by_alias=True, exclude={"derived_from"})  # which is not said of what anybody changed
     try:
         overlays: dict[str, Any] = yaml.safe_load(path.read_text())
-        found = {name: Calibration.model_validate(merge(base, overlay)) for name, overlay in overlays.items()}
+        found = {
+            name: Calibration.model_validate(merge(base, overlay)) if overlay else kept
+            for name, overlay in overlays.items()
+        }
     except (OSError, yaml.YAMLError, AttributeError, ValidationError) as error:
         raise LabError(f"{path}: found {error}, expected named overlays on {DEFAULT.name}") from error
     unknown = sorted(set(only) - set(found))
@@ -73,14 +113,18 @@ def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> d
     from analysis.calibration import judge  # noqa: PLC0415 - `--help` need not wait for it
 
     console.print(f"candidate {name}", style="bold", highlight=False)
-    with watching(console) as observer:
-        run = Runner(LabFacility(calibration), observer, undo).start(load_experiment(EXPERIMENT), EXPERIMENT, runs)
+    run = _run(load_experiment(EXPERIMENT), EXPERIMENT, calibration, runs, console)
     row: dict[str, Any] = {"candidate": name, "run": run.id, **dict.fromkeys(COLUMNS)}
     try:
         judgement = judge(run)
     except StoreError as error:
         return {**row, "why": error.message}
     return {**row, **asdict(judgement), "worst": judgement.worst}
+
+
+def _run(experiment: Experiment, which: str, calibration: Calibration, runs: Path, console: Console) -> Run:
+    with watching(console) as observer:
+        return Runner(LabFacility(calibration), observer, undo).start(experiment, which, runs)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

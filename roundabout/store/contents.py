@@ -41,9 +41,14 @@ def told(folder: Path) -> Told:
     return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
 
 
+def digest(record: Record) -> str:
+    """SHA-256 of a record as JSON has it."""
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
 def sealed(record: Record) -> Record:
     """A record that tells of itself, too."""
-    return {**record, SEAL: _hash_of(record)}
+    return {**record, SEAL: digest(record)}
 
 
 def read_record(folder: Path, run: str) -> Record:
@@ -74,7 +79,7 @@ def read_record(folder: Path, run: str) -> Record:
 def _unsealed(record: Record, path: Path) -> Record:
     """A record as it was before it was sealed. Raises StoreError where it is not."""
     seal = record.pop(SEAL, None)
-    if seal not in (None, _hash_of(record)):
+    if seal not in (None, digest(record)):
         raise StoreError(f"{path} is not what was stored", MEND)
     return record
 
@@ -144,10 +149,6 @@ def _asked(record: Record) -> Asked:
 def _sure(asked: Asked, found: set[str]) -> set[str]:
     """What it has even if no other one asks for the same. Packets come with a count of them; a model captures none."""
     return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
-
-
-def _hash_of(record: Record) -> str:
-    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -193,6 +193,13 @@ class Run:
         lost = self._listed() - self.committed()
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
+    def digest(self) -> str:
+        """SHA-256 of what counts in the run: its manifest, and its trials' records, which tell those of their files.
+
+        Raises StoreError as `trials` does.
+        """
+        return contents.digest({"manifest": self.manifest, "trials": self.trials()})
+
     def put_aside(self) -> list[dict[str, Any]]:
         """The records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
         return [contents.read_record(folder, self._called) for folder in sorted(self._folders("rejected"))]

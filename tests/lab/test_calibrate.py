@@ -2,13 +2,34 @@
 """`roundabout calibrate` reads its candidates strictly, and what it writes can be read."""
 
 from roundabout.cli.main import main
-from roundabout.testbeds.lab.calibration import load_calibration, store_calibration
+from roundabout.testbeds.lab.calibration import Derivation, load_calibration, store_calibration
+from roundabout.testbeds.lab.fidelity import fidelity
 
 
 def test_what_is_stored_is_what_was_found(tmp_path):
     found = load_calibration().model_copy(update={"version": 7, "timer_scale": 3.5})
     store_calibration(found, tmp_path / "calibration.yaml")
     assert load_calibration(tmp_path / "calibration.yaml") == found
+
+
+def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path):
+    derived = Derivation(run="20261122T173504Z-61bb", hash="5" * 64, misfit=0.731, targets={"drift of fair": 0.01})
+    kept = load_calibration()
+    found = kept.model_copy(update={"derived_from": derived})
+    store_calibration(found, tmp_path / "calibration.yaml")
+    assert load_calibration(tmp_path / "calibration.yaml") == found
+    assert found.stretched(100, 10).derived_from is None
+
+    told = fidelity(100, 1, ["published sets"], derived)
+    assert told.stamp.endswith("times as they are, constants of a dilated lab")
+    assert sum("those of a dilated lab (run 20261122T173504Z-61bb, misfit 0.73)" in line for line in told.cannot) == 1
+    assert not any("calibrated for that" in line for line in told.cannot)
+    assert any("calibrated for that" in line for line in fidelity(100, 1, ["published sets"]).cannot)
+
+
+def test_a_run_or_candidates(capsys):
+    assert main(["calibrate", "kept", "--from", "last"]) == 2
+    assert "found --from and the candidates kept, expected one of them" in capsys.readouterr().err
 
 
 def test_an_unknown_candidate_is_answered_with_the_known_ones(capsys):

@@ -109,6 +109,17 @@ def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
     assert run.table("iterations").schema.equals(schemas.schema("iterations"), check_metadata=True)
 
 
+def test_a_run_is_known_by_a_digest_of_what_it_measured(tmp_path):
+    run = make(tmp_path)
+    digests = [run.digest()]
+    run.begin("a").commit(record(run, "a", 1))
+    digests.append(run.digest())
+    assert Run(run.path).digest() == digests[-1]
+    run.write_manifest({**run.manifest, "experiment": {"name": "other"}})
+    digests.append(run.digest())
+    assert len(set(digests)) == 3
+
+
 def test_two_runs_never_share_a_folder(tmp_path):
     manifest = Run.create(tmp_path, "e", {"run": FIRST}, FIRST).path / "manifest.json"
     was = manifest.read_bytes()

@@ -45,6 +45,19 @@ class QueueBytes(_Strict):
     lossy: int = Field(gt=0, lt=2**31)
 
 
+class Derivation(_Strict):
+    """The run with time stretched that constants were derived from: its id, the hash of all that was measured.
+
+    `targets` are its figures, by name, which the constants had to meet; `misfit` is how far off they are, in root mean
+    square of what is allowed of each (analysis/targets.py).
+    """
+
+    run: str
+    hash: str
+    misfit: float = Field(ge=0)
+    targets: dict[str, float]
+
+
 class Calibration(_Strict):
     """Everything about a lab that an experiment does not say."""
 
@@ -62,6 +75,8 @@ class Calibration(_Strict):
     ecn: Ecn
     # Parameters of transports that experiments leave to the lab, in its own rates (Mbit/s) and times.
     transports: dict[str, dict[str, int | float]]
+    # Where the values were derived from a lab with time stretched, and not found by looking at the papers' figures.
+    derived_from: Derivation | None = None
 
     def stretched(self, scale: float, dilation: float) -> "Calibration":
         """What holds where nothing is calibrated: all times are stretched alike, what is published stands as it is."""
@@ -74,6 +89,7 @@ class Calibration(_Strict):
                 "queue_bytes": self.queue_bytes.model_copy(update={"lossy": lossy}),
                 "ecn": Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=1),
                 "transports": {},
+                "derived_from": None,
             }
         )
 
@@ -108,5 +124,5 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
     """Write a calibration file; what it replaces is in the version control."""
-    values = yaml.safe_dump(calibration.model_dump(by_alias=True), sort_keys=False)
+    values = yaml.safe_dump(calibration.model_dump(by_alias=True, exclude_none=True), sort_keys=False)
     path.write_text(HEADER + values)

@@ -4,36 +4,42 @@
 from collections.abc import Iterable
 
 from roundabout.runner.testbed import Fidelity
+from roundabout.testbeds.lab.calibration import Derivation
 
 CANNOT = (
     "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
     "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
     "GPUs: a job is its profile, played over real sockets",
 )
-CALIBRATED = (
+MICROSECONDS = (
     "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
-    "microseconds instead of every few; the reaction point's constants are calibrated for that"
+    "microseconds instead of every few; the reaction point's constants are {}"
 )
+CALIBRATED, DERIVED = "calibrated for that", "those of a dilated lab (run {run}, misfit {misfit:.2f})"
 NOT_STRETCHED = (
     "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
 )
 
 
-def fidelity(scale: float, dilation: float, calibrated: Iterable[str]) -> Fidelity:
+def fidelity(
+    scale: float, dilation: float, calibrated: Iterable[str], derived_from: Derivation | None = None
+) -> Fidelity:
     """Of a lab whose rates are divided by `scale`, and whose times are stretched by `dilation`.
 
-    `calibrated` says what stands in the place of published parameters, a line each.
+    `calibrated` says what stands in the place of published parameters, a line each, `derived_from` where that is from.
     """
     rates = f"links are shaped to 1:{scale:g} of their rate"
     if lines := tuple(calibrated):
+        constants = DERIVED.format(**derived_from.model_dump()) if derived_from else CALIBRATED
+        whose = ", constants of a dilated lab" if derived_from else ""
         return Fidelity(
             "emulated",
-            f"emulated: lab, rates and bytes at 1:{scale:g}, times as they are",
+            f"emulated: lab, rates and bytes at 1:{scale:g}, times as they are{whose}",
             f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and messages are as much smaller. "
             "Iteration times are unchanged and compare with the paper's directly; rates and bytes on this page were "
             "multiplied back. What this cannot show:",
-            (*CANNOT[:2], CALIBRATED, *CANNOT[2:], *lines),
+            (*CANNOT[:2], MICROSECONDS.format(constants), *CANNOT[2:], *lines),
         )
     packets = f"{scale / dilation:.3g}"
     return Fidelity(

@@ -158,7 +158,8 @@ class Lab:
     @property
     def fidelity(self) -> Fidelity:
         """Emulated, at its scale."""
-        return fidelity(self.scale, self.dilation, host_settings.replaced(self.record.calibration))
+        calibration = self.record.calibration
+        return fidelity(self.scale, self.dilation, host_settings.replaced(calibration), calibration.derived_from)
 
     @property
     def topology(self) -> Topology:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout calibrate --from`, with made-up runs in the place of labs."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from roundabout.cli.deriving import Source, derive
+from roundabout.cli.main import main
+from roundabout.testbeds.lab.calibration import load_calibration
+from roundabout.testbeds.lab.proposals import load_ranges
+from roundabout.testbeds.lab.search import Search
+
+
+@pytest.fixture
+def source(short_run):
+    """A run in which time was stretched."""
+    manifest = short_run.manifest
+    short_run.write_manifest({**manifest, "testbed": {**manifest["testbed"], "dilation": 17.4}})
+    return Source.of(short_run)
+
+
+class Lab:
+    """Gives runs that are the slower the further off the timers are; the third try is spoilt, as `spoilt` says."""
+
+    def __init__(self, make_run, spoilt=(3,), stops_at=None):
+        self.make_run, self.spoilt, self.stops_at, self.tried = make_run, spoilt, stops_at, []
+
+    def __call__(self, calibration, experiment):
+        assert [cell.variant for cell in experiment.cells] == ["fair", "unfair"]
+        assert experiment.repetitions == 1
+        self.tried.append(calibration)
+        number = len(self.tried)
+        if number == self.stops_at:
+            raise KeyboardInterrupt
+        off = {1: 1.4, 2: 1.05, 4: 1.2}.get(number, 1.3)
+        return self.make_run(
+            f"try-{number}", repetitions=1, slowdown=off, spoilt=[("fair", 1)] if number in self.spoilt else ()
+        )
+
+
+def derived(source, folder, lab, tries=4):
+    screen = io.StringIO()
+    search = Search(load_ranges(), load_calibration(), tries, seed=1)
+    console = Console(file=screen, width=200)
+    found = derive(source, search, folder, console, lab)
+    return found, screen.getvalue()
+
+
+def maps(folder):
+    return [json.loads(path.read_text()) for path in folder.glob("calibrate-unfair-vgg19/map-*.json")]
+
+
+def test_the_best_is_given_with_where_it_is_from(source, make_run, tmp_path):
+    lab = Lab(make_run)
+    found, screen = derived(source, tmp_path, lab)
+    assert found.transports == lab.tried[1].transports
+    assert found.derived_from.run == source.run.id
+    assert found.derived_from.hash == source.run.digest()
+    assert found.derived_from.targets == pytest.approx({each.name: each.value for each in source.targets}, abs=1e-3)
+    (told,) = maps(tmp_path)
+    assert [each["candidate"] for each in told["tries"]] == ["kept", "sample 1", "sample 2", "variation 1"]
+    assert told["tries"][1]["misfit"] == pytest.approx(found.derived_from.misfit, abs=1e-3)
+    assert told["tries"][1]["constants"]["timer_scale"] == found.timer_scale
+    assert told["tries"][2]["misfit"] is None
+    assert "found no valid trial of fair" in told["tries"][2]["why"]
+    assert set(told["targets"]) == set(told["tries"][0]["found"])
+    assert "try 4 of 4: variation 1" in screen
+    assert "spoilt; best so far" in screen
+    assert "to be met" in screen
+
+
+def test_an_interruption_keeps_what_there_is(source, make_run, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        derived(source, tmp_path, Lab(make_run, stops_at=3))
+    (told,) = maps(tmp_path)
+    assert [each["candidate"] for each in told["tries"]] == ["kept", "sample 1"]
+
+
+def test_where_all_was_spoilt_there_is_no_best(source, make_run, tmp_path):
+    found, screen = derived(source, tmp_path, Lab(make_run, spoilt=(1, 2)), tries=2)
+    assert found is None
+    assert "spoilt" in screen
+
+
+def test_a_run_whose_times_are_as_they_are_is_refused(run, capsys):
+    assert main(["calibrate", "--from", str(run.path)]) == 1
+    assert "found a dilation of 1, expected a run with one above 1" in capsys.readouterr().err

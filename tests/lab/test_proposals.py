@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is tried is within its ranges, leaves T its effect, and follows from a seed."""
+
+import pytest
+import yaml
+from hypothesis import given, strategies as st
+
+from roundabout.testbeds.lab import LabError
+from roundabout.testbeds.lab.calibration import Derivation, load_calibration
+from roundabout.testbeds.lab.proposals import DEFAULT, Range, load_ranges, sampled, varied
+
+RANGES, KEPT = load_ranges(), load_calibration()
+SIDES = len(RANGES.names)
+PLACES = st.floats(0, 1)
+POINTS = st.tuples(*[PLACES] * SIDES)
+SEEDS = st.integers(0, 2**32)
+
+
+def inside(calibration):
+    """Whether all values are within their ranges."""
+    values = {**calibration.transports["dcqcn"], "timer_scale": calibration.timer_scale}
+    values["cnp_gap"] = values["cnp_gap_us"] / (RANGES.of_T_us * calibration.timer_scale)
+    values["kmin_bytes"] = calibration.ecn.kmin_bytes
+    values["kmax_over_kmin"] = calibration.ecn.kmax_bytes / calibration.ecn.kmin_bytes
+    ends = ((getattr(RANGES, name), values[name]) for name in RANGES.names)
+    return all(each.least * 0.99 <= value <= each.most * 1.01 for each, value in ends)
+
+
+@given(POINTS)
+def test_every_point_is_a_calibration_within_the_ranges_whose_gap_is_below_every_t(point):
+    found = RANGES.calibration(point, KEPT)
+    assert inside(found)
+    assert found.transports["dcqcn"]["cnp_gap_us"] < 100 * found.timer_scale < 125 * found.timer_scale
+    assert isinstance(found.transports["dcqcn"]["F"], int)
+    assert found.ecn.kmin_bytes <= found.ecn.kmax_bytes
+    assert (found.version, found.scale, found.queue_bytes) == (KEPT.version, KEPT.scale, KEPT.queue_bytes)
+    assert found.transports["dcqcn"]["R_min_mbps"] == KEPT.transports["dcqcn"]["R_min_mbps"]
+
+
+@given(POINTS)
+def test_a_point_is_found_again_by_what_it_gave(point):
+    found = RANGES.calibration(point, KEPT)
+    again = RANGES.calibration(RANGES.place(found), KEPT)
+    assert again.timer_scale == pytest.approx(found.timer_scale, rel=0.02)
+    assert again.transports["dcqcn"] == pytest.approx(found.transports["dcqcn"], rel=0.02)
+    assert again.ecn.kmin_bytes == pytest.approx(found.ecn.kmin_bytes, rel=0.02)
+
+
+def test_what_is_kept_lies_in_the_cube_even_where_it_is_outside_of_the_ranges():
+    point = RANGES.place(KEPT)
+    assert all(0 <= place <= 1 for place in point)
+    assert point[RANGES.names.index("cnp_gap")] == 1  # version 3 has it between the two T's
+
+
+@given(st.integers(1, 40), SEEDS)
+def test_samples_are_in_the_cube_all_over_each_side_and_follow_from_the_seed(count, seed):
+    points = sampled(count, SIDES, seed)
+    assert points == sampled(count, SIDES, seed)
+    assert all(0 <= place <= 1 for point in points for place in point)
+    for side in zip(*points, strict=True):
+        assert sorted(min(int(place * count), count - 1) for place in side) == list(range(count))
+
+
+@given(st.lists(POINTS, min_size=1, max_size=5), st.integers(0, 30), SEEDS)
+def test_variations_are_in_the_cube_and_follow_from_the_seed(best, number, seed):
+    point = varied(best, number, 31, seed)
+    assert point == varied(best, number, 31, seed)
+    assert all(0 <= place <= 1 for place in point)
+    assert inside(RANGES.calibration(point, KEPT))
+
+
+def test_variations_come_nearer_and_are_not_all_alike():
+    centre = (0.5,) * SIDES
+    points = [varied([centre], number, 100, 1) for number in range(100)]
+    assert len(set(points)) == 100
+
+    def off(some):
+        return sum(abs(place - 0.5) for point in some for place in point)
+
+    assert off(points[:20]) > 1.5 * off(points[-20:])
+
+
+def test_whole_numbers_have_equal_room():
+    stages = Range(least=1, most=5, whole=True)
+    assert {stages.at(place / 1000) for place in range(1001)} == {1, 2, 3, 4, 5}
+    assert all(stages.at(stages.place(value)) == value for value in (1, 2, 3, 4, 5))
+
+
+def test_what_was_derived_before_is_not_said_of_other_constants():
+    derived = Derivation(run="r", hash="h", misfit=1, targets={})
+    kept = KEPT.model_copy(update={"derived_from": derived})
+    assert RANGES.calibration((0.5,) * SIDES, kept).derived_from is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"g": {"least": 2, "most": 1}}, "least 2 is above most 1"),
+        ({"cnp_gap": {"least": 0.5, "most": 1.2}}, "cnp_gap must stay below 1"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_wrong_ranges_are_named(tmp_path, change, message):
+    path = tmp_path / "ranges.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(DEFAULT.read_text()), **change}))
+    with pytest.raises(LabError, match=message) as caught:
+        load_ranges(path)
+    assert str(path) in caught.value.message
