@@ -12,7 +12,7 @@ from analysis.papers import printed
 from analysis.reading.traces import together
 from analysis.render import style
 from analysis.render.tables import Cell as Shown, Column, Table, plain
-from roundabout.fluid.meetings import Meeting, meetings
+from roundabout.fluid.meetings import Meeting, Told, meetings, nobody
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
 
@@ -20,10 +20,15 @@ APART = 0.2
 """As `analysis/quantities/interleaving.py` has it: interleaved is what sends at once in no more of the time."""
 
 
+KEEP_PACE = 1.2
+"""Jobs whose last iterations differ by no more than this settle together; others (1:2) go on changing."""
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One cell: `share` is the first job's bandwidth over the second's in the first iteration, `speedup` that of the
-    job that gains least, of iterations as they settle; `interleaved` the first iteration that is, counted from 1.
+    job that gains least, of iterations as they settle, or of the median of the last half where jobs do not keep pace;
+    `interleaved` the first iteration that is, counted from 1.
     """
 
     cell: Cell
@@ -38,7 +43,7 @@ class Prediction:
     @property
     def speedup(self) -> float:
         """As measured of a long run: `speedup of median iteration time`."""
-        return min(self.fair.settled_ms(job) / self.found.settled_ms(job) for job in self.found.spans)
+        return min(typical_ms(self.fair, job) / typical_ms(self.found, job) for job in self.found.spans)
 
     @property
     def interleaved(self) -> int | None:
@@ -49,10 +54,30 @@ class Prediction:
         return apart.index(True) + 1 if True in apart else None
 
 
-def predictions(cells: Sequence[Cell], iterations: int) -> list[Prediction]:
-    """What becomes of these cells. Raises MeetingError where one is not of the kind that the model knows."""
+def typical_ms(meeting: Meeting, job: str) -> float:
+    """What the median of a long run of a job's iterations comes to."""
+    last = [meeting.settled_ms(each) for each in meeting.spans]
+    if max(last) <= KEEP_PACE * min(last):
+        return meeting.settled_ms(job)
+    times = meeting.iteration_ms(job)
+    return float(np.median(times[len(times) // 2 :]))
+
+
+def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> list[Prediction]:
+    """What becomes of these cells; `told` hears meanwhile which part of them is done.
+
+    Raises MeetingError where one is not of the kind that the model knows.
+    """
     specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair(cell.spec))}
-    found = dict(zip(specs, meetings(list(specs.values()), iterations), strict=True))
+    numbers = sorted({len(spec.jobs) for spec in specs.values()})
+    found: dict[str, Meeting] = {}
+    for place, jobs in enumerate(numbers):  # those of one number of jobs at once
+        alike = {key: spec for key, spec in specs.items() if len(spec.jobs) == jobs}
+
+        def heard(part: float, place: int = place) -> None:
+            told((place + part) / len(numbers))
+
+        found |= zip(alike, meetings(list(alike.values()), iterations, told=heard), strict=True)
     return [Prediction(cell, found[_key(_fair(cell.spec))], found[_key(cell.spec)]) for cell in cells]
 
 
@@ -84,8 +109,8 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
             Shown(each.share),
             Shown(each.speedup),
             Shown(str(each.interleaved or "never")),
-            Shown(max(each.fair.settled_ms(job) for job in each.fair.spans)),
-            Shown(max(each.found.settled_ms(job) for job in each.found.spans)),
+            Shown(max(typical_ms(each.fair, job) for job in each.fair.spans)),
+            Shown(max(typical_ms(each.found, job) for job in each.found.spans)),
             Shown(each.found.queue_bytes / 1e3),
         )
         for each in found

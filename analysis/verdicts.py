@@ -232,23 +232,13 @@ def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
 
 def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
     off = expected.off(paper)
-    word = _held(case.ci95, Limits(paper - off, paper + off))
+    word = held(case.ci95, Limits(paper - off, paper + off))
     return Part(name or case.name, case.value, case.ci95, word, paper, off)
 
 
 def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
-    word = _held(case.ci95, limits)
+    word = held(case.ci95, limits)
     return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
-
-
-def _held(interval: Interval | None, limits: Limits) -> Word:
-    """Whether all of an interval keeps to limits, or none of it."""
-    if interval is None:
-        return "undecided"
-    low, high = interval
-    if limits.hold(low) and limits.hold(high):
-        return "inside"
-    return "outside" if limits.low > high or limits.high < low else "undecided"
 
 
 def _above(case: Case, before: Sequence[Case]) -> Word:
@@ -262,6 +252,16 @@ def _above(case: Case, before: Sequence[Case]) -> Word:
     if any(high < other[0] for other in others if other):
         return "outside"
     return "inside" if all(other[1] < low for other in others if other) else "undecided"
+
+
+def held(interval: Interval | None, limits: Limits) -> Word:
+    """Whether all of an interval keeps to limits, or none of it."""
+    if interval is None:
+        return "undecided"
+    low, high = interval
+    if limits.hold(low) and limits.hold(high):
+        return "inside"
+    return "outside" if limits.low > high or limits.high < low else "undecided"
 
 
 def together(words: Sequence[Word]) -> Word:

@@ -5,7 +5,7 @@ Of each trial one direction of the bottleneck is played, with a real queue that 
 hosts send. A job's flows are alike, so one of them stands for all. Nothing jitters: jobs that are alike stay together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,17 @@ IDLE_STAGES = 64
 
 SETTLED = 2e-4
 """By no more than this share do two iterations differ that end a trial: the following ones would be the same."""
+
+
+TOLD_AFTER = 2000
+"""Steps."""
+
+Told = Callable[[float], None]
+"""Hears which part is done, from 0 to 1."""
+
+
+def nobody(_part: float) -> None:
+    """Hears nothing."""
 
 
 class MeetingError(RoundaboutError):
@@ -85,9 +96,16 @@ class _Jobs:
 
 
 def meetings(
-    specs: Sequence[TrialSpec], iterations: int = 12, step_us: float = STEP_US, feedback_us: float = FEEDBACK_US
+    specs: Sequence[TrialSpec],
+    iterations: int = 12,
+    step_us: float = STEP_US,
+    feedback_us: float = FEEDBACK_US,
+    told: Told = nobody,
 ) -> list[Meeting]:
     """Play trials that have as many jobs each, until every job has done so many `iterations`, or does the same again.
+
+    All are played at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
+    however few trials there are. `told` hears again and again which part of it is done.
 
     Raises:
         MeetingError: a trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or nothing says when
@@ -101,6 +119,8 @@ def meetings(
     play = _Play(_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
     while not play.is_over:
         play.step()
+        if play.steps % TOLD_AFTER == 0:
+            told(play.part_done)
     return [play.meeting(place, each) for place, each in enumerate(names)]
 
 
@@ -144,6 +164,12 @@ class _Play:
         """Which trials have all of their iterations, or have come to rest; the others still count."""
         complete: npt.NDArray[np.bool_] = (self.done >= self.spans.shape[2]).all(axis=0)
         return complete | self.settled
+
+    @property
+    def part_done(self) -> float:
+        """Of the trial that has got least far, which part of its jobs' iterations is done."""
+        parts = np.minimum(self.done / self.spans.shape[2], 1.0).mean(axis=0)
+        return float(np.where(self.over, 1.0, parts).min())
 
     def step(self) -> None:
         """Go on by a step, or, where nothing is congested, until something changes."""

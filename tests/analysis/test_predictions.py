@@ -4,9 +4,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from analysis.predictions import typical_ms
 from roundabout.cli.main import main
+from roundabout.fluid.meetings import Meeting
 
 EXPERIMENT = """
 name: one
@@ -31,6 +34,28 @@ def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.Capt
     slowest = max(times[-1] for times in found["iterations_ms"].values())
     assert found["speedup"] == pytest.approx(found["fair_ms"]["j1"][-1] / slowest)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_cells_of_different_numbers_of_jobs_are_foretold_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.yaml"
+    one = EXPERIMENT.replace("dumbbell-2x2", "dumbbell-3x3").replace("s0, s2", "s0, s3").replace("s1, s3", "s1, s4")
+    three = "{jobs: {j3: {profile: vgg19-fig1, workers: [s2, s5]}}}"
+    path.write_text(f"{one}factors: {{variant: {{pair: {{}}, three: {three}}}}}\n")
+    assert main(["predict", str(path), "--iterations", "1", "--json"]) == 0
+    found = capsys.readouterr()
+    pair, three = json.loads(found.out)
+    assert [len(each["iterations_ms"]) for each in (pair, three)] == [2, 3]
+    assert pair["first_gbps"]["j1"] > three["first_gbps"]["j1"]
+    assert "playing 2 cells: 50 %" in found.err  # those of two jobs, then those of three
+
+
+def test_jobs_that_do_not_keep_pace_count_by_their_later_iterations() -> None:
+    starts = np.array([0.0, 100, 300, 450, 650])
+    slow = np.stack([starts[:-1], starts[:-1], starts[1:]], axis=1)
+    assert typical_ms(Meeting({"slow": slow, "quick": slow / 2}, None, {}, 0.0), "slow") == np.median([150, 200])
+    assert typical_ms(Meeting({"slow": slow, "other": slow}, None, {}, 0.0), "slow") == 200
 
 
 def test_what_the_model_does_not_know_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

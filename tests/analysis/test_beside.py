@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was foretold of cells, beside what a run measured of them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from analysis.beside import Beside, beside, table
+from analysis.reading.cells import cells_of, experiment_of, first_shares, speedup
+from analysis.render import screen
+from analysis.statistics.intervals import mean_of
+from roundabout.cli.screen import Screen
+from roundabout.store import StoreError
+
+
+def foretold(run, share, gain, change=lambda levels: levels):
+    """A prediction of each cell in which jobs meet."""
+    cells = (cell for cell in experiment_of(run).cells if not cell.spec.one_job_at_a_time)
+    return [
+        SimpleNamespace(
+            cell=SimpleNamespace(levels=change(cell.levels), variant=cell.variant), share=share, speedup=gain
+        )
+        for cell in cells
+    ]
+
+
+def measured(run):
+    cells = {cell.variant: cell for cell in cells_of(run)}
+    share = mean_of(first_shares(run, cells["unfair"], "j1", "j2"))
+    return share, speedup(cells["fair"], cells["unfair"], None)
+
+
+def test_what_was_measured_stands_beside_with_its_interval(run):
+    (share, share_ci95), (gain, gain_ci95) = measured(run)
+    fair, unfair = beside(foretold(run, share, gain), run)
+    assert fair.speedup is None
+    assert (unfair.share.measured, unfair.share.ci95) == (share, share_ci95)
+    assert (unfair.speedup.measured, unfair.speedup.ci95) == (gain, gain_ci95)
+    assert unfair.share.allowed == pytest.approx(0.1 * share)
+    assert unfair.record()["speedup"]["foretold"] == gain
+    assert json.dumps(unfair.record())
+    assert "speedup" not in fair.record()
+
+
+@pytest.mark.parametrize(
+    ("ends", "word"),
+    [((0.95, 1.05), "inside"), ((0.7, 0.8), "outside"), ((0.85, 1.0), "undecided"), ((0.5, 1.5), "undecided")],
+)
+def test_the_interval_decides(ends, word):
+    assert Beside(1.0, 0.1, 1.0, ends).verdict == word
+
+
+def test_without_an_interval_the_figure_decides_and_that_is_said(short_run, capsys):
+    (share, ends), (gain, _) = measured(short_run)
+    assert ends is None
+    rows = beside(foretold(short_run, share, gain + 0.1), short_run)
+    assert (rows[1].share.verdict, rows[1].speedup.verdict) == ("inside", "outside")
+    Screen(width=120).print(screen.shown(table(experiment_of(short_run), rows)))
+    shown = capsys.readouterr().out
+    assert "no interval" in shown
+    assert f"{share:.2f}" in shown
+    assert "outside" in shown
+
+
+def test_a_cell_that_was_not_measured_is_said_to_be(make_run):
+    run = make_run(repetitions=1, spoilt=[("unfair", 1)])
+    _, unfair = beside(foretold(run, 1.5, 1.2), run)
+    assert unfair.share.verdict == unfair.speedup.verdict == "not measured"
+
+
+def test_a_run_of_other_cells_is_refused(short_run):
+    other = foretold(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
+    with pytest.raises(StoreError, match="found no valid trial of a cell that is foretold"):
+        beside(other, short_run)
