@@ -20,11 +20,16 @@ def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path)
     assert load_calibration(tmp_path / "calibration.yaml") == found
     assert found.stretched(100, 10).derived_from is None
 
-    told = fidelity(100, 1, ["published sets"], derived)
+    told = fidelity(found, 1, ["published sets"])
     assert told.stamp.endswith("times as they are, constants of a dilated lab")
     assert sum("those of a dilated lab (run 20261122T173504Z-61bb, misfit 0.73)" in line for line in told.cannot) == 1
     assert not any("calibrated for that" in line for line in told.cannot)
-    assert any("calibrated for that" in line for line in fidelity(100, 1, ["published sets"]).cannot)
+    assert any("calibrated for that" in line for line in fidelity(kept, 1, ["published sets"]).cannot)
+
+
+def test_a_lab_in_which_time_is_stretched_says_what_a_burst_stands_for():
+    told = fidelity(load_calibration().stretched(100, 17.4), 17.4, ())
+    assert sum("three packets here, which stand for 26.4 kB" in line for line in told.cannot) == 1
 
 
 def test_a_run_or_candidates(capsys):

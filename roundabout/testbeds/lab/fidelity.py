@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 
 from roundabout.runner.testbed import Fidelity
-from roundabout.testbeds.lab.calibration import Derivation
+from roundabout.testbeds.lab.calibration import Calibration
 
 CANNOT = (
     "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
@@ -20,17 +20,20 @@ NOT_STRETCHED = (
     "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
 )
+BURSTS = (
+    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB; ECN thresholds that are "
+    "not well above that mark jobs even when they are alone"
+)
 
 
-def fidelity(
-    scale: float, dilation: float, calibrated: Iterable[str], derived_from: Derivation | None = None
-) -> Fidelity:
-    """Of a lab whose rates are divided by `scale`, and whose times are stretched by `dilation`.
+def fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
+    """Of a lab that keeps a calibration, and whose times are stretched by `dilation`.
 
-    `calibrated` says what stands in the place of published parameters, a line each, `derived_from` where that is from.
+    `replaced` says what stands in the place of published parameters, a line each.
     """
+    scale, derived_from = calibration.scale, calibration.derived_from
     rates = f"links are shaped to 1:{scale:g} of their rate"
-    if lines := tuple(calibrated):
+    if lines := tuple(replaced):
         constants = DERIVED.format(**derived_from.model_dump()) if derived_from else CALIBRATED
         whose = ", constants of a dilated lab" if derived_from else ""
         return Fidelity(
@@ -49,5 +52,5 @@ def fidelity(
         f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
         f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
         "bytes on this page are the papers'. What this cannot show:",
-        (*CANNOT[:2], NOT_STRETCHED, *CANNOT[2:]),
+        (*CANNOT[:2], NOT_STRETCHED, BURSTS.format(calibration.gso_max_bytes * scale / dilation / 1e3), *CANNOT[2:]),
     )

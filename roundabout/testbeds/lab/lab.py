@@ -159,7 +159,7 @@ class Lab:
     def fidelity(self) -> Fidelity:
         """Emulated, at its scale."""
         calibration = self.record.calibration
-        return fidelity(self.scale, self.dilation, host_settings.replaced(calibration), calibration.derived_from)
+        return fidelity(calibration, self.dilation, host_settings.replaced(calibration))
 
     @property
     def topology(self) -> Topology:
