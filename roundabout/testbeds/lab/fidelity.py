@@ -21,8 +21,8 @@ NOT_STRETCHED = (
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
 )
 BURSTS = (
-    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB; ECN thresholds that are "
-    "not well above that mark jobs even when they are alone"
+    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB; ECN thresholds that "
+    "are not well above that mark jobs even when they are alone"
 )
 
 
