@@ -50,7 +50,7 @@ def derive(source: Source, search: Search, runs: Path, console: Console, measure
         rows.append(_tried(each, source, measure))
         write_json(path, _map(source, rows))  # what an interruption leaves is kept
         best = search.ranked[0] if search.ranked else None
-        console.print(_so_far(each, best), highlight=False)
+        console.print(_so_far(rows[-1], best), highlight=False)
     console.print(table(source.targets, rows), f"map  {path}", sep="\n")
     if not search.ranked:
         return None
@@ -94,6 +94,6 @@ def _told(target: Target) -> str:
     return f"{target.name} {target.value:.3f} ± {target.allowed:.3f}"
 
 
-def _so_far(each: Try, best: Try | None) -> str:
-    own = "spoilt" if each.misfit is None else f"misfit {each.misfit:.2f}"
+def _so_far(row: dict[str, Any], best: Try | None) -> str:
+    own = f"spoilt: {row['why']}" if row["misfit"] is None else f"misfit {row['misfit']:.2f}"
     return f"  {own}" if best is None else f"  {own}; best so far {best.misfit:.2f}, {best.name}"
