@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.expected import Limits
 from analysis.predictions import Prediction
-from analysis.reading.cells import CellId, CellTrials, cells_of, first_shares, speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, first_shares, speedup
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from analysis.render.verdicts import TONES
 from analysis.results import FAIR
@@ -22,7 +22,7 @@ from roundabout.store import Run, StoreError
 class Beside:
     """A figure that was foretold, by how much it may be missed, and what was measured, with its 95 % interval.
 
-    The interval decides; without one, of too few repetitions, the figure does.
+    The interval decides; without one, of too few repetitions, nothing does.
     """
 
     foretold: float | None
@@ -35,8 +35,7 @@ class Beside:
         """Whether all that was measured lies near what was foretold, or nothing."""
         if self.foretold is None or self.measured is None:
             return NOT_MEASURED
-        ends = self.ci95 or (self.measured, self.measured)
-        return held(ends, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
+        return held(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,18 @@ class Row:
         """For scripts."""
         figures = {name: each for name in ("share", "speedup") if (each := getattr(self, name)) is not None}
         return {name: {**asdict(each), "verdict": each.verdict} for name, each in figures.items()}
+
+
+def refuse_another(run: Run, experiment: Experiment) -> None:
+    """Raises StoreError where the run is not of this experiment as it is today: levels' names alone say too little."""
+    own = {CellId(cell.levels): cell.spec for cell in experiment.cells}
+    for cell in experiment_of(run).cells:
+        asked = own.get(CellId(cell.levels))
+        if asked is None or (asked.jobs, asked.topology) != (cell.spec.jobs, cell.spec.topology):
+            raise StoreError(
+                f"{run.path}: found other jobs, transports or links in cell {CellId(cell.levels).name}, expected those "
+                f"of {experiment.name}"
+            )
 
 
 def beside(found: Sequence[Prediction], run: Run) -> list[Row]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a calibration of the lab is derived from: graded figures of a run with time stretched, to be met without that.
 
-All are dimensionless, and none is a paper's. How far each may be off is ours.
+All are dimensionless, and none is a paper's, though the run's set of parameters may have been chosen by one. How far
+each may be off is ours.
 """
 
 import math
@@ -30,6 +31,9 @@ ALLOWED_DRIFT = 0.03
 """Of the last quarter of fair iterations against the first."""
 ALLOWED_EXCESS = 0.02
 """Of the median fair iteration over the fluid model's."""
+
+LEAST_ITERATIONS = 8
+"""Of a run: its first and last quarter are compared."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +82,16 @@ def training(run: Run) -> Experiment:
     """What a try measures: each of the run's cells in which jobs meet, once. Nothing is expected of it.
 
     Raises:
-        StoreError: time was not stretched in this run, its cells name several sets of parameters or thresholds, of
-            which a calibration replaces all.
+        StoreError: time was not stretched in this run, it has too few iterations, or its cells name several sets of
+            parameters or thresholds, of which a calibration replaces all.
     """
     stretched = run.manifest["testbed"].get("dilation", 1.0)
     if stretched <= 1:
         raise StoreError(f"{run.path}: found a dilation of {stretched:g}, expected a run with one above 1")
     experiment = experiment_of(run)
     cells = tuple(cell for cell in experiment.cells if _meet(cell))
+    if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:
+        raise StoreError(f"{run.path}: found {fewest} iterations, expected {LEAST_ITERATIONS} at least")
     if len(named := {_named(cell) for cell in cells}) != 1:
         found = " and ".join(sorted(named)) or "no cell in which jobs meet"
         raise StoreError(f"{run.path}: found {found}, expected one set of parameters and thresholds in all cells")

@@ -34,6 +34,7 @@ AGAINST_THE_CLOCK = (
     "transports/",
 )
 COMPUTING = (
+    "lab/test_calibrate.py",
     "lab/test_pure.py",
     "lab/test_proposals.py",
     "lab/test_search.py",

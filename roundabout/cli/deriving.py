@@ -14,6 +14,7 @@ from roundabout.spec import Experiment
 from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.files import make_directory, write_json
 from roundabout.testbeds.lab.calibration import Calibration, Derivation
+from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.search import Search, Try
 
 Measure = Callable[[Calibration, Experiment], Run]
@@ -41,7 +42,10 @@ class Source:
 
 
 def derive(source: Source, search: Search, runs: Path, console: Console, measure: Measure) -> Calibration | None:
-    """Try one after the other; the best one's constants, with what they are from. None where all were spoilt."""
+    """Try one after the other; the best one's constants, with what they are from. None where all were spoilt.
+
+    What is kept today is a mark to be beaten: it is no answer where it was not derived itself.
+    """
     path = make_directory(runs / source.experiment.name) / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
     console.print(f"meeting run {source.run.id}: {', '.join(_told(each) for each in source.targets)}", highlight=False)
@@ -52,9 +56,10 @@ def derive(source: Source, search: Search, runs: Path, console: Console, measure
         best = search.ranked[0] if search.ranked else None
         console.print(_so_far(rows[-1], best), highlight=False)
     console.print(table(source.targets, rows), f"map  {path}", sep="\n")
-    if not search.ranked:
+    derived = [each for each in search.ranked if each.calibration is not search.kept or search.kept.derived_from]
+    if not derived:
         return None
-    best = search.ranked[0]
+    best = derived[0]
     return best.calibration.model_copy(update={"derived_from": source.derivation(best.misfit or 0.0)})
 
 
@@ -74,12 +79,13 @@ def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
 
 def _tried(each: Try, source: Source, measure: Measure) -> dict[str, Any]:
     """A try's row, its misfit noted; figures are None where the machine or the constants spoilt it."""
-    run = measure(each.calibration, source.experiment)
     constants = each.calibration.model_dump(by_alias=True, include={"timer_scale", "ecn", "transports"})
-    row = {"candidate": each.name, "run": run.id, "constants": constants}
+    row = {"candidate": each.name, "run": None, "constants": constants}
     try:
+        run = measure(each.calibration, source.experiment)
+        row["run"] = run.id
         found: Fit = fit(source.targets, run)
-    except StoreError as error:
+    except (LabError, StoreError) as error:
         return {**row, "misfit": None, "found": None, "off": None, "why": error.message}
     each.misfit = found.misfit
     return {**row, "misfit": found.misfit, "found": dict(found.found), "off": dict(found.off)}

@@ -36,6 +36,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if not cells:
         raise UsageError(f"{name}: found no trial in which jobs meet, expected one at least")
     run = Run.open(beside, runs) if beside else None
+    if run:
+        held.refuse_another(run, experiment)
     with _progress(len(cells)) as told:
         found = predictions.predictions(cells, iterations, told)
     rows = held.beside(found, run) if run else []

@@ -70,7 +70,7 @@ class Flow:
 
 
 def marked(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
-    """The probability that a packet is marked, by the queue that it finds (CoNEXT'16, equation 1)."""
+    """The probability that a packet is marked, by the queue (CoNEXT'16, equation 1)."""
     rising = pmax * (queue_bytes - kmin_bytes) / np.maximum(kmax_bytes - kmin_bytes, 1.0)
     return np.where(queue_bytes > kmax_bytes, 1.0, np.maximum(rising, 0.0))
 

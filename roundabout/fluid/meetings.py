@@ -23,7 +23,8 @@ STEP_US = 10.0
 3 % for gaps of 4 us."""
 
 FEEDBACK_US = 10.0
-"""From a mark to its CNP's arrival, besides the queue. A guess: a few hops within a rack; CoNEXT'16 plays 4 and 85."""
+"""From a mark to its CNP's arrival, whatever the queue, which is told of as a packet leaves it. A guess: a few hops
+within a rack; CoNEXT'16 plays 4 and 85."""
 
 IDLE_STAGES = 64
 """After so many periods of the timer without traffic a flow starts at the highest rate (transports/dcqcn)."""

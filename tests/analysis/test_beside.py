@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.beside import Beside, beside, table
+from analysis.beside import Beside, beside, refuse_another, table
 from analysis.reading.cells import cells_of, experiment_of, first_shares, speedup
 from analysis.render import screen
 from analysis.statistics.intervals import mean_of
@@ -51,16 +51,16 @@ def test_the_interval_decides(ends, word):
     assert Beside(1.0, 0.1, 1.0, ends).verdict == word
 
 
-def test_without_an_interval_the_figure_decides_and_that_is_said(short_run, capsys):
+def test_without_an_interval_nothing_is_decided_and_that_is_said(short_run, capsys):
     (share, ends), (gain, _) = measured(short_run)
     assert ends is None
     rows = beside(foretold(short_run, share, gain + 0.1), short_run)
-    assert (rows[1].share.verdict, rows[1].speedup.verdict) == ("inside", "outside")
+    assert (rows[1].share.verdict, rows[1].speedup.verdict) == ("undecided", "undecided")
     Screen(width=120).print(screen.shown(table(experiment_of(short_run), rows)))
     shown = capsys.readouterr().out
     assert "no interval" in shown
     assert f"{share:.2f}" in shown
-    assert "outside" in shown
+    assert "cannot tell" in shown or "undecided" in shown
 
 
 def test_a_cell_that_was_not_measured_is_said_to_be(make_run):
@@ -73,3 +73,13 @@ def test_a_run_of_other_cells_is_refused(short_run):
     other = foretold(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
     with pytest.raises(StoreError, match="found no valid trial of a cell that is foretold"):
         beside(other, short_run)
+
+
+def test_a_run_of_another_experiment_is_refused_even_with_the_same_levels(short_run):
+    own = experiment_of(short_run)
+    refuse_another(short_run, own)
+    slower = {name: job.model_copy(update={"start_offset_ms": 7.0}) for name, job in own.cells[0].spec.jobs.items()}
+    spec = own.cells[0].spec.model_copy(update={"jobs": slower})
+    other = own.model_copy(update={"cells": (own.cells[0].model_copy(update={"spec": spec}), *own.cells[1:])})
+    with pytest.raises(StoreError, match="found other jobs, transports or links in cell"):
+        refuse_another(short_run, other)

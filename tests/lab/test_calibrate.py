@@ -29,7 +29,7 @@ def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path)
 
 def test_a_lab_in_which_time_is_stretched_says_what_a_burst_stands_for():
     told = fidelity(load_calibration().stretched(100, 17.4), 17.4, ())
-    assert sum("three packets here, which stand for 26.4 kB" in line for line in told.cannot) == 1
+    assert sum("three packets here, which stand for 25 kB" in line for line in told.cannot) == 1
 
 
 def test_a_run_or_candidates(capsys):

@@ -147,6 +147,12 @@ def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(mark
     assert lab.counters()[_trunk(lab)].marks == seen.count(CE) > 2000
 
 
+def test_a_packet_alone_leaves_nothing_behind(marking_lab):
+    lab = marking_lab
+    lab.set_thresholds(Ecn(kmin_bytes=1, kmax_bytes=1, pmax=1))
+    assert [_burst(lab, 1, at_once=1) for _ in range(20)] == [[ECT0]] * 20
+
+
 def test_pmax_is_a_probability(marking_lab):
     lab = marking_lab
     lab.set_thresholds(Ecn(kmin_bytes=0, kmax_bytes=2**31, pmax=0))
@@ -246,7 +252,7 @@ def _ack_behind_data_ms(lab: Lab, count: int, ecn: int) -> float:
         return (time.monotonic() - begin) * 1e3
 
 
-def _burst(lab: Lab, count: int) -> list[int]:
+def _burst(lab: Lab, count: int, at_once: int = 8) -> list[int]:
     """Send UDP packets that can be marked from s0 to s2 as fast as we can, and return the ECN bits that arrived."""
     with (
         inside(lab.pids()["s2"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as receiver,
@@ -259,10 +265,10 @@ def _burst(lab: Lab, count: int) -> list[int]:
         sender.setsockopt(socket.SOL_SOCKET, 32, 64 << 20)  # SO_SNDBUFFORCE
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT0)
         sender.connect(receiver.getsockname())
-        # By the eight, cut apart by the kernel: one by one Python would not outrun the link.
+        # Cut apart by the kernel: one by one Python would not outrun the link.
         sender.setsockopt(socket.IPPROTO_UDP, 103, UDP_PAYLOAD_BYTES)  # UDP_SEGMENT
-        for _ in range(count // 8):
-            sender.send(bytes(8 * UDP_PAYLOAD_BYTES))
+        for _ in range(count // at_once):
+            sender.send(bytes(at_once * UDP_PAYLOAD_BYTES))
         return [_ecn(receiver) for _ in range(count)]
 
 

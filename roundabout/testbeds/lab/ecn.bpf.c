@@ -91,8 +91,8 @@ static __always_inline int exceeds_thresholds(const struct ecn_port *port, __u64
   return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
 }
 
-// A TCP segment without data. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion control
-// that needs ECN; nobody echoes a mark on it, and on RoCE, marked ACKs give no CNP.
+// An ACK without data, and nothing else. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion
+// control that needs ECN; nobody echoes a mark on it, and on RoCE, marked ACKs give no CNP.
 static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   struct iphdr ip;
   struct tcphdr tcp;
@@ -100,7 +100,7 @@ static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)) || ip.protocol != IPPROTO_TCP ||
       bpf_skb_load_bytes(skb, ETH_HLEN + ip.ihl * 4, &tcp, sizeof(tcp)))
     return 0;
-  return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4;
+  return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4 && !tcp.syn && !tcp.fin && !tcp.rst;
 }
 
 static __always_inline void count_source(struct __sk_buff *skb, __u32 ifindex, __u32 segments) {
@@ -160,12 +160,14 @@ int mark_by_backlog(struct __sk_buff *ctx) {
 
   if (port && queue) {
     struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
-    __u64 backlog = skb->dev->qdisc->qstats.backlog, length = ctx->wire_len, now_ns = bpf_ktime_get_ns();
+    __u64 now_ns = bpf_ktime_get_ns(), backlog = skb->dev->qdisc->qstats.backlog, length = ctx->wire_len;
 
     count(ctx, port);
     bpf_spin_lock(&queue->lock);
-    queue->noted_ns = now_ns;
-    queue->backlog_bytes = backlog + length;
+    if (now_ns >= queue->noted_ns) { // another CPU may have come later, and been quicker
+      queue->noted_ns = now_ns;
+      queue->backlog_bytes = backlog + length;
+    }
     bpf_spin_unlock(&queue->lock);
   }
   return TC_ACT_OK;
@@ -192,7 +194,8 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
   return TC_ACT_OK;
 }
 
-// Marks what can be marked and is not yet: a mark made upstream is not counted twice. Other filters go on behind it.
+// Marks what can be marked and is not yet: a mark made upstream is not counted twice. Other filters go on behind it. A
+// packet leaves HTB before its own time on the link, so it is still part of what has not drained.
 SEC("tc")
 int mark_departing(struct __sk_buff *ctx) {
   __u32 far = ctx->ifindex, segments = segments_of(ctx);
@@ -203,12 +206,12 @@ int mark_departing(struct __sk_buff *ctx) {
 
   if (!ifindex || !port || !queue || !ecn || ecn == ECN_CE)
     return TC_ACT_UNSPEC;
-  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns();
+  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = ctx->len;
 
   bpf_spin_lock(&queue->lock);
-  __u64 backlog = left_of(queue, now_ns, rate);
+  __u64 left = left_of(queue, now_ns, rate);
   bpf_spin_unlock(&queue->lock);
-  if (exceeds_thresholds(port, backlog) && !is_pure_ack(ctx) &&
+  if (exceeds_thresholds(port, left > own ? left - own : 0) && !is_pure_ack(ctx) &&
       !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);

@@ -26,8 +26,7 @@ struct ecn_port {
   __u32 kmin_bytes;
   __u32 kmax_bytes;
   __u32 pmax_of_65536;
-  // What the virtual queue needs where the kernel does not show the real one.
-  __u32 limit_bytes;
+  __u32 limit_bytes; // for the virtual queue, where the kernel does not show the real one
   __u64 drain_bytes_per_s;
 };
 

@@ -20,9 +20,11 @@ NOT_STRETCHED = (
     "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
 )
+BURST_BYTES = 3 * 1448
+"""Of payload: as many packets as the calibration's `gso_max_bytes` holds."""
 BURSTS = (
-    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB; ECN thresholds that "
-    "are not well above that mark jobs even when they are alone"
+    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB: queues are "
+    "that coarse for ECN thresholds"
 )
 
 
@@ -52,5 +54,5 @@ def fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str])
         f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
         f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
         "bytes on this page are the papers'. What this cannot show:",
-        (*CANNOT[:2], NOT_STRETCHED, BURSTS.format(calibration.gso_max_bytes * scale / dilation / 1e3), *CANNOT[2:]),
+        (*CANNOT[:2], NOT_STRETCHED, BURSTS.format(BURST_BYTES * scale / dilation / 1e3), *CANNOT[2:]),
     )

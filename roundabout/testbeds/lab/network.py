@@ -27,7 +27,8 @@ LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
 HTB_CNPS = 0x10003  # as in ecn.bpf.c, which puts packets there
-CNPS_SHARE = 0.1  # of the rate; beyond it they would wait with data
+CNPS_SHARE = 0.1  # of the rate, far more than they need; beyond it they would wait with data
+CNPS_LIMIT_BYTES = 1 << 20
 CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
 ETH_P_ALL = 0x0003
 BEHIND_MARKING = 2  # of filters; `switchport` takes 1
@@ -182,15 +183,16 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
 
 
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
-    """Let a device send no faster than its queue drains, and what stands for CNPs before all else, as they are sent."""
+    """Let a device send no faster than its queue drains; on a switch, what stands for CNPs goes before all else."""
     burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
     rate = queue.drain_bytes_per_s
     netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
     netlink.tc("add-class", "htb", ifindex, HTB_LINK, parent=HTB_ROOT, rate=rate, **burst)
-    for prio, (handle, share) in enumerate(((HTB_CNPS, CNPS_SHARE), (HTB_DATA, 1 - CNPS_SHARE))):
+    classes = ((HTB_CNPS, CNPS_SHARE, CNPS_LIMIT_BYTES), (HTB_DATA, 1 - CNPS_SHARE, queue.limit_bytes))
+    for prio, (handle, share, limit) in enumerate(classes):
         own = {"rate": round(share * rate), "ceil": rate, "prio": prio}
         netlink.tc("add-class", "htb", ifindex, handle, parent=HTB_LINK, **own, **burst)
-        netlink.tc("add", "bfifo", ifindex, parent=handle, limit=queue.limit_bytes)
+        netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)
 
 
 def _address(host: str, layout: Layout) -> None:

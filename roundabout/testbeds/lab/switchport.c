@@ -170,7 +170,8 @@ static int attach(const char *object_path, const char *pins, const char *wanted)
   while ((status = read_line(&line, 1)) > 0) {
     status = attach_port(&line, object, bpf_program__fd(program));
     if (status) {
-      fprintf(stderr, "switchport: port %u of process %d: ", line.ifindex, line.pid);
+      fprintf(stderr, "switchport: port %u of process %d, and device %u of process %d: ", line.ifindex, line.pid,
+              line.far_ifindex, line.far_pid);
       return fail("attaching failed", status);
     }
   }
