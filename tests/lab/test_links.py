@@ -247,7 +247,8 @@ def _ack_behind_data_ms(lab: Lab, count: int, ecn: int) -> float:
         for _ in range(count // 8):
             data.sendto(bytes(8 * UDP_PAYLOAD_BYTES), (address, 9))
         begin = time.monotonic()
-        sender.sendto(struct.pack("!HHIIBBHHH", 9, 9, 0, 0, 5 << 4, 0x10, 0, 0, 0), (address, 0))
+        timestamps = bytes((1, 1, 8, 10, *range(8)))
+        sender.sendto(struct.pack("!HHIIBBHHH", 9, 9, 0, 0, 8 << 4, 0x10, 0, 0, 0) + timestamps, (address, 0))
         receiver.recv(2048)
         return (time.monotonic() - begin) * 1e3
 

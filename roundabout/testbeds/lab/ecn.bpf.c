@@ -26,7 +26,6 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define TOS_OFFSET (ETH_HLEN + 1)
 #define ECN_MASK 3
 #define ECN_CE 3
-#define HTB_CNPS 0x10003 // the class of network.py that is sent first
 
 // Only what is read, relocated to the running kernel's layout by its BTF.
 struct gnet_stats_queue {
@@ -134,13 +133,8 @@ static __always_inline void count(struct __sk_buff *skb, struct ecn_port *port) 
 
   __sync_fetch_and_add(&port->packets, segments);
   __sync_fetch_and_add(&port->bytes, skb->wire_len);
-  if (!ecn_of(skb))
-    return;
-  __sync_fetch_and_add(&port->ect_packets, segments);
-  // An ACK that is ECT is of a congestion control that needs ECN, and brings the echoes of marks: a CNP. Those have a
-  // priority of their own on RoCE networks.
-  if (is_pure_ack(skb))
-    skb->priority = HTB_CNPS;
+  if (ecn_of(skb))
+    __sync_fetch_and_add(&port->ect_packets, segments);
 }
 
 // What is left of a queue that was noted some time ago. Call it locked.

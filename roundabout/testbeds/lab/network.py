@@ -26,9 +26,12 @@ from roundabout.testbeds.lab.neighbours import Neighbour
 LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
-HTB_CNPS = 0x10003  # as in ecn.bpf.c, which puts packets there
+HTB_CNPS = 0x10003
 CNPS_SHARE = 0.1  # of the rate, far more than they need; beyond it they would wait with data
 CNPS_LIMIT_BYTES = 1 << 20
+# An ACK that is ECT is of a congestion control that needs ECN, and brings echoes of marks, as a CNP would: 52 bytes of
+# IP with ECT(0); TCP; 32 bytes of header, so no data, and neither SYN nor FIN nor RST.
+CNP_KEYS = ["0x00020034/0x0003ffff+0", "0x00060000/0x00ff0000+8", "0x80000000/0xf0070000+32"]
 CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
 ETH_P_ALL = 0x0003
 BEHIND_MARKING = 2  # of filters; `switchport` takes 1
@@ -183,7 +186,10 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
 
 
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
-    """Let a device send no faster than its queue drains; on a switch, what stands for CNPs goes before all else."""
+    """Let a device send no faster than its queue drains, and what stands for CNPs before all else.
+
+    On RoCE networks these have a priority of their own.
+    """
     burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
     rate = queue.drain_bytes_per_s
     netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
@@ -193,6 +199,8 @@ def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> No
         own = {"rate": round(share * rate), "ceil": rate, "prio": prio}
         netlink.tc("add-class", "htb", ifindex, handle, parent=HTB_LINK, **own, **burst)
         netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)
+    cnps = {"protocol": ETH_P_ALL, "prio": 1, "target": HTB_CNPS, "keys": CNP_KEYS}
+    netlink.tc("add-filter", "u32", ifindex, parent=HTB_ROOT, **cnps)
 
 
 def _address(host: str, layout: Layout) -> None:
