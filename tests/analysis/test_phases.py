@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from analysis.reading.profiling import course, difference
 from analysis.statistics import phases
@@ -69,6 +69,10 @@ def few_resamplings(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 2)
 
 
+LEAST_SAMPLES = 4
+"""Of a phase: with fewer, where it ends is a guess."""
+
+
 def holds(played, found):
     """What the project promises for 0.5 % of jitter."""
     off = difference(found, played)
@@ -117,9 +121,19 @@ def profiles(draw):
     return profile(*parts)
 
 
+def repeats_itself(played):
+    """Whether an iteration is nearly two or three of another: then nobody could tell which it is."""
+    rates = [8e-6 * each.bytes / each.alone_ms if each.bytes else 0.0 for each in played.phases]
+    demand = np.repeat(rates, [round(each.compute_ms or each.alone_ms) for each in played.phases])
+    shifted = (np.roll(demand, len(demand) // parts) for parts in (2, 3))
+    return any(np.corrcoef(demand, each)[0, 1] > 0.6 for each in shifted)
+
+
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(profiles(), st.floats(5, 15), st.sampled_from([0.0, 0.1]), st.integers(0, 2**31))
 def test_any_profile_is_found(played, step_ms, missing, seed):
+    assume(not repeats_itself(played))
+    assume(min(each.compute_ms or each.alone_ms for each in played.phases) >= LEAST_SAMPLES * step_ms)
     holds(played, find(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
 
 
