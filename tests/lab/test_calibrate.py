@@ -14,7 +14,7 @@ def test_what_is_stored_is_what_was_found(tmp_path):
 
 def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path):
     derived = Derivation(run="20261122T173504Z-61bb", hash="5" * 64, misfit=0.731, targets={"drift of fair": 0.01})
-    kept = load_calibration()
+    kept = load_calibration().model_copy(update={"derived_from": None})
     found = kept.model_copy(update={"derived_from": derived})
     store_calibration(found, tmp_path / "calibration.yaml")
     assert load_calibration(tmp_path / "calibration.yaml") == found
@@ -41,7 +41,7 @@ def test_an_unknown_candidate_is_answered_with_the_known_ones(capsys):
     assert main(["calibrate", "nonsense"]) == 1
     complaint = capsys.readouterr().err
     assert "found no candidate nonsense" in complaint
-    assert "kept, CNP gap below both T" in complaint
+    assert "kept, CNP gap between both T" in complaint
 
 
 def test_a_candidate_that_is_no_calibration_names_file_and_field(tmp_path, capsys):

@@ -279,8 +279,8 @@ def test_the_flagships_constants_are_what_they_were():
     calibration = load_calibration()
     assert host_settings.document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
-            "T_us": 2175, "F": 1, "byte_counter_bytes": 0, "R_AI_mbps": 4, "R_HAI_mbps": 9, "R_min_mbps": 5,
-            "R_max_mbps": 430, "g": 0.015625, "alpha_timer_us": 17300, "cnp_gap_us": 1935,
+            "T_us": 1126.25, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
+            "R_max_mbps": 430, "g": 0.0352, "alpha_timer_us": 4200, "cnp_gap_us": 611,
         }
     }  # fmt: skip
 
