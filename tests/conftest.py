@@ -2,6 +2,7 @@
 """What a run killed earlier on this machine left would fail real-lab tests: undone once, before the first."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(places) and not str(item.path).endswith(COMPUTING):
             item.add_marker("quiet")
+
+
+def pytest_configure() -> None:
+    """What ignores signals, `nohup` for one, hands that on; what tests start shall hear them."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
