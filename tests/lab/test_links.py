@@ -142,8 +142,8 @@ def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(mark
     assert len(seen) == 3000
     # The burst outruns the link, so the queue grows at once; when it ends, the last packets leave less and less.
     unmarked = seen[::-1].index(CE)
-    # Marked by what they find, the last would be marked most surely of all. Nothing comes meanwhile, so the queue is what
-    # was noted last less what drains, which HTB does in bursts.
+    # Marked by what they find, the last would be marked most surely of all. Nothing comes meanwhile, so the queue is
+    # what was noted last less what drains, which HTB does in bursts.
     assert 0.3 * threshold < unmarked * WIRE_BYTES < 3 * threshold
     assert lab.counters()[_trunk(lab)].marks == seen.count(CE) > 100
 
