@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.expected import Limits
 from analysis.predictions import Prediction
-from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, first_shares, speedup
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from analysis.render.verdicts import TONES
 from analysis.results import FAIR
@@ -92,7 +92,7 @@ def _row(each: Prediction, run: Run, measured: dict[CellId, CellTrials]) -> Row:
     share = Beside(each.share, ALLOWED_SHARE * (each.share or 0.0), *_share(run, cell))
     if each.cell.variant == FAIR:
         return Row(levels, share, None)
-    fair = measured.get(CellId({**levels, "variant": FAIR}))
+    fair = baseline_of(measured.values(), cell, FAIR) if cell else None
     gain = speedup(fair, cell, None) if fair and cell else None
     return Row(levels, share, Beside(each.speedup, ALLOWED_SPEEDUP, *(gain or ())))
 

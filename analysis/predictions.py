@@ -9,16 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.papers import printed
-from analysis.reading.traces import together
+from analysis.reading.traces import first_apart
 from analysis.render import style
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from roundabout.fluid.meetings import Meeting, Told, meetings, nobody
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
-
-APART = 0.2
-"""As `analysis/quantities/interleaving.py` has it: interleaved is what sends at once in no more of the time."""
-
 
 KEEP_PACE = 1.2
 """Jobs whose last iterations differ by no more than this settle together; others (1:2) go on changing."""
@@ -49,9 +45,7 @@ class Prediction:
     def interleaved(self) -> int | None:
         """As measured of a run: `iteration by which communication is interleaved`; None where that never comes."""
         spans = [each[:, 1:] for each in self.found.spans.values()]
-        iterations = next(iter(self.found.spans.values()))[:, [0, 2]]
-        apart = [together(spans, begin, end) <= APART for begin, end in iterations]
-        return apart.index(True) + 1 if True in apart else None
+        return first_apart(spans, next(iter(self.found.spans.values()))[:, 2])
 
 
 def typical_ms(meeting: Meeting, job: str) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from analysis.quantities import Reading
-from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, speedup
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
 from analysis.reading.fidelity import Fidelity, fidelity
 from analysis.reading.marks import JobMarks, of_cells
 from analysis.statistics.intervals import Array, Interval, estimate, tail
@@ -163,7 +163,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
     cells = cells_of(run)
     testbed = run.manifest["testbed"]
     parts = tuple(
-        _cell(cell, job, _baseline(cells, cell, study.baseline), own.get(job))
+        _cell(cell, job, baseline_of(cells, cell, study.baseline), own.get(job))
         for cell, own in zip(cells, of_cells(run, cells), strict=True)
         for job in sorted(cell.times)
     )
@@ -244,12 +244,6 @@ def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
         f"max{unit}": float(together.max()),
         **{f"{name}_ci95{unit}": interval for name, (_, interval) in measured.items()},
     }
-
-
-def _baseline(cells: list[CellTrials], cell: CellTrials, variant: str) -> CellTrials | None:
-    """What `cell` is compared with: the baseline at the same levels of the other factors."""
-    around = cell.id.without("variant")
-    return next((each for each in cells if each.variant == variant and each.id.without("variant") == around), None)
 
 
 def _last_half(repetitions: list[Array]) -> list[Array]:

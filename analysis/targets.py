@@ -12,8 +12,8 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.calibration import drift_of
-from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, first_shares
+from analysis.calibration import ALLOWED_DRIFT, drift_of
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
 from analysis.reading.marks import JobMarks, of_cells
 from analysis.results import FAIR
 from roundabout.fluid import fluid_limits
@@ -27,8 +27,6 @@ ALLOWED_SPEEDUP = 0.02
 """Of a speed-up of the median iteration."""
 ALLOWED_MARKS = 0.15
 """Of marks an iteration, over those of the fair cell."""
-ALLOWED_DRIFT = 0.03
-"""Of the last quarter of fair iterations against the first."""
 ALLOWED_EXCESS = 0.02
 """Of the median fair iteration over the fluid model's."""
 
@@ -89,7 +87,7 @@ def training(run: Run) -> Experiment:
     if stretched <= 1:
         raise StoreError(f"{run.path}: found a dilation of {stretched:g}, expected a run with one above 1")
     experiment = experiment_of(run)
-    cells = tuple(cell for cell in experiment.cells if _meet(cell))
+    cells = tuple(cell for cell in experiment.cells if cell.spec.jobs_meet)
     if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:
         raise StoreError(f"{run.path}: found {fewest} iterations, expected {LEAST_ITERATIONS} at least")
     if len(named := {_named(cell) for cell in cells}) != 1:
@@ -99,7 +97,7 @@ def training(run: Run) -> Experiment:
         name: tuple(level for level in levels if any(cell.levels[name] == level for cell in cells))
         for name, levels in experiment.factors.items()
     }
-    changes = {"name": f"calibrate-{experiment.name}"[:64], "repetitions": 1, "expect": ()}
+    changes = {"name": f"calibrate-{experiment.name.removeprefix('calibrate-')}"[:64], "repetitions": 1, "expect": ()}
     return experiment.model_copy(update={**changes, "cells": cells, "factors": factors})
 
 
@@ -111,7 +109,7 @@ def targets_of(run: Run) -> tuple[Target, ...]:
             not to be had of it.
     """
     cells = cells_of(run)
-    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if _meet(cell)]
+    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.jobs_meet]
     every = (_Measured(*each) for each in zip(cells, of_cells(run, cells), strict=True))
     meeting = [each for each in every if each.cell.id in asked]
     if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in meeting]]:
@@ -126,10 +124,6 @@ def fit(targets: Sequence[Target], run: Run) -> Fit:
         raise StoreError(f"{run.path}: found no {missing[0]}, expected it as in the run that is to be met")
     off = {each.name: (found[each.name] - each.value) / each.allowed for each in targets}
     return Fit({name: found[name] for name in off}, off)
-
-
-def _meet(cell: Cell) -> bool:
-    return len(cell.spec.jobs) > 1 and not cell.spec.one_job_at_a_time
 
 
 def _named(cell: Cell) -> str:
@@ -149,10 +143,8 @@ def _figures(run: Run, own: _Measured, cells: Sequence[_Measured]) -> Iterator[T
         yield Target(f"excess of {name}", own.median_ms / fair_ms - 1, ALLOWED_EXCESS)
         yield Target(f"drift of {name}", drift, ALLOWED_DRIFT)
         return
-    around = own.cell.id.without("variant")
-    fair = next(
-        (each for each in cells if each.cell.variant == FAIR and each.cell.id.without("variant") == around), None
-    )
+    beside = baseline_of([each.cell for each in cells], own.cell, FAIR)
+    fair = next((each for each in cells if each.cell is beside), None)
     if fair is None:
         raise StoreError(f"{run.path}: found no cell {FAIR} beside {name}, expected one at the same levels")
     first, *others = own.cell.jobs

@@ -4,16 +4,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials, communication
 from analysis.reading.counted import Floats
 from analysis.reading.data import iterations, rows_of
-from analysis.reading.traces import together
-
-APART = 0.2
-"""Jobs are interleaved while they send at once in no more of the time in which any sends. The bound is ours."""
+from analysis.reading.traces import first_apart, together
 
 
 @quantity("end of the first iteration", unit="s", digits=3)
@@ -105,7 +100,4 @@ def _courses(reading: Reading) -> dict[str, Spans]:
 
 def _interleaved(spans: Spans) -> float:
     """Iterations are counted by the first job's, from 1; infinite where that never comes."""
-    ends = next(iter(spans.values()))[:, 1]
-    begins = np.concatenate([[0.0], ends[:-1]])
-    apart = [together(spans.values(), begin, end) <= APART for begin, end in zip(begins, ends, strict=True)]
-    return float(apart.index(True) + 1) if True in apart else math.inf
+    return first_apart(spans.values(), next(iter(spans.values()))[:, 1]) or math.inf

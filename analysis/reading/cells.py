@@ -181,6 +181,12 @@ def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
     return [each for each in found if np.isfinite(each[1]).all()]
 
 
+def baseline_of(cells: Iterable[CellTrials], cell: CellTrials, variant: str) -> CellTrials | None:
+    """What `cell` is compared with: the cell of this variant at the same levels of the other factors."""
+    around = cell.id.without("variant")
+    return next((each for each in cells if each.variant == variant and each.id.without("variant") == around), None)
+
+
 def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:
     """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
 

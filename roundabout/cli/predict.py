@@ -32,7 +32,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.render import screen  # noqa: PLC0415
 
     experiment = load_experiment(name)
-    cells = [cell for cell in experiment.cells if len(cell.spec.jobs) > 1 and not cell.spec.one_job_at_a_time]
+    cells = [cell for cell in experiment.cells if cell.spec.jobs_meet]
     if not cells:
         raise UsageError(f"{name}: found no trial in which jobs meet, expected one at least")
     run = Run.open(beside, runs) if beside else None

@@ -200,6 +200,11 @@ class TrialSpec(Strict):
     capture: Capture | None = None
 
     @property
+    def jobs_meet(self) -> bool:
+        """Whether several jobs run at once."""
+        return len(self.jobs) > 1 and not self.one_job_at_a_time
+
+    @property
     def transports(self) -> dict[str, Transport]:
         """All transports in use, by name; parameters are some user's."""
         return {user.transport.name: user.transport for user in self.users}
