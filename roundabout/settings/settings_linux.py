@@ -45,8 +45,8 @@ PAUSE = {
     "pause_rx": ("RX", "rx"),
     "pause_tx": ("TX", "tx"),
 }
-ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min"}  # as `ip route` calls them
-ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1))}
+ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min", "quickack": "quickack"}  # as `ip route` calls them
+ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1)), "quickack": either(text(), SWITCH)}
 UNKNOWN = "unknown"  # the speed of a link that is down
 LINK_UP_S = 15  # a guess: how long a link may take to come back after its speed was set
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
@@ -278,6 +278,8 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
             words = words[:at] + words[end:]
     if found["rto_min_ms"] != "none":
         found["rto_min_ms"] = _ms(str(found["rto_min_ms"]))
+    if found["quickack"] != "none":
+        found["quickack"] = int(str(found["quickack"]))
     return words, found
 
 

@@ -120,6 +120,7 @@ class Tcp(Strict):
         default=None, description="whether it answers to marks; what stands for RDMA does in any case"
     )
     tail_loss_probes: bool | None = Field(default=None, description="whether it sends again what may be a lost tail")
+    delayed_acks: bool | None = Field(default=None, description="whether receivers may wait before they acknowledge")
 
     @property
     def sysctls(self) -> dict[str, int]:
@@ -129,6 +130,11 @@ class Tcp(Strict):
             "net.ipv4.tcp_early_retrans": {True: 3, False: 0, None: None}[self.tail_loss_probes],
         }
         return {name: value for name, value in asked.items() if value is not None}
+
+    @property
+    def route(self) -> dict[str, int]:
+        """What `ip route` is to say for it."""
+        return {} if self.delayed_acks is None else {"quickack": int(not self.delayed_acks)}
 
 
 class Capture(Strict):

@@ -233,6 +233,8 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
     assert asked["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
     assert "route" not in host_settings.document(unfair, "s0", load_calibration(), 1)
+    at_once = unfair.model_copy(update={"tcp": Tcp(delayed_acks=False)})
+    assert host_settings.document(at_once, "s0", load_calibration(), 1)["route"] == {"10.77.0.0/16": {"quickack": 1}}
 
 
 def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_was_is_said():

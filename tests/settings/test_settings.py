@@ -218,7 +218,7 @@ def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path, rto_min_ms: int
     document = {
         "sysctl": {"net.ipv4.tcp_congestion_control": "reno", "net.ipv4.tcp_ecn": 1},
         "link": {"t0": {"gso_max_size": 4600, "mtu": 9000}},
-        "route": {"10.9.0.0/24": {"congctl": "reno", "rto_min_ms": rto_min_ms}},
+        "route": {"10.9.0.0/24": {"congctl": "reno", "rto_min_ms": rto_min_ms, "quickack": 1}},
     }
     state = f"--state {tmp_path}/state"
     script = f"""

@@ -45,9 +45,12 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
         },
         "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
     }
+    route = trial.tcp.route
     if dilation != 1:
         asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
-        asked["route"] = {str(NETWORK): {"rto_min_ms": round(RTO_MIN_MS * dilation)}}
+        route["rto_min_ms"] = round(RTO_MIN_MS * dilation)
+    if route:
+        asked["route"] = {str(NETWORK): route}
     if transport.declaration:
         carried = next(link.payload_rate_gbps for link in trial.topology.links if host in link.ends)
         asked["transport"] = {transport.name: _parameters(transport, carried * 1000, calibration, bytes_scale)}

@@ -102,7 +102,7 @@ def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -
         return {}
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
     network = str(IPv4Interface(server.address).network)
-    document: dict[str, Any] = {"route": {network: {"congctl": transport.kernel_name}}}
+    document: dict[str, Any] = {"route": {network: {"congctl": transport.kernel_name, **trial.tcp.route}}}
     asked = {name: _whole(value) for name, value in transport.asked.items()}
     if trial.tcp.sysctls:
         document["sysctl"] = trial.tcp.sysctls
