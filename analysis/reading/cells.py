@@ -46,9 +46,12 @@ class CellId:
     @property
     def name(self) -> str:
         """What tables and figures call it: the variant, and the levels of other factors where there are any."""
-        return " · ".join(
-            [self.variant, *(f"{name} {level}" for name, level in self.without("variant").levels.items())]
-        )
+        return " · ".join(each for each in (self.variant, self.others) if each)
+
+    @property
+    def others(self) -> str:
+        """The levels of all factors but the variant."""
+        return " · ".join(f"{name} {level}" for name, level in self.without("variant").levels.items())
 
     def without(self, factor: str) -> "CellId":
         """The same without one factor: what else shares that may be compared."""

@@ -2,6 +2,7 @@
 """Runs over loads: their sweeps in summary.json and on the screen, and what they say of Salamy."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +15,15 @@ from rich.console import Console
 
 from analysis.quantities import Asked, Reading, named
 from analysis.quantities._sweeps import _between, at_equal_load
-from analysis.reading.cells import experiment_of
-from analysis.reading.loaded import loaded_jobs, outcomes, sent_loads
+from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.loaded import LoadedJob, loaded_jobs, outcomes, sent_loads
 from analysis.render.about import provenance
 from analysis.report import on_terminal
 from analysis.statistics.intervals import exactly
 from analysis.studies import study_of
 from analysis.studies.load_sweep import tables
 from analysis.studies.load_sweep.figures import by_kind, by_model
-from analysis.studies.load_sweep.sweeps import job_sweeps
+from analysis.studies.load_sweep.sweeps import job_sweeps, names
 from analysis.summary import stored_or_new, summarise
 from analysis.verdicts import judge
 from roundabout.spec import load_experiment
@@ -392,3 +393,18 @@ def test_tails_are_99th_percentiles_from_a_thousand_iterations_on_else_the_longe
 def test_the_toy_slows_down_as_it_should(sweep):
     (loaded,) = loaded_jobs(sweep)
     assert mean_s(loaded.job, "burst", 20) > mean_s(loaded.job, "consistent", 20) > loaded.fluid_s(20)
+
+
+def test_sweeps_alike_are_told_apart_by_one_more_word():
+    spec = load_experiment("bursts-resnet").cells[0].spec
+    wanted = [(traffic, cause) for traffic in ("consistent", "burst") for cause in ("as-printed", "no-ecn")]
+    loaded = [
+        LoadedJob(traffic, "dnn", CellId({"variant": traffic, "cause": cause}), spec, traffic, 23.5)
+        for traffic, cause in wanted
+    ]
+    assert names(loaded[1:3]) == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
+    assert names(loaded) == [f"ResNet-50, {traffic}, TCP, cause {cause}" for traffic, cause in wanted]
+    again = replace(loaded[0], setting=CellId({"variant": "late", "cause": "no-ecn"}), variant="late")
+    assert names([loaded[0], again]) == ["ResNet-50, consistent, TCP, consistent", "ResNet-50, consistent, TCP, late"]
+    everything = names([loaded[0], loaded[1], again])
+    assert everything[0] == "ResNet-50, consistent, TCP, consistent · cause as-printed"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each job's sweep over loads, with its fit and its congestion point, or why there is none."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -126,15 +126,25 @@ def _rank(loaded: LoadedJob) -> tuple[int, ...]:
 
 
 def names(loaded: Sequence[LoadedJob]) -> list[str]:
-    """What reports call each; variants are told apart where models, traffic and transports do not do it, then jobs."""
-    found = [each.name for each in loaded]
-    for more in ("variant", "job_name", "place"):
-        seen = Counter(found)
-        found = [
-            f"{name}, {getattr(each, more)}" if seen[name] > 1 else name
-            for name, each in zip(found, loaded, strict=True)
-        ]
-    return found
+    """What reports call each: model, traffic and transport, and the first of what else tells those alike apart."""
+    by_name = defaultdict[str, list[LoadedJob]](list)
+    for each in loaded:
+        by_name[each.name].append(each)
+    return [f"{each.name}{_apart(by_name[each.name])(each)}" for each in loaded]
+
+
+def _apart(alike: Sequence[LoadedJob]) -> Callable[[LoadedJob], str]:
+    """What is said besides, where more than one has a name: one of these, or cell and job."""
+    ways: tuple[Callable[[LoadedJob], str], ...] = (
+        lambda _: "",
+        lambda each: f", {each.variant}",
+        lambda each: f", {each.job_name}",
+        lambda each: f", {each.setting.others}",
+        lambda each: f", {each.place}",
+    )
+    return next(
+        (way for way in ways if len({*map(way, alike)}) == len(alike)), lambda each: f", {each.place}, {each.job_name}"
+    )
 
 
 def _job_sweep(loaded: LoadedJob, name: str) -> JobSweep:
