@@ -29,6 +29,7 @@ from roundabout.testbeds.lab.facility import LabFacility
 
 EXPERIMENT = "calibrate-dcqcn"
 CANDIDATES = DEFAULT.with_name("candidates.yaml")
+TRIES = 24
 COLUMNS = ("excess", "difference", "drift", "share", "gain", "worst")
 
 
@@ -40,8 +41,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     source: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Meet this run, in which time was stretched, instead.")
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="So many of them, with --from.")] = 24,
-    seed: Annotated[int, typer.Option(min=0, help="Which ones, with --from.")] = 1,
+    tries: Annotated[int | None, typer.Option(min=1, help=f"So many of them, with --from; {TRIES} by default.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Which ones, with --from.")] = None,
     runs: Runs = Path("runs"),
     write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
 ) -> None:
@@ -52,22 +53,31 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """
     if source and only:
         raise UsageError(f"found --from and the candidates {', '.join(only)}, expected one of them")
+    if not source and (tries or seed) is not None:
+        raise UsageError("found --tries or --seed without --from, expected a run that is to be met")
     undo_when_ended()
     console = Screen()
     found = (
-        _derive(Run.open(source, runs), tries, seed, runs, console)
+        _derive(Run.open(source, runs), tries or TRIES, 1 if seed is None else seed, runs, console)
         if source
         else _best(_read(candidates, only or []), runs, console)
     )
     if write and found is not None:
-        name, calibration = found
-        version = load_calibration().version + 1
-        store_calibration(calibration.model_copy(update={"version": version}))
-        console.print(f"{DEFAULT.name} is now version {version}: {name}")
+        version = _keep(*found)
+        console.print(f"{DEFAULT.name} is now version {version}: {found[0]}")
 
 
-def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[str, Calibration] | None:
-    """Try named candidates; the best, with its name. None where all were spoilt."""
+def _keep(name: str, calibration: Calibration, off: float) -> int:
+    """The version that it is kept as. Raises LabError where it is further off than it may be."""
+    if off > 1:
+        raise LabError(f"{name}: found it off by {off:.2f} times what it may be, expected 1 at most; nothing was kept")
+    version = load_calibration().version + 1
+    store_calibration(calibration.model_copy(update={"version": version}))
+    return version
+
+
+def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
+    """Try named candidates; the best, with its name and how far off it is. None where all were spoilt."""
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
     for name, calibration in tried.items():
@@ -75,11 +85,11 @@ def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[
         write_json(path, rows)  # what an interruption leaves is kept
     console.print(_table(rows), f"map  {path}", sep="\n")
     best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
-    return None if best is None else (best["candidate"], tried[best["candidate"]])
+    return None if best is None else (best["candidate"], tried[best["candidate"]], best["worst"])
 
 
-def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tuple[str, Calibration] | None:
-    """Search what meets a run; the best, with where it is from. None where all were spoilt."""
+def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
+    """Search what meets a run; the best, with where it is from and its misfit. None where all were spoilt."""
     from roundabout.cli.deriving import Source, derive  # noqa: PLC0415 - `--help` need not wait for it
     from roundabout.testbeds.lab.proposals import load_ranges  # noqa: PLC0415
     from roundabout.testbeds.lab.search import Search  # noqa: PLC0415
@@ -88,7 +98,9 @@ def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tu
         return _run(experiment, experiment.name, calibration, runs, console)
 
     best = derive(Source.of(run), Search(load_ranges(), load_calibration(), tries, seed), runs, console, measure)
-    return None if best is None else (f"derived from run {run.id}", best)
+    if best is None or best.derived_from is None:
+        return None
+    return f"derived from run {run.id}", best, best.derived_from.misfit
 
 
 def _read(path: Path, only: list[str]) -> dict[str, Calibration]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout calibrate` reads its candidates strictly, and what it writes can be read."""
 
+from roundabout.cli import calibrate
 from roundabout.cli.main import main
-from roundabout.testbeds.lab.calibration import Derivation, load_calibration, store_calibration
+from roundabout.testbeds.lab.calibration import Calibration, Derivation, load_calibration, store_calibration
 from roundabout.testbeds.lab.fidelity import fidelity
 
 
@@ -35,6 +36,21 @@ def test_a_lab_in_which_time_is_stretched_says_what_a_burst_stands_for():
 def test_a_run_or_candidates(capsys):
     assert main(["calibrate", "kept", "--from", "last"]) == 2
     assert "found --from and the candidates kept, expected one of them" in capsys.readouterr().err
+    for option in ("--tries", "--seed"):
+        assert main(["calibrate", option, "3"]) == 2
+        assert "found --tries or --seed without --from" in capsys.readouterr().err
+
+
+def test_what_is_further_off_than_it_may_be_is_not_kept(monkeypatch, capsys):
+    kept: list[Calibration] = []
+    monkeypatch.setattr(calibrate, "store_calibration", kept.append)
+    for off, version in ((1.01, None), (1.0, load_calibration().version + 1)):
+        found = ("one", load_calibration(), off)
+        monkeypatch.setattr(calibrate, "_best", lambda *_, found=found: found)
+        assert main(["calibrate", "--write"]) == (0 if version else 1)
+        assert [each.version for each in kept] == ([version] if version else [])
+        told = capsys.readouterr()
+        assert (f"is now version {version}: one" in told.out) if version else ("off by 1.01 times" in told.err)
 
 
 def test_an_unknown_candidate_is_answered_with_the_known_ones(capsys):
