@@ -4,19 +4,7 @@
 #ifndef ROUNDABOUT_KERNEL_H
 #define ROUNDABOUT_KERNEL_H
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-typedef __u16 __sum16;
-typedef _Bool bool;
+#include "numbers.h"
 
 enum { BPF_MAP_TYPE_HASH = 1 };
 enum { BPF_NOEXIST = 1 };

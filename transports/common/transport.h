@@ -1,39 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What every transport includes. Its parameters and counters are declared once, in these words:
-//
-//   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
-//   struct mine_params {
-//     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
-//   };
-//   struct mine_counters {
-//     COUNTER(type, name, unit, meaning);
-//     DERIVED(name, formula, meaning);   printed, not kept: counters and parameters joined by * and /
-//   };
-//   PER_HOST(params, struct mine_params);
-//   PER_HOST(counters, struct mine_counters);
-//
-// `type` is __u32 or __u64, `unit` what a member is kept in: any word, of which two have another form for people, in
-// which value and range are given and everything is printed: "bytes/s" as Mbit/s, called NAME_mbps, and "2^-24" as a
-// fraction, called NAME without its _q24. `chosen_by` is who sets what nobody gave: `experiment` (`value` is part of
-// what an experiment means, and recorded in it), `testbed` (one that is calibrated may put its own in place of `value`)
-// or `line_rate` (the testbed puts the host's there). Each declaration is one statement with plain numbers and strings.
-//
-// Tags in the object's BTF carry all this to the tool that loads it and to the sampler; roundabout/spec/transports
-// reads the same lines.
+// What every transport includes: the kernel's types, the words to declare with, and its flows' and hosts' entries.
 #ifndef ROUNDABOUT_TRANSPORT_H
 #define ROUNDABOUT_TRANSPORT_H
 
+#include "declare.h"
 #include "kernel.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-
-#define TAG(text) __attribute__((btf_decl_tag(text)))
-#define STANDS_FOR(what) _Static_assert(1, #what)
-#define PARAMETER(type, name, unit, chosen_by, value, least, most, meaning)                                            \
-  type name TAG("parameter;" unit ";" #value ";" #least ";" #most)
-#define COUNTER(type, name, unit, meaning) type name TAG("counter;" unit)
-#define DERIVED(name, formula, meaning) char name[0] TAG("derived;" formula)
 
 // Keyed by the network namespace's cookie; 0 is the entry for namespaces that have none.
 #define PER_HOST(map, type_of_values)                                                                                  \

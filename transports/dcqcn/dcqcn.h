@@ -4,7 +4,7 @@
 #ifndef ROUNDABOUT_DCQCN_H
 #define ROUNDABOUT_DCQCN_H
 
-#include "transport.h"
+#include "declare.h"
 
 STANDS_FOR(RDMA);
 

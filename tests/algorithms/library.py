@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transports' C code as a library: build/lib/libalgorithms.so, and the structures that its functions take."""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_uint16 as u16, c_uint32 as u32, c_uint64 as u64
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+ONE_Q24 = 1 << 24
+LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
+
+CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])
+"""Where a clock of 32 bits may stand when a trial begins: it wraps soon after the last."""
+
+
+class Structure(ctypes.Structure):
+    """One of C's, whose members tests may print."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name, *_ in self._fields_)})"
+
+
+def members(kind: Any, names: str) -> Sequence[tuple[str, Any]]:
+    """Some of a structure's members, all of one type."""
+    return [(name, kind) for name in names.split()]
+
+
+class DcqcnParams(Structure):
+    """struct dcqcn_params: rates in bytes/s."""
+
+    _fields_ = (
+        *members(u32, "T_us F"),
+        *members(u64, "byte_counter_bytes R_AI R_HAI R_min R_max"),
+        *members(u32, "g_q24 alpha_timer_us cnp_gap_us"),
+    )
+
+
+class DcqcnCounters(Structure):
+    """struct dcqcn_counters; what is derived takes no room."""
+
+    _fields_ = (
+        *members(u64, "acks active_us segments segments_marked cnps losses"),
+        *members(u64, "fast_increases additive_increases hyper_increases rate"),
+        *members(u32, "alpha_q24 stage"),
+    )
+
+
+class ReactionPoint(Structure):
+    """struct reaction_point."""
+
+    _fields_ = (
+        *members(u64, "R_C R_T"),
+        *members(u32, "alpha_q24 increased_us alpha_us cnp_us bytes"),
+        *members(u16, "timer_stage byte_stage"),
+    )

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCQCN's reaction point in C beside one in Python, written from the paper, through anything that a network may do."""
+
+import ctypes
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.algorithms.library import CLOCKS, LIBRARY, ONE_Q24, DcqcnCounters, DcqcnParams, ReactionPoint
+
+MANY_STAGES = 64
+
+
+@dataclass
+class Reference:
+    """SIGCOMM'15, section 3.1 and Figure 7: exact in time, with rates and alpha as real numbers."""
+
+    p: DcqcnParams
+    now: float = 0
+    R_C: float = 0
+    R_T: float = 0
+    alpha: float = 1
+    alpha_due: float = 0
+    timer_due: float = 0
+    since_cnp: float = float("inf")
+    bytes: int = 0
+    timer_stage: int = 0
+    byte_stage: int = 0
+    increases: dict[str, int] = field(default_factory=lambda: {"fast": 0, "additive": 0, "hyper": 0})
+
+    def __post_init__(self) -> None:
+        self.R_C = self.R_T = self.p.R_max
+        self.alpha_due, self.timer_due = self.p.alpha_timer_us, self.p.T_us
+
+    def increase(self) -> None:
+        stages = (self.timer_stage, self.byte_stage if self.p.byte_counter_bytes else self.timer_stage)
+        if max(stages) < self.p.F:
+            kind, step = "fast", 0
+        elif min(stages) > self.p.F:
+            kind, step = "hyper", (min(stages) - self.p.F) * self.p.R_HAI
+        else:
+            kind, step = "additive", self.p.R_AI
+        self.increases[kind] += 1
+        self.R_T = min(self.R_T + step, self.p.R_max)
+        self.R_C = (self.R_C + self.R_T) / 2
+
+    def wait(self, us: int) -> None:
+        """Equation 2's timer and the increase timer, each at its own times."""
+        self.now += us
+        self.since_cnp += us
+        while self.alpha_due <= self.now:
+            self.alpha *= 1 - self.p.g_q24 / ONE_Q24
+            self.alpha_due += self.p.alpha_timer_us
+        while self.timer_due <= self.now:
+            self.timer_stage += 1
+            self.increase()
+            self.timer_due += self.p.T_us
+
+    def ack(self, marked: bool, acked_bytes: int) -> bool:
+        if marked and self.since_cnp >= self.p.cnp_gap_us:
+            self.cut()
+            return True
+        self.bytes += acked_bytes
+        if self.p.byte_counter_bytes and self.bytes >= self.p.byte_counter_bytes:
+            self.bytes = 0
+            self.byte_stage += 1
+            self.increase()
+        return False
+
+    def cut(self) -> None:
+        """Equation 1."""
+        self.R_T, self.R_C = self.R_C, max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
+        self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
+        self.timer_stage = self.byte_stage = self.bytes = 0
+        self.since_cnp = 0
+        self.alpha_due, self.timer_due = self.now + self.p.alpha_timer_us, self.now + self.p.T_us
+
+
+PARAMETERS = st.builds(
+    DcqcnParams,
+    T_us=st.integers(1, 5000),
+    F=st.integers(1, 6),
+    byte_counter_bytes=st.sampled_from([0, 20_000, 150_000]),
+    R_AI=st.integers(0, 10**7),
+    R_HAI=st.integers(0, 10**8),
+    R_min=st.just(10**5),
+    R_max=st.integers(10**6, 10**10),
+    g_q24=st.integers(0, ONE_Q24),
+    alpha_timer_us=st.integers(1, 5000),
+    cnp_gap_us=st.integers(0, 5000),
+)
+ACKS = st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.integers(0, 60_000)), max_size=60)
+
+
+@given(p=PARAMETERS, clock=CLOCKS, acks=ACKS)
+def test_it_does_step_by_step_what_the_paper_says(
+    p: DcqcnParams, clock: int, acks: list[tuple[float, bool, int]]
+) -> None:
+    rp, c, reference = ReactionPoint(), DcqcnCounters(), Reference(p)
+    LIBRARY.reaction_point_begins(ctypes.byref(rp), ctypes.byref(p), ctypes.c_uint32(clock))
+    for waited, marked, acked_bytes in acks:
+        # Never so long that increases owed are taken for many.
+        us = int(waited * min(p.T_us, p.alpha_timer_us))
+        reference.wait(us)
+        clock = (clock + us) % 2**32
+        cnp = LIBRARY.reaction_point_hears(
+            *map(ctypes.byref, (rp, p, c)), ctypes.c_uint32(clock), int(marked), acked_bytes
+        )
+        assert bool(cnp) == reference.ack(marked, acked_bytes)
+        assert (rp.timer_stage, rp.byte_stage) == (reference.timer_stage, reference.byte_stage)
+        # Fixed point rounds down, by less than one byte/s and one 2^-24 a step.
+        assert rp.alpha_q24 / ONE_Q24 == pytest.approx(reference.alpha, rel=1e-4, abs=1e-4)
+        assert pytest.approx(reference.R_C, rel=1e-3, abs=100) == rp.R_C
+        assert pytest.approx(reference.R_T, rel=1e-3, abs=100) == rp.R_T
+        assert p.R_min <= rp.R_C <= max(rp.R_T, p.R_min) and p.R_max >= rp.R_T
+    assert [c.fast_increases, c.additive_increases, c.hyper_increases] == [*reference.increases.values()]
+
+
+@given(p=PARAMETERS, clock=CLOCKS)
+def test_after_a_long_silence_it_starts_at_line_rate_with_alpha_gone(p: DcqcnParams, clock: int) -> None:
+    rp, c = ReactionPoint(), DcqcnCounters()
+    LIBRARY.reaction_point_begins(ctypes.byref(rp), ctypes.byref(p), ctypes.c_uint32(clock))
+    for waited in (p.cnp_gap_us, (MANY_STAGES + 2) * max(p.T_us, p.alpha_timer_us)):
+        clock = (clock + waited) % 2**32
+        marked = int(waited == p.cnp_gap_us)
+        LIBRARY.reaction_point_hears(*map(ctypes.byref, (rp, p, c)), ctypes.c_uint32(clock), marked, 0)
+    assert (rp.R_C, rp.R_T, rp.alpha_q24) == (p.R_max, p.R_max, 0)

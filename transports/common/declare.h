@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The words in which a transport declares its parameters and counters, once:
+//
+//   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
+//   struct mine_params {
+//     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
+//   };
+//   struct mine_counters {
+//     COUNTER(type, name, unit, meaning);
+//     DERIVED(name, formula, meaning);   printed, not kept: counters and parameters joined by * and /
+//   };
+//   PER_HOST(params, struct mine_params);
+//   PER_HOST(counters, struct mine_counters);
+//
+// `type` is __u32 or __u64, `unit` what a member is kept in: any word, of which two have another form for people, in
+// which value and range are given and everything is printed: "bytes/s" as Mbit/s, called NAME_mbps, and "2^-24" as a
+// fraction, called NAME without its _q24. `chosen_by` is who sets what nobody gave: `experiment` (`value` is part of
+// what an experiment means, and recorded in it), `testbed` (one that is calibrated may put its own in place of `value`)
+// or `line_rate` (the testbed puts the host's there). Each declaration is one statement with plain numbers and strings.
+//
+// Tags in the object's BTF carry all this to the tool that loads it and to the sampler; roundabout/spec/transports
+// reads the same lines.
+#ifndef ROUNDABOUT_DECLARE_H
+#define ROUNDABOUT_DECLARE_H
+
+#include "numbers.h"
+
+// Only eBPF's objects carry tags; elsewhere a declaration is a plain member.
+#ifdef __bpf__
+#define TAG(text) __attribute__((btf_decl_tag(text)))
+#else
+#define TAG(text)
+#endif
+#define STANDS_FOR(what) _Static_assert(1, #what)
+#define PARAMETER(type, name, unit, chosen_by, value, least, most, meaning)                                            \
+  type name TAG("parameter;" unit ";" #value ";" #least ";" #most)
+#define COUNTER(type, name, unit, meaning) type name TAG("counter;" unit)
+#define DERIVED(name, formula, meaning) char name[0] TAG("derived;" formula)
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DCQCN as a TCP congestion control. The reaction point paces by R_C; its timers are evaluated when an ACK comes. The
+// notification point is the receiver's half of DCTCP, and the sender counts at most one CNP per flow and cnp_gap_us.
+// Both ends of a connection must use it.
+#ifndef ROUNDABOUT_DCQCN_FLOW_H
+#define ROUNDABOUT_DCQCN_FLOW_H
+
+#include "../dctcp/echo.h"
+#include "reaction_point.h"
+
+#define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
+
+// Fits into icsk_ca_priv.
+struct dcqcn_flow {
+  struct reaction_point rp;
+  __u64 host;
+  __u32 ack_us;
+  __u32 delivered;
+  __u32 delivered_ce;
+  struct echo echo;
+};
+
+static __always_inline struct dcqcn_flow *dcqcn_flow_of(struct sock *sk) { return private_area_of(sk); }
+
+static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f) {
+  sk->sk_pacing_rate = f->rp.R_C;
+  tcp_of(sk)->snd_cwnd = UNLIMITED_CWND;
+}
+
+static __always_inline void dcqcn_begin(struct sock *sk, const struct dcqcn_params *p) {
+  struct dcqcn_flow *f = dcqcn_flow_of(sk);
+  struct tcp_sock *tp = tcp_of(sk);
+
+  __builtin_memset(f, 0, sizeof(*f));
+  if (!p)
+    return;
+  f->host = host_of(sk);
+  f->ack_us = (__u32)tp->tcp_mstamp;
+  f->delivered = tp->delivered;
+  f->delivered_ce = tp->delivered_ce;
+  echo_begin(&f->echo, sk);
+  reaction_point_begin(&f->rp, p, f->ack_us);
+  sk->sk_pacing_status = SK_PACING_NEEDED;
+  dcqcn_pace(sk, f);
+}
+
+static __always_inline void dcqcn_show(const struct dcqcn_flow *f, struct dcqcn_counters *c) {
+  c->rate = f->rp.R_C;
+  c->alpha_q24 = f->rp.alpha_q24;
+  c->stage = f->rp.timer_stage;
+}
+
+// What an ACK does to the rate. Returns whether it was a CNP.
+static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample *rs, const struct dcqcn_params *p,
+                                       struct dcqcn_counters *c) {
+  struct dcqcn_flow *f = dcqcn_flow_of(sk);
+  struct tcp_sock *tp = tcp_of(sk);
+  __u32 now = (__u32)tp->tcp_mstamp;
+  __u32 delivered = tp->delivered - f->delivered;
+  __u32 marked = tp->delivered_ce - f->delivered_ce;
+  __u32 since = now - f->ack_us;
+  f->delivered += delivered;
+  f->delivered_ce += marked;
+  f->ack_us = now;
+
+  reaction_point_run_timers(&f->rp, p, c, now);
+  bool cnp = (marked || rs->losses > 0) && reaction_point_hears_cnps(&f->rp, p, now);
+  if (cnp) {
+    reaction_point_on_cnp(&f->rp, p, now);
+    c->cnps++;
+  } else {
+    reaction_point_count_bytes(&f->rp, p, c, rs->acked_sacked * tp->mss_cache);
+  }
+
+  c->acks++;
+  if (since < MANY_STAGES * p->T_us)
+    c->active_us += since;
+  c->segments += delivered;
+  c->segments_marked += marked;
+  if (rs->losses > 0)
+    c->losses += rs->losses;
+  return cnp;
+}
+
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DCQCN's reaction point (Zhu et al., SIGCOMM'15, section 3.1 and Figure 7), without a network: rates in bytes/s, times
+// in us on a clock that wraps at 32 bits.
+#ifndef ROUNDABOUT_DCQCN_REACTION_POINT_H
+#define ROUNDABOUT_DCQCN_REACTION_POINT_H
+
+#include "dcqcn.h"
+
+#define MANY_STAGES 64 // so many increases owed at once bring any flow to the line rate
+
+struct reaction_point {
+  __u64 R_C;
+  __u64 R_T;
+  __u32 alpha_q24;
+  __u32 increased_us;
+  __u32 alpha_us;
+  __u32 cnp_us;
+  __u32 bytes;
+  __u16 timer_stage;
+  __u16 byte_stage;
+};
+
+// Starts at the highest rate, ready for a CNP.
+static __always_inline void reaction_point_begin(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
+  rp->R_C = rp->R_T = p->R_max;
+  rp->alpha_q24 = ONE_Q24;
+  rp->increased_us = rp->alpha_us = now;
+  rp->cnp_us = now - p->cnp_gap_us;
+}
+
+// One increase event of the timer or of the byte counter.
+static __always_inline void reaction_point_increase(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                    struct dcqcn_counters *c) {
+  // Without a byte counter the timer's stage stands for both, or there would be no hyper increase.
+  __u32 byte_stage = p->byte_counter_bytes ? rp->byte_stage : rp->timer_stage;
+  __u32 high = rp->timer_stage > byte_stage ? rp->timer_stage : byte_stage;
+  __u32 low = rp->timer_stage > byte_stage ? byte_stage : rp->timer_stage;
+
+  if (high < p->F) {
+    c->fast_increases++;
+  } else if (low <= p->F) {
+    rp->R_T += p->R_AI;
+    c->additive_increases++;
+  } else {
+    rp->R_T += (__u64)(low - p->F) * p->R_HAI;
+    c->hyper_increases++;
+  }
+  if (rp->R_T > p->R_max)
+    rp->R_T = p->R_max;
+  rp->R_C = (rp->R_C + rp->R_T) >> 1;
+}
+
+// Whether a CNP may come: there is at most one in `cnp_gap_us`.
+static __always_inline bool reaction_point_hears_cnps(const struct reaction_point *rp, const struct dcqcn_params *p,
+                                                      __u32 now) {
+  return now - rp->cnp_us >= p->cnp_gap_us;
+}
+
+static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
+  rp->R_T = rp->R_C;
+  rp->R_C -= (rp->R_C * rp->alpha_q24) >> 25;
+  if (rp->R_C < p->R_min)
+    rp->R_C = p->R_min;
+  rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
+  rp->timer_stage = rp->byte_stage = 0;
+  rp->bytes = 0;
+  rp->increased_us = rp->alpha_us = rp->cnp_us = now;
+}
+
+// What a NIC's timers would have done since the last ACK. They run on while a flow is idle: after a compute phase it
+// starts at line rate with alpha near 0.
+static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                      struct dcqcn_counters *c, __u32 now) {
+  for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
+    rp->alpha_q24 -= ((__u64)rp->alpha_q24 * p->g_q24) >> 24;
+    rp->alpha_us += p->alpha_timer_us;
+  }
+  if (now - rp->alpha_us >= p->alpha_timer_us) {
+    rp->alpha_q24 = 0;
+    rp->alpha_us = now;
+  }
+  for (int i = 0; i < MANY_STAGES && now - rp->increased_us >= p->T_us; i++) {
+    rp->increased_us += p->T_us;
+    if (rp->timer_stage < 0xffff)
+      rp->timer_stage++;
+    reaction_point_increase(rp, p, c);
+  }
+  if (now - rp->increased_us >= p->T_us) {
+    rp->R_C = rp->R_T = p->R_max;
+    rp->increased_us = now;
+  }
+}
+
+static __always_inline void reaction_point_count_bytes(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                       struct dcqcn_counters *c, __u32 acked_bytes) {
+  if (!p->byte_counter_bytes)
+    return;
+  rp->bytes += acked_bytes;
+  if (rp->bytes < p->byte_counter_bytes)
+    return;
+  rp->bytes = 0;
+  if (rp->byte_stage < 0xffff)
+    rp->byte_stage++;
+  reaction_point_increase(rp, p, c);
+}
+
+#endif
