@@ -217,7 +217,9 @@ def _described(transport: Transport) -> str:
     return " ".join(words)
 
 
-def _valued(parameter: str, value: float) -> str:
+def _valued(parameter: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return f"{parameter} {value}"
     name, _, unit = parameter.rpartition("_")
     return f"{name} {value:g} {UNITS[unit]}" if unit in UNITS and name else f"{parameter} {value:g}"
 

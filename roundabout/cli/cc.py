@@ -10,11 +10,11 @@ from rich.text import Text
 
 from roundabout.cli.options import Json
 from roundabout.cli.screen import Screen
-from roundabout.spec.transports import Declaration, known
+from roundabout.spec.transports import Declaration, Parameter, known
 from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
 
 FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
-CHOSEN_BY = {"experiment": "{:g}", "testbed": "the testbed's, or {:g}", "line_rate": "the line rate, or {:g}"}
+CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
 
 
 def command(
@@ -48,9 +48,13 @@ def _table(declared: Declaration) -> Table:
         table.add_column(column)
     for each in declared.parameters:
         unit = FOR_PEOPLE.get(each.unit, each.unit)
-        limits = f"{each.least:g} to {each.most:g}"
-        table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(each.value), limits, Text(each.meaning))
+        limits = " or ".join(each.names) or f"{each.least:g} to {each.most:g}"
+        table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(_usual(each)), limits, Text(each.meaning))
     return table
+
+
+def _usual(parameter: Parameter) -> str:
+    return str(parameter.usual) if parameter.names else f"{parameter.value:g}"
 
 
 def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:

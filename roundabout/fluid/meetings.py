@@ -325,7 +325,10 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
         raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn")
     hosts = spec.jobs[name].hosts
     carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
-    values = {each.name: transport.asked.get(each.name, _default(each)) for each in transport.declaration.parameters}
+    # DCQCN's are all numbers.
+    values = {
+        each.name: float(transport.asked.get(each.name, _default(each))) for each in transport.declaration.parameters
+    }
     values["R_max_mbps"] = min(values["R_max_mbps"], carried)
     rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
     return {

@@ -10,6 +10,7 @@ from roundabout.spec.experiment import Cell, Job, Treatment, TrialSpec
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import broken_rule
 
 
 class Merged(NamedTuple):
@@ -75,6 +76,16 @@ def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None
         raise merged.error(here, found, f"the {profile.workers} for which {profile.name} is")
     if len(job.workers) % 2 and any(phase.pattern == "pairs" and not phase.groups for phase in profile.phases):
         raise merged.error(here, found, f"an even number: {profile.name} sends in pairs")
+
+
+def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
+    """Raise SpecError unless a job's transport and profile keep what the transport declares of both together."""
+    declared = job.transport.declaration
+    values = {**job.transport.asked, "compute_us": profile.compute_ms * 1000}
+    for rule in declared.rules if declared else ():
+        if broken := broken_rule(rule, values):
+            found, expected = broken
+            raise merged.error(("jobs", name, "transport", rule.left), f"{found}{merged.setting}", expected)
 
 
 def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:

@@ -17,6 +17,7 @@ from roundabout.spec.check import (
     check_expectation,
     check_needs,
     check_pattern,
+    check_rules,
     check_shared_hosts,
     check_takes,
     check_transports,
@@ -268,6 +269,7 @@ def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
 def _resolve(merged: Merged, library: Library, name: str, job: Job) -> ResolvedJob:
     profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
     check_pattern(merged, name, job, profile)
+    check_rules(merged, name, job, profile)
     declared = {field: getattr(job, field) for field in Worked.model_fields}
     return ResolvedJob(**declared | {"profile": profile})
 

@@ -103,6 +103,11 @@ GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNT
         ("COUNTER", 'COUNTER(__u64, acks, "segments", "too");\nCOUNTER', 3, "acks a second time", "each name once"),
         ("COUNTER", 'DERIVED(x, "acks + T_us", "y");\nCOUNTER', 2, 'formula "acks + T_us"', "joined by * and /"),
         ("COUNTER", 'DERIVED(x, "acks * gone", "y");\nCOUNTER', 2, "gone in the formula of x", "one of T_us, acks"),
+        ("COUNTER", 'CHOICE(c, experiment, b, "a", "z");\nCOUNTER', 2, 'the names "a"', "first second"),
+        ("COUNTER", 'CHOICE(c, experiment, d, "a b", "z");\nCOUNTER', 2, "the value d", "one of a, b"),
+        ("COUNTER", 'CHOICE(c, nobody, a, "a b", "z");\nCOUNTER', 2, "'nobody'", "experiment, testbed, line_rate"),
+        ("COUNTER", 'RULE(r, "T_us < T_us");\nCOUNTER', 2, 'the rule "T_us < T_us"', "not both are 0"),
+        ("COUNTER", 'RULE(r, "T_us or gone");\nCOUNTER', 2, "gone in a rule", "one of T_us, compute_us"),
         ("COUNTER", "STANDS_FOR(RDMA);\nSTANDS_FOR(TCP);\nCOUNTER", 3, "STANDS_FOR a second time", "it once"),
     ],
 )
@@ -118,9 +123,12 @@ def test_what_is_wrong_is_told_with_its_line(  # noqa: PLR0917
     assert expected in caught.value.expected
 
 
-def test_declarations_may_stand_in_the_header_beside_the_program(tmp_path: Path) -> None:
+def test_declarations_may_stand_in_headers_beside_the_program(tmp_path: Path) -> None:
     (tmp_path / "mine.h").write_text(GOOD)
-    found = read(tmp_path, 'STANDS_FOR(RDMA);\nDERIVED(per_T, "acks * T_us", "x");')
+    (tmp_path / "flow.h").write_text('#include "mine.h"\n')
+    source = '#include "transport.h"\n#include "flow.h"\n#include "mine.h"\nSTANDS_FOR(RDMA);\n'
+    found = read(tmp_path, source + 'DERIVED(per_T, "acks * T_us", "x");')
+    assert [each.name for each in found.parameters] == ["T_us"]
     assert (found.stands_for, [each.name for each in found.derived]) == ("RDMA", ["per_T"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.spec.transports import known
+from roundabout.spec.transports import Parameter, known
 
 WANTED = {
     "T_us": 100,
@@ -72,15 +72,19 @@ def test_the_program_declares_what_its_source_does(tools: Any) -> None:
         for variant in ("", ".before_6_10"):
             path = tools.build / "bpf" / f"{name}{variant}.bpf.o"
             found = json.loads(tools.transport("describe", str(path)).stdout)
-            assert found["parameters"] == [
-                {"name": each.name, "unit": each.unit, "value": each.value, "least": each.least, "most": each.most}
-                for each in declared.parameters
-            ]
+            assert found["parameters"] == [declared_as(each) for each in declared.parameters]
             told = {each["name"]: each.get("unit") or each["formula"] for each in found["counters"]}
             assert told == {
                 **{each.name: each.unit for each in declared.counters},
                 **{each.name: each.formula for each in declared.derived},
             }
+
+
+def declared_as(parameter: Parameter) -> dict[str, Any]:
+    """What the tool prints of a parameter."""
+    if parameter.names:
+        return {"name": parameter.name, "names": " ".join(parameter.names), "value": parameter.value}
+    return {name: getattr(parameter, name) for name in ("name", "unit", "value", "least", "most")}
 
 
 def test_a_file_that_is_no_program_is_refused(tools: Any, tmp_path: Path) -> None:

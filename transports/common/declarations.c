@@ -47,40 +47,71 @@ static void name_for_people(struct declared *member) {
   member->decimals = form->decimals;
 }
 
-// Reads a tag's text as the macros of transport.h write it. Returns 0, or -1 if they did not.
+// Reads what follows "parameter;" or "choice;" as the macros of declare.h write it. Returns whether they did.
+static int read_parameter(const char *text, struct declared *member) {
+  char name[64], more[2] = "";
+  member->as = PARAMETER;
+  int numbers = sscanf(text, "parameter;%23[^\";\\];%lf;%lf;%lf%1s", member->unit, &member->value, &member->least,
+                       &member->most, more);
+  if (sscanf(text, "choice;%63[^;];%127[a-z0-9_ ]%1s", name, member->names, more) == 2) {
+    member->value = declared_place(member, name);
+    for (const char *at = member->names; (at = strchr(at, ' ')); at++)
+      member->most++;
+    return member->value >= 0;
+  }
+  return numbers == 4 && member->least <= member->value && member->value <= member->most;
+}
+
 static int read_tag(const char *text, struct declared *member) {
   char more[2] = "";
-  member->size = 0;
+  memset(member, 0, sizeof(*member));
   if (sscanf(text, "derived;%127[^\";\\]%1s", member->formula, more) == 1) {
     member->as = DERIVED;
-    return 0;
+    return 1;
   }
   if (sscanf(text, "counter;%23[^\";\\]%1s", member->unit, more) == 1) {
     member->as = COUNTER;
-    return 0;
+    return 1;
   }
-  member->as = PARAMETER;
-  int read = sscanf(text, "parameter;%23[^\";\\];%lf;%lf;%lf%1s", member->unit, &member->value, &member->least,
-                    &member->most, more);
-  return read == 4 && member->least <= member->value && member->value <= member->most ? 0 : -1;
+  return read_parameter(text, member);
 }
 
-static int read_member(const struct btf *btf, const struct btf_type *structure, int index, const char *text,
+static int read_rule(const char *text, struct declarations *found) {
+  struct rule *rule = &found->rules[found->rule_count];
+  char joined[3], more[2];
+  if (found->rule_count == sizeof(found->rules) / sizeof(found->rules[0]))
+    return refuse(found, "there are more than %d rules", found->rule_count);
+  if (sscanf(text, "rule;%63[A-Za-z0-9_] %2[<=or] %63[A-Za-z0-9_]%1s", rule->left, joined, rule->right, more) != 3)
+    return refuse(found, "'%s', expected \"this <= that\" or \"this or that\"", text);
+  rule->either = strcmp(joined, "or") == 0;
+  found->rule_count++;
+  return 0;
+}
+
+static struct declared *one_more(struct declarations *found) {
+  struct declared *members = realloc(found->members, ((size_t)found->count + 1) * sizeof(*members));
+  if (!members)
+    return NULL;
+  found->members = members;
+  return &members[found->count++];
+}
+
+static int read_member(const struct btf *btf, const struct btf_member *at, size_t offset, const char *text,
                        struct declarations *found) {
-  const struct btf_member *at = &btf_members(structure)[index];
   const char *name = btf__name_by_offset(btf, at->name_off);
-  struct declared *member = &found->members[found->count];
-  if (read_tag(text, member) || strlen(name) >= sizeof(member->kept_name) - strlen("_mbps"))
-    return refuse(found, "%s is declared as '%s', expected what transport.h's macros make of plain values", name, text);
+  struct declared *member = one_more(found);
+  if (!member)
+    return refuse(found, "%s", strerror(ENOMEM));
+  if (!read_tag(text, member) || strlen(name) >= sizeof(member->kept_name) - strlen("_mbps"))
+    return refuse(found, "%s is declared as '%s', expected what declare.h's macros make of plain values", name, text);
   snprintf(member->kept_name, sizeof(member->kept_name), "%s", name);
-  member->offset = btf_member_bit_offset(structure, (__u32)index) / 8;
+  member->offset = offset;
   __s64 size = btf__resolve_size(btf, at->type);
   if (member->as != DERIVED && size != 4 && size != 8)
     return refuse(found, "%s has %lld bytes, expected __u32 or __u64", name, (long long)size);
   if (member->as != DERIVED)
     member->size = (size_t)size;
   name_for_people(member);
-  found->count++;
   return 0;
 }
 
@@ -94,20 +125,31 @@ static const char *tag_on(const struct btf *btf, __u32 structure, int member) {
   return NULL;
 }
 
+static int read_structure(const struct btf *btf, __u32 id, size_t offset, struct declarations *found) {
+  const struct btf_type *structure = btf__type_by_id(btf, id);
+  int status = 0;
+  for (int i = 0; !status && i < btf_vlen(structure); i++) {
+    const struct btf_member *member = &btf_members(structure)[i];
+    size_t at = offset + btf_member_bit_offset(structure, (__u32)i) / 8;
+    const char *text = tag_on(btf, id, i);
+    if (text && strncmp(text, "rule;", 5) == 0)
+      status = read_rule(text, found);
+    else if (text)
+      status = read_member(btf, member, at, text, found);
+    else if (btf_is_struct(btf__type_by_id(btf, member->type)))
+      status = read_structure(btf, member->type, at, found);
+  }
+  return status;
+}
+
 int declarations_read(const struct btf *btf, __u32 id, struct declarations *found) {
   memset(found, 0, sizeof(*found));
   const struct btf_type *structure = btf__type_by_id(btf, id);
   if (!structure || !btf_is_struct(structure))
     return refuse(found, "the map's values are no structure");
-  found->members = calloc(btf_vlen(structure), sizeof(*found->members));
-  if (!found->members)
-    return refuse(found, "%s", strerror(ENOMEM));
   found->entry_bytes = structure->size;
-  for (int i = 0; i < btf_vlen(structure); i++) {
-    const char *text = tag_on(btf, id, i);
-    if (text && read_member(btf, structure, i, text, found))
-      return -1;
-  }
+  if (read_structure(btf, id, 0, found))
+    return -1;
   if (!found->count)
     return refuse(found, "struct %s declares nothing", btf__name_by_offset(btf, structure->name_off));
   return 0;
@@ -138,6 +180,19 @@ const struct declared *declarations_find(const struct declarations *in, const ch
     if (strlen(in->members[i].name) == length && strncmp(in->members[i].name, name, length) == 0)
       return &in->members[i];
   return NULL;
+}
+
+int declared_place(const struct declared *choice, const char *name) {
+  size_t length = strlen(name);
+  int place = 0;
+  for (const char *at = choice->names; *at; place++) {
+    size_t known = strcspn(at, " ");
+    if (known == length && strncmp(at, name, length) == 0)
+      return place;
+    at += known;
+    at += strspn(at, " ");
+  }
+  return -1;
 }
 
 __u64 declared_kept(const struct declared *member, const void *entry) {

@@ -4,10 +4,12 @@
 //   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
 //   struct mine_params {
 //     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
+//     CHOICE(name, chosen_by, value, names, meaning);   a parameter whose values have names: "first second third"
+//     RULE(name, rule);                                 "R_min_mbps <= R_max_mbps", or "this or that": not both 0
 //   };
 //   struct mine_counters {
 //     COUNTER(type, name, unit, meaning);
-//     DERIVED(name, formula, meaning);   printed, not kept: counters and parameters joined by * and /
+//     DERIVED(name, formula, meaning);                  printed, not kept: counters and parameters joined by * and /
 //   };
 //   PER_HOST(params, struct mine_params);
 //   PER_HOST(counters, struct mine_counters);
@@ -17,6 +19,11 @@
 // fraction, called NAME without its _q24. `chosen_by` is who sets what nobody gave: `experiment` (`value` is part of
 // what an experiment means, and recorded in it), `testbed` (one that is calibrated may put its own in place of `value`)
 // or `line_rate` (the testbed puts the host's there). Each declaration is one statement with plain numbers and strings.
+// A choice is kept as a __u32: 0 for the first name. A rule knows parameters by the names that people call them,
+// and, of the jobs in an experiment, `compute_us`: how long each computes in an iteration.
+//
+// What several transports share stands in a structure of its own, in a header that they include from beside them, and
+// is a member of theirs: its declarations are then theirs too.
 //
 // Tags in the object's BTF carry all this to the tool that loads it and to the sampler; roundabout/spec/transports
 // reads the same lines.
@@ -34,6 +41,8 @@
 #define STANDS_FOR(what) _Static_assert(1, #what)
 #define PARAMETER(type, name, unit, chosen_by, value, least, most, meaning)                                            \
   type name TAG("parameter;" unit ";" #value ";" #least ";" #most)
+#define CHOICE(name, chosen_by, value, names, meaning) __u32 name TAG("choice;" #value ";" names)
+#define RULE(name, rule) char name[0] TAG("rule;" rule)
 #define COUNTER(type, name, unit, meaning) type name TAG("counter;" unit)
 #define DERIVED(name, formula, meaning) char name[0] TAG("derived;" formula)
 

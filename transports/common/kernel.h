@@ -6,11 +6,14 @@
 
 #include "numbers.h"
 
-enum { BPF_MAP_TYPE_HASH = 1 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_SK_STORAGE = 24 };
 enum { BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { SK_PACING_NEEDED = 1 };
-enum tcp_ca_event { CA_EVENT_ECN_NO_CE = 4, CA_EVENT_ECN_IS_CE = 5 };
+enum tcp_ca_event { CA_EVENT_LOSS = 3, CA_EVENT_ECN_NO_CE = 4, CA_EVENT_ECN_IS_CE = 5 };
 enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
+enum { TCP_CA_Recovery = 3 };
 enum { TCP_ECN_DEMAND_CWR = 4 };
 enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16 };
 
@@ -28,8 +31,21 @@ struct sock_common {
   possible_net_t skc_net;
 } __kernel_type;
 
+struct kernfs_node {
+  __u64 id;
+} __kernel_type;
+
+struct cgroup {
+  struct kernfs_node *kn;
+} __kernel_type;
+
+struct sock_cgroup_data {
+  struct cgroup *cgroup;
+} __kernel_type;
+
 struct sock {
   struct sock_common __sk_common;
+  struct sock_cgroup_data sk_cgrp_data;
   unsigned long sk_pacing_rate;
   __u32 sk_pacing_status;
 } __kernel_type;
@@ -43,7 +59,10 @@ struct inet_connection_sock {
 
 struct tcp_sock {
   __u64 tcp_mstamp;
+  __u64 bytes_acked;
   __u32 rcv_nxt;
+  __u32 snd_nxt;
+  __u32 snd_una;
   __u32 snd_cwnd;
   __u32 snd_ssthresh;
   __u32 mss_cache;
@@ -57,11 +76,18 @@ struct rate_sample {
   __u32 acked_sacked;
 } __kernel_type;
 
+struct ack_sample {
+  __u32 pkts_acked;
+} __kernel_type;
+
 // libbpf matches these members to the kernel's by name.
 struct tcp_congestion_ops {
   __u32 flags;
   __u32 (*ssthresh)(struct sock *sk);
+  void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+  void (*set_state)(struct sock *sk, __u8 new_state);
   void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
+  void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
   __u32 (*min_tso_segs)(struct sock *sk);
 #ifdef CONG_CONTROL_BEFORE_6_10
   void (*cong_control)(struct sock *sk, const struct rate_sample *rs);

@@ -91,18 +91,48 @@ static int unknown_parameter(const struct declarations *known, const char *assig
   return 2;
 }
 
+// The value that an assignment gives in people's unit, or NAN after saying what was expected.
+static double value_of(const struct declared *parameter, const char *given) {
+  char *end;
+  double value = strtod(given, &end), most = most_of(parameter);
+  if (*parameter->names) {
+    int place = declared_place(parameter, given);
+    if (place < 0)
+      fail("%s: found '%s', expected one of: %s", parameter->name, given, parameter->names);
+    return place < 0 ? NAN : place;
+  }
+  if (end != given && !*end && value >= parameter->least && value <= most)
+    return value;
+  fail("%s: found '%s', expected a number from %g to %g", parameter->name, given, parameter->least, most);
+  return NAN;
+}
+
 static int assign(struct values *params, const char *assignment) {
   const char *equals = strchr(assignment, '=');
   const struct declared *parameter =
       equals ? declarations_find(&params->declared, assignment, (size_t)(equals - assignment)) : NULL;
   if (!parameter)
     return unknown_parameter(&params->declared, assignment);
-  char *end;
-  double value = strtod(equals + 1, &end), most = most_of(parameter);
-  if (end == equals + 1 || *end || !(value >= parameter->least && value <= most))
-    return fail("%s: found '%s', expected a number from %g to %g", parameter->name, equals + 1, parameter->least, most),
-           2;
+  double value = value_of(parameter, equals + 1);
+  if (isnan(value))
+    return 2;
   write_member(parameter, params->entry, value);
+  return 0;
+}
+
+// What a rule names may be known to experiments alone: then there is nothing to check here.
+static int check_rule(const struct values *params, const struct rule *rule) {
+  const struct declared *left = declarations_find(&params->declared, rule->left, strlen(rule->left));
+  const struct declared *right = declarations_find(&params->declared, rule->right, strlen(rule->right));
+  if (!left || !right)
+    return 0;
+  double low = for_people(left, params->entry), high = for_people(right, params->entry);
+  if (rule->either && !low && !high)
+    return fail("%s: found 0, with %s 0, expected one of them", left->name, right->name), 2;
+  if (!rule->either && low > high)
+    return fail("%s: found %g, with %s %g, expected %s no higher than %s", left->name, low, right->name, high,
+                left->name, right->name),
+           2;
   return 0;
 }
 
@@ -117,6 +147,11 @@ static int set_own(const char *name, struct values *params, struct values *count
     return fail("%s has no default parameters: %s", name, strerror(errno));
   for (int i = 0; i < count; i++) {
     int status = assign(params, assignments[i]);
+    if (status)
+      return status;
+  }
+  for (int i = 0; i < params->declared.rule_count; i++) {
+    int status = check_rule(params, &params->declared.rules[i]);
     if (status)
       return status;
   }
@@ -185,6 +220,26 @@ static void print_counters(const struct values *params, const struct values *cou
   }
 }
 
+// The name of a choice's value, with its length.
+static const char *name_at(const struct declared *choice, __u64 place, int *length) {
+  const char *at = choice->names;
+  for (; place && *at; place--) {
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+  }
+  *length = (int)strcspn(at, " ");
+  return at;
+}
+
+static void print_parameter(const struct declared *parameter, double value) {
+  int length;
+  const char *name = name_at(parameter, (__u64)value, &length);
+  if (*parameter->names)
+    printf("\"%.*s\"", length, name);
+  else
+    printf("%.9g", value);
+}
+
 static int print_values(const char *name, struct values *params, struct values *counters) {
   __u64 host;
   if (this_host(&host))
@@ -195,7 +250,8 @@ static int print_values(const char *name, struct values *params, struct values *
   printf("{\"transport\": \"%s\", \"own_entry\": %s, \"params\": {", name, own ? "true" : "false");
   for (int i = 0; i < params->declared.count; i++) {
     const struct declared *parameter = &params->declared.members[i];
-    printf("%s\"%s\": %.9g", i ? ", " : "", parameter->name, for_people(parameter, params->entry));
+    printf("%s\"%s\": ", i ? ", " : "", parameter->name);
+    print_parameter(parameter, for_people(parameter, params->entry));
   }
   printf("}, \"counters\": {");
   print_counters(params, counters);
@@ -242,6 +298,8 @@ static void print_declarations(const struct declarations *found) {
       printf(", \"formula\": \"%s\"}", each->formula);
     else if (each->as == COUNTER)
       printf(", \"unit\": \"%s\"}", each->unit);
+    else if (*each->names)
+      printf(", \"names\": \"%s\", \"value\": %.9g}", each->names, each->value);
     else
       printf(", \"unit\": \"%s\", \"value\": %.9g, \"least\": %.9g, \"most\": %.9g}", each->unit, each->value,
              each->least, each->most);

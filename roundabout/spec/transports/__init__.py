@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from roundabout.spec.base import Name, Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.transports import known
-from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter
+from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.sets import Ecn, Published, published, set_names
 
 __all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Ecn", "Parameter", "Published", "Transport", "known"]
@@ -37,7 +37,7 @@ class Transport(Strict, extra="allow"):
     `ecn`, when switches mark.
     """
 
-    __pydantic_extra__: dict[str, int | float]
+    __pydantic_extra__: dict[str, int | float | str]
 
     name: Name
     file: str | None = None
@@ -61,12 +61,12 @@ class Transport(Strict, extra="allow"):
         return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
 
     @property
-    def parameters(self) -> dict[str, int | float]:
+    def parameters(self) -> dict[str, int | float | str]:
         """Those given, by name."""
         return dict(self.__pydantic_extra__)
 
     @property
-    def asked(self) -> dict[str, int | float]:
+    def asked(self) -> dict[str, int | float | str]:
         """Those given, and those of its set that are not."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
 
@@ -104,7 +104,7 @@ class Transport(Strict, extra="allow"):
             "description": cls.__doc__,
             "type": "object",
             "properties": properties,
-            "additionalProperties": {"type": ["number", "null"]},
+            "additionalProperties": {"type": ["number", "string", "null"]},
             "allOf": [_of_one(each.name, each.parameters, set_names(each)) for each in declared]
             + [_of_one(name, (), ()) for name in known.KERNELS_OWN],
         }
@@ -112,22 +112,23 @@ class Transport(Strict, extra="allow"):
 
 def _of_one(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
     """What may stand beside one transport's name."""
-    properties: JsonSchemaValue = {
-        each.name: {
-            "type": ["integer" if each.is_whole else "number", "null"],
-            "minimum": each.least,
-            "maximum": each.most,
-            "description": each.meaning,
-            **({"default": each.value} if each.chosen_by == "experiment" else {}),
-        }
-        for each in parameters
-    }
+    properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters}
     if sets:
         properties["set"] = {"enum": [*sets, None]}
     return {
         "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
         "then": {"properties": properties, "propertyNames": {"enum": ["name", "ecn", *properties]}},
     }
+
+
+def _schema_of(parameter: Parameter) -> JsonSchemaValue:
+    if parameter.names:
+        values: JsonSchemaValue = {"enum": [*parameter.names, None]}
+    else:
+        kind = "integer" if parameter.is_whole else "number"
+        values = {"type": [kind, "null"], "minimum": parameter.least, "maximum": parameter.most}
+    default = {"default": parameter.usual} if parameter.chosen_by == "experiment" else {}
+    return {**values, "description": parameter.meaning, **default}
 
 
 def _stands_for(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,12 +163,15 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     for key, value in given.items():
         if key not in OWN:
             given[key] = _value(key, value, parameters, name)
-    _check_order(in_set | {key: value for key, value in given.items() if key not in OWN})
     understood = {
-        each.name: _typed(each, each.value)
+        each.name: each.usual
         for each in parameters.values()
         if each.chosen_by == "experiment" and each.name not in in_set
     }
+    values = understood | in_set | {key: value for key, value in given.items() if key not in OWN}
+    for rule in found.rules if found else ():
+        if broken := broken_rule(rule, values):
+            _refuse(rule.left if rule.left in given else rule.right, *broken)
     return {"stands_for": found.stands_for if found else "TCP", **understood, **given}
 
 
@@ -197,28 +201,33 @@ def _program(file: Any, folder: Path) -> Path:
     return path
 
 
-def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> int | float:
+def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> float | str:
     if key not in parameters:
         expected = f"one of {', '.join(parameters)}" if parameters else f"no parameter: {name} has none"
         _refuse(key, f"the unknown field '{key}'", expected, did_you_mean(key, parameters))
     parameter = parameters[key]
+    if parameter.names:
+        if value not in parameter.names:
+            expected = f"one of {', '.join(parameter.names)} ({parameter.meaning})"
+            _refuse(key, show(value), expected, did_you_mean(str(value), parameter.names))
+        return str(value)
     kind = "a whole number" if parameter.is_whole else "a number"
     right_type = isinstance(value, int) or (isinstance(value, float) and not parameter.is_whole)
     if isinstance(value, bool) or not right_type or not parameter.least <= value <= parameter.most:
         _refuse(key, show(value), f"{kind} from {parameter.least:g} to {parameter.most:g} ({parameter.meaning})")
-    return _typed(parameter, value)
-
-
-def _typed(parameter: Parameter, value: float) -> int | float:
     return int(value) if parameter.is_whole else float(value)
 
 
-def _check_order(given: Mapping[str, Any]) -> None:
-    """R_min no higher than R_max, and so for all that are called so."""
-    for low, value in given.items():
-        high = low.replace("_min", "_max")
-        if high != low and given.get(high, value) < value:
-            _refuse(low, f"{value:g}, with {high} {given[high]:g}", f"{low} no higher than {high}")
+def broken_rule(rule: Rule, values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What was found and what was expected, where `values` do not keep a rule; what is not known breaks none."""
+    if rule.left not in values or rule.right not in values:
+        return None
+    left, right = values[rule.left], values[rule.right]
+    if rule.either and not left and not right:
+        return f"0, with {rule.right} 0", f"one of {rule.left} and {rule.right}"
+    if not rule.either and left > right:
+        return f"{left:g}, with {rule.right} {right:g}", f"{rule.left} no higher than {rule.right}"
+    return None
 
 
 def _refuse(key: str, found: str, expected: str, hint: str | None = None) -> NoReturn:

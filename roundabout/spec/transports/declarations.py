@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transport declares about itself: the words of transports/common/transport.h, read from its source."""
+"""What a transport declares about itself: the words of transports/common/declare.h, read from its source."""
 
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, cast, get_args
@@ -11,10 +12,14 @@ from typing import Literal, NamedTuple, NoReturn, cast, get_args
 from roundabout.spec.errors import SpecError
 
 ChosenBy = Literal["experiment", "testbed", "line_rate"]
+FACTS = ("compute_us",)
+"""What rules may say of the jobs that use a transport: how long each computes in an iteration."""
 
 USAGE = {
     "STANDS_FOR": "STANDS_FOR(name);",
     "PARAMETER": "PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);",
+    "CHOICE": "CHOICE(name, chosen_by, value, names, meaning);",
+    "RULE": "RULE(name, rule);",
     "COUNTER": "COUNTER(type, name, unit, meaning);",
     "DERIVED": "DERIVED(name, formula, meaning);",
 }
@@ -22,6 +27,7 @@ _MEASURED = ("us", "bytes/s", "2^-24")  # what is counted in any other unit is w
 _HIGHEST = {"__u32": 2**32 - 1, "__u64": 9e18}
 # What one of people's units is in the kernel's, where there are two.
 _IN_KERNEL = {"bytes/s": 125_000, "2^-24": 1 << 24}
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _NOT_CODE = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.DOTALL | re.MULTILINE
 )
@@ -31,7 +37,10 @@ _TOKEN = re.compile(r'\s*(?:(?P<text>"[^"\\\n]*")|(?P<plain>[-+.\w]+)|(?P<mark>[
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something that can be set for a host, in the unit of people: `value` unless anyone chooses another."""
+    """Something that can be set for a host, in the unit of people: `value` unless anyone chooses another.
+
+    Where values have `names`, numbers are places among them.
+    """
 
     name: str
     unit: str  # what the program keeps it in
@@ -40,6 +49,14 @@ class Parameter:
     least: float
     most: float
     meaning: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def usual(self) -> float | str:
+        """`value`, by its name if it has one."""
+        if self.names:
+            return self.names[int(self.value)]
+        return int(self.value) if self.is_whole else float(self.value)
 
     @property
     def is_whole(self) -> bool:
@@ -67,6 +84,15 @@ class Derived:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """`left <= right`, or else that not both are 0; either may be a fact of an experiment's jobs (FACTS)."""
+
+    left: str
+    either: bool
+    right: str
+
+
+@dataclass(frozen=True)
 class Declaration:
     """One transport: what it stands for in the papers, and what its program takes and tells."""
 
@@ -76,6 +102,7 @@ class Declaration:
     parameters: tuple[Parameter, ...]
     counters: tuple[Counter, ...]
     derived: tuple[Derived, ...]
+    rules: tuple[Rule, ...] = ()
 
 
 class _Statement(NamedTuple):
@@ -88,21 +115,40 @@ class _Statement(NamedTuple):
         raise SpecError(self.file, found, expected, line=self.line)
 
 
+def sources(program: Path) -> tuple[Path, ...]:
+    """A program and the headers that it includes from beside it, in the order in which C reads their declarations.
+
+    Raises:
+        SpecError: one of them cannot be read.
+    """
+    included: dict[Path, None] = {}
+    for name in _INCLUDE.findall(_text(program)):
+        header = Path(os.path.normpath(program.parent / name))
+        if header.exists() and header != program:  # else it is one of the words' own
+            included |= dict.fromkeys(sources(header))
+    return (*included, program)
+
+
 def read_declaration(program: Path) -> Declaration:
-    """What the transport in NAME.bpf.c declares, there or in NAME.h beside it. Raises SpecError."""
+    """What the transport in NAME.bpf.c declares, there or in headers that it includes from beside it.
+
+    Raises:
+        SpecError: it is not as declare.h says.
+    """
     name = program.name.removesuffix(".bpf.c")
-    header = program.with_name(f"{name}.h")
-    sources = [path for path in (header, program) if path == program or path.exists()]
-    statements = [each for source in sources for each in _statements(_text(source), str(source))]
+    statements = [each for source in sources(program) for each in _statements(_text(source), str(source))]
     stands_for = [each for each in statements if each.word == "STANDS_FOR"]
     if len(stands_for) > 1:
         stands_for[1].refuse("STANDS_FOR a second time", "it once")
-    parameters = {each: _parameter(each) for each in statements if each.word == "PARAMETER"}
+    readers = {"PARAMETER": _parameter, "CHOICE": _choice}
+    parameters = {each: readers[each.word](each) for each in statements if each.word in readers}
     counters = {each: _counter(each) for each in statements if each.word == "COUNTER"}
     derived = {each: _derived(each) for each in statements if each.word == "DERIVED"}
     _check_names(parameters)
     _check_names({**counters, **derived})
-    _check_formulas(derived, {each.name for each in parameters.values()} | {each.name for each in counters.values()})
+    known = {each.name for each in parameters.values()}
+    _check_formulas(derived, known | {each.name for each in counters.values()})
+    rules = tuple(_rule(each, known) for each in statements if each.word == "RULE")
     return Declaration(
         name=name,
         program=program,
@@ -110,6 +156,7 @@ def read_declaration(program: Path) -> Declaration:
         parameters=tuple(parameters.values()),
         counters=tuple(counters.values()),
         derived=tuple(derived.values()),
+        rules=rules,
     )
 
 
@@ -155,11 +202,37 @@ def _statement(word: str, code: str, at: int, file: str) -> _Statement:
     return statement
 
 
+def _chosen_by(at: _Statement, word: str) -> ChosenBy:
+    if word not in get_args(ChosenBy):
+        at.refuse(f"'{word}'", f"who chooses it: {', '.join(get_args(ChosenBy))}")
+    return cast("ChosenBy", word)
+
+
+def _choice(at: _Statement) -> Parameter:
+    name, chosen_by, value, written, meaning = at.arguments
+    if not re.fullmatch(r'"[a-z]\w*( [a-z]\w*)+"', written) or len(written) > 129:
+        at.refuse(f"the names {written}", 'names of C, in small letters: "first second"')
+    names = tuple(written[1:-1].split())
+    if value not in names:
+        at.refuse(f"the value {value}", f"one of {', '.join(names)}")
+    by, most = _chosen_by(at, chosen_by), float(len(names) - 1)
+    return Parameter(_name(at, name), "", by, float(names.index(value)), 0.0, most, _meaning(at, meaning), names)
+
+
+def _rule(at: _Statement, known: Set[str]) -> Rule:
+    found = re.fullmatch(r'"(\w+) (<=|or) (\w+)"', at.arguments[1])
+    if not found:
+        at.refuse(f"the rule {at.arguments[1]}", '"this <= that", or "this or that": not both are 0')
+    for name in found.group(1, 3):
+        if name not in known and name not in FACTS:
+            at.refuse(f"{name} in a rule", f"one of {', '.join([*sorted(known), *FACTS])}")
+    return Rule(found[1], found[2] == "or", found[3])
+
+
 def _parameter(at: _Statement) -> Parameter:
-    kind, kept_name, unit, chosen_by, *numbers, meaning = at.arguments
+    kind, kept_name, unit, by, *numbers, meaning = at.arguments
     value, least, most = (_number(at, each) for each in numbers)
-    if chosen_by not in get_args(ChosenBy):
-        at.refuse(f"'{chosen_by}'", f"who chooses it: {', '.join(get_args(ChosenBy))}")
+    chosen_by = _chosen_by(at, by)
     if not least <= value <= most:
         at.refuse(f"the value {value:g} with the range {least:g} to {most:g}", "a value within it")
     if chosen_by == "line_rate" and unit != '"bytes/s"':
@@ -168,8 +241,7 @@ def _parameter(at: _Statement) -> Parameter:
     if least < 0 or most > highest:
         at.refuse(f"the range {least:g} to {most:g}", f"one within 0 to {highest:g}, which is what {kind} holds")
     name = _for_people(_name(at, kept_name), _unit(at, unit))
-    by = cast("ChosenBy", chosen_by)
-    return Parameter(name, _unit(at, unit), by, value, least, most, _meaning(at, meaning))
+    return Parameter(name, _unit(at, unit), chosen_by, value, least, most, _meaning(at, meaning))
 
 
 def _counter(at: _Statement) -> Counter:

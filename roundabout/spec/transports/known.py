@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from roundabout import rooms
-from roundabout.spec.transports.declarations import Declaration, read_declaration
+from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
 
 TREE = Path(__file__).parents[3] / "transports"
 # Congestion controls that the kernel itself has; without parameters.
@@ -30,7 +30,7 @@ def declaration(name: str, file: str | None = None) -> Declaration | None:
     if file is None and name in KERNELS_OWN:
         return None
     program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
-    return _read(program, _changed(program), _changed(program.with_name(f"{name}.h")))
+    return _read(program, tuple((each, each.stat().st_mtime_ns) for each in sources(program)))
 
 
 def is_outside(found: Declaration) -> bool:
@@ -55,9 +55,5 @@ def _programs() -> dict[str, Path]:
 
 
 @functools.lru_cache(maxsize=64)
-def _read(program: Path, _program_changed: int, _header_changed: int) -> Declaration:
+def _read(program: Path, _changed: tuple[tuple[Path, int], ...]) -> Declaration:
     return read_declaration(program)
-
-
-def _changed(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.exists() else 0

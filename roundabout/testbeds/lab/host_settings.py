@@ -95,7 +95,7 @@ def _tcp_sysctls(bytes_scale: float) -> dict[str, Any]:
 
 def _parameters(
     transport: Transport, carried_mbps: float, calibration: Calibration, bytes_scale: float
-) -> dict[str, float]:
+) -> dict[str, float | str]:
     """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared.
 
     What is the line rate on a NIC is here the payload that its port carries, since payload is what is paced: a flow
@@ -103,18 +103,20 @@ def _parameters(
     """
     assert transport.declaration
     calibrated = calibration.transports.get(transport.name, {})
-    values = {}
+    values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
         if each.name in calibrated and each.name not in transport.parameters:
             values[each.name] = calibrated[each.name]
         else:
-            default = carried_mbps if each.chosen_by == "line_rate" else each.value
+            default = carried_mbps if each.chosen_by == "line_rate" else each.usual
             values[each.name] = _in_lab(each, transport.asked.get(each.name, default), calibration, bytes_scale)
     return values
 
 
-def _in_lab(parameter: Parameter, value: float, calibration: Calibration, bytes_scale: float) -> float:
+def _in_lab(parameter: Parameter, value: float | str, calibration: Calibration, bytes_scale: float) -> float | str:
     """A value in the papers' units -> what stands for it in the lab."""
+    if isinstance(value, str):
+        return value
     if parameter.unit == "us":
         return value * calibration.timer_scale
     return value / {"bytes": bytes_scale, "bytes/s": calibration.scale}.get(parameter.unit, 1)

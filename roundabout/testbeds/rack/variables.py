@@ -113,9 +113,9 @@ def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -
     return document
 
 
-def _whole(value: float) -> float:
+def _whole(value: float | str) -> float | str:
     """NICs take whole numbers; what is not whole, they refuse by name."""
-    return int(value) if value == int(value) else value
+    return value if isinstance(value, str) or value != int(value) else int(value)
 
 
 def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
