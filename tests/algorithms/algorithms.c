@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms as the transports' programs have them, one function each for Python to call.
 #include "dcqcn/reaction_point.h"
+#include "dctcp/marking.h"
+#include "mltcp/aggressiveness.h"
 
 void reaction_point_begins(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
   reaction_point_begin(rp, p, now);
@@ -17,3 +19,34 @@ int reaction_point_hears(struct reaction_point *rp, const struct dcqcn_params *p
   reaction_point_count_bytes(rp, p, c, acked_bytes);
   return 0;
 }
+
+void marking_begins(struct marking *m, __u32 delivered, __u32 delivered_ce, __u32 sent) {
+  marking_begin(m, delivered, delivered_ce, sent);
+}
+
+int marking_hears(struct marking *m, const struct dctcp_params *p, __u32 acknowledged, __u32 sent, __u32 delivered,
+                  __u32 delivered_ce) {
+  return marking_on_ack(m, p, acknowledged, sent, delivered, delivered_ce);
+}
+
+__u32 marking_cuts(const struct marking *m, __u32 cwnd) { return marking_cut(m, cwnd); }
+
+void iteration_hears(struct iteration *it, const struct mltcp_params *p, __u64 now_us, __u64 bytes) {
+  iteration_on_ack(it, p, now_us, bytes);
+}
+
+__u32 iteration_ratio(const struct iteration *it, const struct mltcp_params *p) { return iteration_ratio_q24(it, p); }
+
+__u32 aggressiveness(const struct mltcp_params *p, __u32 ratio_q24) { return aggressiveness_at(p, ratio_q24); }
+
+__u32 aggressiveness_now(const struct iteration *it, const struct mltcp_params *p) { return aggressiveness_of(it, p); }
+
+__u32 aggressiveness_increases(__u32 by, __u32 F_q24, __u32 *carried_q24) {
+  return aggressiveness_increase(by, F_q24, carried_q24);
+}
+
+__u64 aggressiveness_decreases(__u64 before, __u64 after, __u32 F_q24) {
+  return aggressiveness_decrease(before, after, F_q24);
+}
+
+__u64 times(__u64 value, __u32 factor_q24) { return times_q24(value, factor_q24); }

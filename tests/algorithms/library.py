@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 ONE_Q24 = 1 << 24
 LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
+for name in ("marking_cuts", "iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
+    getattr(LIBRARY, name).restype = u32
+for name in ("aggressiveness_decreases", "times"):
+    getattr(LIBRARY, name).restype = u64
 
 CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])
 """Where a clock of 32 bits may stand when a trial begins: it wraps soon after the last."""
@@ -56,3 +60,35 @@ class ReactionPoint(Structure):
         *members(u32, "alpha_q24 increased_us alpha_us cnp_us bytes"),
         *members(u16, "timer_stage byte_stage"),
     )
+
+
+class DctcpParams(Structure):
+    """struct dctcp_params."""
+
+    _fields_ = (("g_q24", u32),)
+
+
+class Marking(Structure):
+    """struct marking."""
+
+    _fields_ = tuple(members(u32, "alpha_q24 delivered delivered_ce window_end"))
+
+
+SHAPES = ("linear", "quadratic", "reciprocal", "decreasing")
+"""In the order of mltcp.h."""
+
+
+class MltcpParams(Structure):
+    """struct mltcp_params."""
+
+    _fields_ = (
+        *members(u32, "shape slope_q24 intercept_q24 acts_on count_by"),
+        ("iteration_bytes", u64),
+        *members(u32, "gap_us learn_q24"),
+    )
+
+
+class Iteration(Structure):
+    """struct iteration."""
+
+    _fields_ = (*members(u64, "sent learned_bytes silence_us heard_us forget_us ended"), ("whole", u32))

@@ -161,6 +161,35 @@ def test_a_lowest_rate_above_the_highest_is_refused(tmp_path: Path) -> None:
         transport_of(tmp_path, "{name: dcqcn, R_min_mbps: 7, R_max_mbps: 5}")
 
 
+@pytest.mark.parametrize(
+    ("written", "field", "found", "expected"),
+    [
+        ("shape: quadrat", "shape", "'quadrat'", "one of linear, quadratic, reciprocal, decreasing"),
+        ("shape: 1", "shape", "1", "one of linear"),
+        ("slope: -1", "slope", "-1", "a number from 0 to 100"),
+        ("intercept: 0", "intercept", "0", "a number from 0.01 to 100"),
+        ("learn: 0, gap_us: 5", "learn", "0, with learn 0", "one of iteration_bytes and learn"),
+        ("learn: 0, iteration_bytes: 5", "learn", "0, with learn 0", "one of gap_us and learn"),
+        ("gap_us: 57001", "gap_us", "57001, with compute_us 57000", "gap_us no higher than compute_us"),
+    ],
+)
+def test_a_setting_with_which_mltcp_could_not_work_is_refused_by_name(
+    tmp_path: Path, written: str, field: str, found: str, expected: str
+) -> None:
+    for name in ("mltcp_reno", "mltcp_cubic", "mltcp_dctcp", "mltcp_dcqcn"):
+        with pytest.raises(SpecError) as caught:
+            transport_of(tmp_path, f"{{name: {name}, {written}}}")
+        assert caught.value.field and caught.value.field.endswith(f"transport.{field}")
+        assert caught.value.found.startswith(found)
+        assert expected in caught.value.expected
+
+
+def test_a_choice_is_known_by_its_name(tmp_path: Path) -> None:
+    found = transport_of(tmp_path, "{name: mltcp_dcqcn, acts_on: additive, slope: 1, intercept: 1}").parameters
+    assert (found["shape"], found["acts_on"], found["count_by"]) == ("linear", "additive", "host")
+    assert (found["slope"], found["gap_us"], found["T_us"]) == (1.0, 0.0, 125.0)
+
+
 def test_a_block_from_another_file_replaces_the_whole() -> None:
     named, from_file = {"name": "dcqcn", "T_us": 100}, {"file": "./a.bpf.c", "slope": 2}
     assert merge(named, from_file) == from_file

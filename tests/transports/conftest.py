@@ -5,6 +5,7 @@ import json
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,23 @@ def transport(*argv: str) -> subprocess.CompletedProcess[str]:
     return run(str(BUILD / "bin/transport"), *argv, check=False)
 
 
+@contextmanager
+def loaded(name: str) -> Iterator[str]:
+    """A transport that is loaded; whatever else uses it is left alone."""
+    owner = f"test-{uuid.uuid4().hex[:6]}"
+    answer = transport("load", name, "--owner", owner)
+    assert answer.returncode == 0, answer.stderr
+    try:
+        yield owner
+    finally:
+        transport("unload", name, "--owner", owner)
+
+
 @pytest.fixture
 def dcqcn() -> Iterator[str]:
-    """dcqcn loaded for this test, and whatever else uses it left alone."""
-    owner = f"test-{uuid.uuid4().hex[:6]}"
-    loaded = transport("load", "dcqcn", "--owner", owner)
-    assert loaded.returncode == 0, loaded.stderr
-    yield owner
-    transport("unload", "dcqcn", "--owner", owner)
+    """dcqcn loaded for this test."""
+    with loaded("dcqcn") as owner:
+        yield owner
 
 
 def transfer(sender: Namespace, receiver: Namespace, seconds: float) -> int:
@@ -95,6 +105,7 @@ def tools() -> Any:
     class Tools:
         run = staticmethod(run)
         transport = staticmethod(transport)
+        loaded = staticmethod(loaded)
         transfer = staticmethod(transfer)
         build = BUILD
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCTCP over real sockets: alpha is the share of what is marked."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MARKER = Path(__file__).with_name("marker.bpf.c")
+
+
+def mark_each(every: int, namespace: Any, folder: Path) -> None:
+    """Mark each so manieth packet that leaves the namespace with data."""
+    built = folder / "marker.o"
+    flags = (ROOT / "cmake/bpf_flags.txt").read_text().split()
+    include = ["-I", str(ROOT / "transports/common"), "-idirafter", "/usr/include/x86_64-linux-gnu"]
+    clang = shutil.which("clang")
+    assert clang
+    subprocess.run([clang, *flags, *include, f"-DEVERY={every}", "-c", str(MARKER), "-o", str(built)], check=True)
+    namespace.run("tc", "qdisc", "add", "dev", "eth0", "clsact")
+    words = ["tc", "filter", "add", "dev", "eth0", "egress", "bpf", "direct-action", "object-file", str(built)]
+    namespace.run(*words, "section", "classifier")
+
+
+@pytest.mark.parametrize("name", ["dctcp", "mltcp_dctcp"])
+@pytest.mark.parametrize("every", [3, 10])
+def test_alpha_follows_the_share_of_marks(pair: Any, tools: Any, tmp_path: Path, every: int, name: str) -> None:
+    sender, receiver = pair
+    with tools.loaded(name):
+        for end in pair:
+            end.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control=rb_{name}", "net.ipv4.tcp_ecn=1")
+        mark_each(every, sender, tmp_path)
+        tools.transfer(sender, receiver, 1.0)
+        counters = sender.transport("get", name)["counters"]
+    share = counters["segments_marked"] / counters["segments"]
+    assert share == pytest.approx(1 / every, rel=0.25)  # ACKs are for segments of both kinds where bursts are marked
+    assert counters["alpha"] == pytest.approx(share, abs=0.15)
+    assert counters["windows"] > 50
+    assert counters["losses"] == 0
+
+
+def test_without_marks_alpha_is_gone(pair: Any, tools: Any) -> None:
+    sender, receiver = pair
+    with tools.loaded("dctcp"):
+        for end in pair:
+            end.run("sysctl", "-qw", "net.ipv4.tcp_congestion_control=rb_dctcp")
+        tools.transfer(sender, receiver, 1.0)
+        counters = sender.transport("get", "dctcp")["counters"]
+    assert (counters["segments_marked"], counters["alpha"]) == (0, pytest.approx(0, abs=0.01))

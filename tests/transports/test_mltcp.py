@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLTCP over real sockets of programs that know nothing of it: what it counts, what it learns, and what F does."""
+
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WINDOWS = ("mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
+EVERY = (*WINDOWS, "mltcp_dcqcn")
+CGROUPS = next((path for path in map(Path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"))
+                if (path / "cgroup.procs").exists()), None)  # fmt: skip
+
+# Takes what comes over any number of connections, and says how much that was and its hash, one line each.
+SINK = """
+import hashlib, socket, sys, threading
+listener = socket.create_server(("", 5001)); print("ready", flush=True)
+def take(connection):
+    digest, total = hashlib.sha256(), 0
+    while taken := connection.recv(1 << 18): digest.update(taken); total += len(taken)
+    print(total, digest.hexdigest(), flush=True)
+takers = [threading.Thread(target=take, args=listener.accept()[:1]) for _ in range(int(sys.argv[1]))]
+for taker in takers: taker.start()
+for taker in takers: taker.join()
+"""
+# Sends the same bytes over each connection, iteration after iteration: ADDRESS SOCKETS BYTES COMPUTE_S ITERATIONS
+JOB = """
+import hashlib, random, socket, sys, time
+address, sockets, size, compute_s, iterations = sys.argv[1], *(float(each) for each in sys.argv[2:])
+block = random.Random(1).randbytes(int(size))
+connections = [socket.create_connection((address, 5001)) for _ in range(int(sockets))]
+for _ in range(int(iterations)):
+    time.sleep(compute_s)
+    for connection in connections: connection.sendall(block)
+print(hashlib.sha256(block * int(iterations)).hexdigest())
+"""
+
+
+def sysctl(namespaces: Any, name: str) -> None:
+    for each in namespaces:
+        each.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control=rb_{name}", "net.ipv4.tcp_ecn=1")
+
+
+def play(sender: Any, receiver: Any, *, sockets: int = 1, size: int = 400_000, wait_s: float = 0.1, rounds: int = 1,
+         before: tuple[str, ...] = ()) -> None:  # fmt: skip
+    """A job's iterations; fails unless all arrives as it was sent."""
+    with subprocess.Popen(
+        ["ip", "netns", "exec", receiver.name, "/usr/bin/python3", "-c", SINK, str(sockets)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as sink:
+        assert sink.stdout is not None
+        sink.stdout.readline()
+        words = [receiver.address, str(sockets), str(size), str(wait_s), str(rounds)]
+        sent = sender.run(*before, "/usr/bin/python3", "-c", JOB, *words).stdout.strip()
+        taken = sink.stdout.read().splitlines()
+    assert taken == [f"{size * rounds} {sent}"] * sockets
+
+
+@pytest.mark.parametrize("name", ["dctcp", *EVERY])
+def test_data_arrive_whole_however_it_is_chosen(pair: Any, tools: Any, name: str) -> None:
+    sender, receiver = pair
+    with tools.loaded(name):
+        receiver.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control=rb_{name}", "net.ipv4.tcp_ecn=1")
+        sender.run("ip", "route", "change", "10.77.9.0/24", "dev", "eth0", "congctl", f"rb_{name}")
+        play(sender, receiver, size=3_000_000, rounds=2)  # by a route
+        sender.run("ip", "route", "change", "10.77.9.0/24", "dev", "eth0")
+        with subprocess.Popen(["ip", "netns", "exec", receiver.name, "iperf3", "-s", "-1", "-D"]):
+            pass
+        answer = sender.run("iperf3", "-c", receiver.address, "-n", "3M", "-C", f"rb_{name}", "-J", check=False)
+        found = json.loads(answer.stdout)
+        assert "error" not in found, found
+        assert found["end"]["sender_tcp_congestion"] == f"rb_{name}"
+        sysctl(pair, name)
+        play(sender, receiver, size=3_000_000, rounds=2)
+        counters = sender.transport("get", name)["counters"]
+    counted = counters["segments"] if name == "dctcp" else counters["sent_bytes"]
+    assert counted > 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_learned_is_what_a_periodic_job_sent(pair: Any, tools: Any, name: str) -> None:
+    sender, receiver = pair
+    with tools.loaded(name):
+        sysctl(pair, name)
+        play(sender, receiver, rounds=12)
+        learned = sender.transport("get", name)["counters"]
+    assert learned["learned_bytes"] == pytest.approx(400_000, rel=0.02)
+    assert learned["learned_silence_us"] == pytest.approx(100_000, rel=0.3)
+    assert 10 <= learned["iterations"] <= 14
+    assert learned["bytes_ratio"] == pytest.approx(1, abs=0.02)
+    assert learned["aggressiveness"] == pytest.approx(2, abs=0.04)
+
+
+@pytest.fixture
+def group() -> Iterator[tuple[str, ...]]:
+    """What begins a command within a cgroup of its own."""
+    if CGROUPS is None:
+        pytest.skip("found no cgroup2 file system")
+    path = CGROUPS / f"rbt-{uuid.uuid4().hex[:6]}"
+    path.mkdir()
+    yield ("sh", "-c", f'echo $$ > {path}/cgroup.procs && exec "$@"', "sh")
+    path.rmdir()
+
+
+@pytest.mark.parametrize(("count_by", "share"), [("host", 1), ("cgroup", 1), ("socket", 0.5)])
+def test_a_jobs_sockets_share_one_count(pair: Any, tools: Any, group: Any, count_by: str, share: float) -> None:
+    sender, receiver = pair
+    with tools.loaded("mltcp_reno"):
+        sysctl(pair, "mltcp_reno")
+        sender.transport("set", "mltcp_reno", f"count_by={count_by}", "gap_us=40000")
+        play(sender, receiver, sockets=2, size=200_000, rounds=12, before=group if count_by == "cgroup" else ())
+        learned = sender.transport("get", "mltcp_reno")["counters"]
+    assert learned["learned_bytes"] == pytest.approx(400_000 * share, rel=0.02)
+
+
+def test_adaptive_unfairness_is_a_setting_of_dcqcn(pair: Any, tools: Any) -> None:
+    """HotNets'22, section 4: R_AI (1 + sent / total)."""
+    sender, receiver = pair
+    with tools.loaded("mltcp_dcqcn"):
+        sysctl(pair, "mltcp_dcqcn")
+        adaptive = ["acts_on=additive", "slope=1", "intercept=1", "iteration_bytes=800000", "gap_us=40000"]
+        answer = sender.transport("set", "mltcp_dcqcn", *adaptive)["params"]
+        assert (answer["acts_on"], answer["shape"]) == ("additive", "linear")
+        play(sender, receiver, rounds=5)
+        counters = sender.transport("get", "mltcp_dcqcn")["counters"]
+    assert counters["bytes_ratio"] == pytest.approx(0.5, abs=0.01)
+    assert counters["aggressiveness"] == pytest.approx(1 + counters["bytes_ratio"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (["slope=-1"], "slope: found '-1', expected a number from 0 to 100"),
+        (["shape=cubic"], "shape: found 'cubic', expected one of: linear quadratic reciprocal decreasing"),
+        (["learn=0"], "iteration_bytes: found 0, with learn 0, expected one of them"),
+        (["learn=0", "iteration_bytes=5"], "gap_us: found 0, with learn 0, expected one of them"),
+    ],
+)
+def test_settings_with_which_it_could_not_work_are_refused(
+    pair: Any, tools: Any, wrong: list[str], reason: str
+) -> None:
+    host, _ = pair
+    with tools.loaded("mltcp_reno"):
+        before = host.transport("get", "mltcp_reno")["params"]
+        answer = host.run(str(tools.build / "bin/transport"), "set", "mltcp_reno", *wrong, check=False)
+        assert (answer.returncode, reason in answer.stderr) == (2, True), answer.stderr
+        assert host.transport("get", "mltcp_reno")["params"] == before

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What all variants of MLTCP share: which job a socket is of, the job's count of bytes, and F.
+//
+// A job is the sockets of a host, those of a cgroup, or one socket; those of one count share a lock. State is kept in
+// socket-local storage, since the private area is the base's.
+#ifndef ROUNDABOUT_MLTCP_JOB_H
+#define ROUNDABOUT_MLTCP_JOB_H
+
+#include "aggressiveness.h"
+#include "transport.h"
+#include <bpf/bpf_core_read.h>
+
+struct bpf_spin_lock {
+  __u32 val;
+};
+
+struct job_key {
+  __u64 id;
+  __u64 count_by;
+};
+
+struct job {
+  struct bpf_spin_lock lock;
+  struct iteration iteration;
+};
+
+struct member {
+  struct job_key job;
+  struct iteration alone; // where the job is this socket, or there is no room for more jobs
+  __u64 bytes_acked;
+  __u32 F_q24;
+  __u32 carried_q24;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 4096);
+  __type(key, struct job_key);
+  __type(value, struct job);
+} jobs SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct member);
+} members SEC(".maps");
+
+// Without cgroups in the kernel all of a host's sockets are one job.
+static __always_inline __u64 cgroup_of(struct sock *sk) {
+  if (!bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
+    return 0;
+  return sk->sk_cgrp_data.cgroup->kn->id;
+}
+
+static __always_inline struct job_key job_key_of(struct sock *sk, const struct mltcp_params *p) {
+  __u64 cgroup = p->count_by == CGROUP ? cgroup_of(sk) : 0;
+  struct job_key key = {.id = cgroup ? cgroup : host_of(sk), .count_by = cgroup ? CGROUP : p->count_by};
+  return key;
+}
+
+// What is known of a socket; NULL if there was no memory: then its transport is the base.
+static __always_inline struct member *member_of(struct sock *sk) { return bpf_sk_storage_get(&members, sk, NULL, 0); }
+
+static __always_inline void job_join(struct sock *sk, const struct mltcp_params *p) {
+  struct member *m = bpf_sk_storage_get(&members, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+  if (!m || !p)
+    return;
+  __builtin_memset(m, 0, sizeof(*m));
+  m->job = job_key_of(sk, p);
+  m->bytes_acked = tcp_of(sk)->bytes_acked;
+  m->F_q24 = ONE_Q24;
+  struct job none = {};
+  if (m->job.count_by != SOCKET)
+    bpf_map_update_elem(&jobs, &m->job, &none, BPF_NOEXIST);
+}
+
+static __always_inline void job_show(const struct iteration *it, const struct mltcp_params *p, __u32 F_q24,
+                                     struct mltcp_counters *c) {
+  c->iterations = it->ended;
+  c->learned_bytes = it->learned_bytes;
+  c->learned_silence_us = it->silence_us;
+  c->sent_bytes = it->sent;
+  c->bytes_ratio_q24 = iteration_ratio_q24(it, p);
+  c->aggressiveness_q24 = F_q24;
+}
+
+// Counts what an ACK acknowledged, for whatever the socket sends from now on.
+static __always_inline void job_hear(struct sock *sk, const struct mltcp_params *p, struct mltcp_counters *c) {
+  struct member *m = member_of(sk);
+  if (!m)
+    return;
+  __u64 now_us = tcp_of(sk)->tcp_mstamp, bytes = tcp_of(sk)->bytes_acked - m->bytes_acked;
+  if (!bytes)
+    return;
+  m->bytes_acked += bytes;
+
+  struct iteration seen;
+  struct job *job = m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
+  if (job) {
+    bpf_spin_lock(&job->lock);
+    iteration_on_ack(&job->iteration, p, now_us, bytes);
+    seen = job->iteration;
+    bpf_spin_unlock(&job->lock);
+  } else {
+    iteration_on_ack(&m->alone, p, now_us, bytes);
+    seen = m->alone;
+  }
+  m->F_q24 = aggressiveness_of(&seen, p);
+  job_show(&seen, p, m->F_q24, c);
+}
+
+#endif

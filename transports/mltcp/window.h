@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// MLTCP over a base that has a window. The bases grow by what they are told was acknowledged: F times as much of it is
+// F times the increase, cwnd += F(bytes_ratio) * additive increase. Slow start stays as it is.
+#ifndef ROUNDABOUT_MLTCP_WINDOW_H
+#define ROUNDABOUT_MLTCP_WINDOW_H
+
+#include "job.h"
+
+// Segments that the base is told were acknowledged.
+static __always_inline __u32 window_acked(struct sock *sk, const struct mltcp_params *p, __u32 acked) {
+  struct member *m = member_of(sk);
+  if (!m || p->acts_on == DECREASE || tcp_of(sk)->snd_cwnd < tcp_of(sk)->snd_ssthresh)
+    return acked;
+  return aggressiveness_increase(acked, m->F_q24, &m->carried_q24);
+}
+
+// The window after a cut, from the base's own.
+static __always_inline __u32 window_cut(struct sock *sk, const struct mltcp_params *p, __u32 base) {
+  struct member *m = member_of(sk);
+  __u32 cwnd = tcp_of(sk)->snd_cwnd;
+  if (!m || p->acts_on != DECREASE || base > cwnd)
+    return base;
+  __u32 kept = (__u32)aggressiveness_decrease(cwnd, base, m->F_q24);
+  return kept > 2 ? kept : 2;
+}
+
+#endif
