@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sysconfig
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,6 +88,14 @@ def dcqcn() -> Iterator[str]:
         yield owner
 
 
+def compiled(source: Path, output: Path, *defines: str) -> None:
+    """Compile eBPF as cmake/BpfObject.cmake does."""
+    flags = (BUILD.parent / "cmake/bpf_flags.txt").read_text().split()
+    multiarch = ["-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"]
+    include = ["-I", str(BUILD.parent / "transports/common")]
+    run("clang", *flags, *multiarch, *include, *(f"-D{each}" for each in defines), "-c", str(source), "-o", str(output))
+
+
 def transfer(sender: Namespace, receiver: Namespace, seconds: float) -> int:
     """Bytes that `receiver` took from `sender` in about `seconds`."""
     with subprocess.Popen(
@@ -103,9 +112,11 @@ def tools() -> Any:
     """The functions above, for tests: importlib mode has no sibling imports."""
 
     class Tools:
+        namespace = Namespace
         run = staticmethod(run)
         transport = staticmethod(transport)
         loaded = staticmethod(loaded)
+        compiled = staticmethod(compiled)
         transfer = staticmethod(transfer)
         build = BUILD
 

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """DCTCP over real sockets: alpha is the share of what is marked."""
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 MARKER = Path(__file__).with_name("marker.bpf.c")
 
 
-def mark_each(every: int, namespace: Any, folder: Path) -> None:
+def mark_each(tools: Any, every: int, namespace: Any, folder: Path) -> None:
     """Mark each so manieth packet that leaves the namespace with data."""
     built = folder / "marker.o"
-    flags = (ROOT / "cmake/bpf_flags.txt").read_text().split()
-    include = ["-I", str(ROOT / "transports/common"), "-idirafter", "/usr/include/x86_64-linux-gnu"]
-    clang = shutil.which("clang")
-    assert clang
-    subprocess.run([clang, *flags, *include, f"-DEVERY={every}", "-c", str(MARKER), "-o", str(built)], check=True)
+    tools.compiled(MARKER, built, f"EVERY={every}")
     namespace.run("tc", "qdisc", "add", "dev", "eth0", "clsact")
     words = ["tc", "filter", "add", "dev", "eth0", "egress", "bpf", "direct-action", "object-file", str(built)]
     namespace.run(*words, "section", "classifier")
@@ -32,7 +25,7 @@ def test_alpha_follows_the_share_of_marks(pair: Any, tools: Any, tmp_path: Path,
     with tools.loaded(name):
         for end in pair:
             end.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control=rb_{name}", "net.ipv4.tcp_ecn=1")
-        mark_each(every, sender, tmp_path)
+        mark_each(tools, every, sender, tmp_path)
         tools.transfer(sender, receiver, 1.0)
         counters = sender.transport("get", name)["counters"]
     share = counters["segments_marked"] / counters["segments"]

@@ -38,6 +38,16 @@ for _ in range(int(iterations)):
     for connection in connections: connection.sendall(block)
 print(hashlib.sha256(block * int(iterations)).hexdigest())
 """
+# Sends for some seconds, and says how many bytes were acknowledged (tcpi_bytes_acked): ADDRESS SECONDS
+STREAM = """
+import socket, struct, sys, time
+connection = socket.create_connection((sys.argv[1], 5001)); connection.settimeout(0.2)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try: connection.send(bytes(1 << 16))
+    except TimeoutError: pass
+print(struct.unpack_from("Q", connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 120)[0])
+"""
 
 
 def sysctl(namespaces: Any, name: str) -> None:
@@ -130,6 +140,59 @@ def test_adaptive_unfairness_is_a_setting_of_dcqcn(pair: Any, tools: Any) -> Non
         counters = sender.transport("get", "mltcp_dcqcn")["counters"]
     assert counters["bytes_ratio"] == pytest.approx(0.5, abs=0.01)
     assert counters["aggressiveness"] == pytest.approx(1 + counters["bytes_ratio"], abs=1e-4)
+
+
+@pytest.fixture
+def bottleneck(tools: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Two senders and a receiver, behind one port of 40 Mbit/s with 12 ms of buffer that drops."""
+    mark = uuid.uuid4().hex[:6]
+    router, *ends = (tools.namespace(f"rbt-{mark}-{i}", f"10.77.{i}.2") for i in range(4))
+    try:
+        for each in (router, *ends):
+            tools.run("ip", "netns", "add", each.name)
+        router.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for number, end in enumerate(ends, 1):
+            port, gateway = f"port{number}", f"10.77.{number}.1"
+            peer = ["type", "veth", "peer", "eth0", "netns", end.name]
+            tools.run("ip", "link", "add", port, "netns", router.name, *peer)
+            router.run("ip", "addr", "add", f"{gateway}/24", "dev", port)
+            router.run("ip", "link", "set", port, "up")
+            end.run("ip", "addr", "add", f"{end.address}/24", "dev", "eth0")
+            end.run("ip", "link", "set", "eth0", "up", "gso_max_size", "4600")
+            end.run("ip", "route", "add", "default", "via", gateway)
+        shape = ["rate", "40mbit", "burst", "10kb", "limit", "60kb"]
+        router.run("tc", "qdisc", "add", "dev", "port3", "root", "tbf", *shape)
+        yield ends[0], ends[1], ends[2]
+    finally:
+        for each in (router, *ends):
+            tools.run("ip", "netns", "del", each.name, check=False)
+
+
+# As the lab would have them at a tenth of a percent of the papers' rates.
+SLOW = ["R_max_mbps=40", "R_min_mbps=0.5", "R_AI_mbps=0.3", "R_HAI_mbps=0.7", "T_us=2000", "byte_counter_bytes=0"]
+SLOW += ["g=0.03", "alpha_timer_us=15000", "cnp_gap_us=1500"]
+
+
+@pytest.mark.parametrize("acts_on", ["increase", "decrease"])
+@pytest.mark.parametrize("name", EVERY)
+def test_flows_of_unlike_aggressiveness_share_unlike(bottleneck: Any, tools: Any, name: str, acts_on: str) -> None:
+    *senders, receiver = bottleneck
+    with tools.loaded(name):
+        sysctl(bottleneck, name)
+        for sender, intercept in zip(senders, (4, 0.5), strict=True):
+            constant = ["slope=0", f"intercept={intercept}", "iteration_bytes=1e12", f"acts_on={acts_on}"]
+            sender.transport("set", name, *constant, *(SLOW if name == "mltcp_dcqcn" else []))
+        taking = [["ip", "netns", "exec", receiver.name, "/usr/bin/python3", "-c", SINK, "2"]]
+        with subprocess.Popen(*taking, stdout=subprocess.PIPE, text=True) as sink:
+            assert sink.stdout is not None
+            sink.stdout.readline()
+            stream = ["/usr/bin/python3", "-c", STREAM, receiver.address, "4"]
+            flows = [
+                subprocess.Popen(["ip", "netns", "exec", each.name, *stream], stdout=subprocess.PIPE, text=True)
+                for each in senders
+            ]
+            eager, modest = (int(flow.communicate()[0]) for flow in flows)
+    assert eager > 1.5 * modest > 0
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,27 @@ def test_unknown_transports_and_owners_are_named(tools: Any) -> None:
     assert tools.transport("get", "mystery").returncode == 1
 
 
+NEEDY = """
+#include "transport.h"
+char _license[] SEC("license") = "Dual BSD/GPL";
+extern void no_such_function(struct sock *sk) __ksym;
+SEC("struct_ops/needy_init")
+void BPF_PROG(needy_init, struct sock *sk) { no_such_function(sk); }
+SEC(".struct_ops")
+struct tcp_congestion_ops needy = {.init = (void *)needy_init, .name = KERNEL_NAME(needy)};
+"""
+
+
+def test_a_function_that_the_kernel_lacks_is_named(tools: Any, tmp_path: Path) -> None:
+    (tmp_path / "needy.bpf.c").write_text(NEEDY)
+    tools.compiled(tmp_path / "needy.bpf.c", tmp_path / "needy.bpf.o")
+    tools.compiled(tmp_path / "needy.bpf.c", tmp_path / "needy.before_6_10.bpf.o", "CONG_CONTROL_BEFORE_6_10")
+    refused = tools.transport("load", "needy", "--owner", "test", "--objects", str(tmp_path))
+    assert refused.returncode == 1
+    assert "calls a function that this kernel does not offer to eBPF" in refused.stderr
+    assert "no_such_function" in refused.stderr
+
+
 def test_both_signatures_of_cong_control_are_built(tools: Any) -> None:
     names = {path.name for path in (tools.build / "bpf").glob("dcqcn*")}
     assert names == {"dcqcn.bpf.o", "dcqcn.before_6_10.bpf.o"}

@@ -49,6 +49,14 @@ def test_bad_values_name_what_was_expected(pair: Any, dcqcn: str, tools: Any, wr
     assert host.transport("get", "dcqcn")["params"] == before
 
 
+def test_rates_that_are_out_of_order_are_refused(pair: Any, dcqcn: str, tools: Any) -> None:
+    host, _ = pair
+    words = ["set", "dcqcn", "R_min_mbps=7", "R_max_mbps=5"]
+    answer = host.run(str(tools.build / "bin/transport"), *words, check=False)
+    assert answer.returncode == 2
+    assert "R_min_mbps: found 7, with R_max_mbps 5, expected R_min_mbps no higher than R_max_mbps" in answer.stderr
+
+
 def test_parameters_change_a_running_flow(pair: Any, dcqcn: str, tools: Any) -> None:
     """Without marks a flow runs at R_max; half of it gives half the bytes."""
     sender, receiver = pair
