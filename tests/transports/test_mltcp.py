@@ -66,7 +66,9 @@ def play(sender: Any, receiver: Any, *, sockets: int = 1, size: int = 400_000, w
         assert sink.stdout is not None
         sink.stdout.readline()
         words = [receiver.address, str(sockets), str(size), str(wait_s), str(rounds)]
-        sent = sender.run(*before, "/usr/bin/python3", "-c", JOB, *words).stdout.strip()
+        # `ip netns exec` hides cgroups: they are entered before.
+        inside = [*before, "ip", "netns", "exec", sender.name, "/usr/bin/python3", "-c", JOB, *words]
+        sent = subprocess.run(inside, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
         taken = sink.stdout.read().splitlines()
     assert taken == [f"{size * rounds} {sent}"] * sockets
 
@@ -186,7 +188,7 @@ def test_flows_of_unlike_aggressiveness_share_unlike(bottleneck: Any, tools: Any
         with subprocess.Popen(*taking, stdout=subprocess.PIPE, text=True) as sink:
             assert sink.stdout is not None
             sink.stdout.readline()
-            stream = ["/usr/bin/python3", "-c", STREAM, receiver.address, "4"]
+            stream = ["/usr/bin/python3", "-c", STREAM, receiver.address, "6"]
             flows = [
                 subprocess.Popen(["ip", "netns", "exec", each.name, *stream], stdout=subprocess.PIPE, text=True)
                 for each in senders

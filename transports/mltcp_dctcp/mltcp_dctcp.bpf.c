@@ -53,10 +53,12 @@ __u32 BPF_PROG(mltcp_dctcp_ssthresh, struct sock *sk) {
   return p ? window_cut(sk, &p->mltcp, base) : base;
 }
 
-// Losses are no marks: F has no part in what is done about them.
 static __always_inline void lose(struct sock *sk) {
+  struct mltcp_dctcp_params *p = entry_of(&params, dctcp_flow_of(sk)->host);
   struct mltcp_dctcp_counters *c = entry_of(&counters, dctcp_flow_of(sk)->host);
   dctcp_lose(sk, c ? &c->dctcp : NULL);
+  if (p)
+    tcp_of(sk)->snd_ssthresh = window_cut(sk, &p->mltcp, tcp_of(sk)->snd_ssthresh);
 }
 
 SEC("struct_ops/mltcp_dctcp_set_state")

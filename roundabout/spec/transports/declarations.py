@@ -210,7 +210,7 @@ def _chosen_by(at: _Statement, word: str) -> ChosenBy:
 
 def _choice(at: _Statement) -> Parameter:
     name, chosen_by, value, written, meaning = at.arguments
-    if not re.fullmatch(r'"[a-z]\w*( [a-z]\w*)+"', written) or len(written) > 129:
+    if not re.fullmatch(r'"[a-z][a-z0-9_]*( [a-z][a-z0-9_]*)+"', written) or len(written) > 129:
         at.refuse(f"the names {written}", 'names of C, in small letters: "first second"')
     names = tuple(written[1:-1].split())
     if value not in names:
