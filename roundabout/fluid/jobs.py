@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from roundabout.fluid.mltcp import Factor, factor_of
 from roundabout.fluid.rates import Direction
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import Transfer
@@ -54,7 +55,8 @@ class Send:
 class FluidJob:
     """A job of some workers: the phases of an iteration, the weight of its streams, and when it begins.
 
-    It goes on for ever, unless it ends after `iterations` or departs at an instant.
+    It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
+    by the part of the iteration's bytes that all of its workers together have sent.
     """
 
     phases: tuple[Compute | Send, ...]
@@ -63,12 +65,22 @@ class FluidJob:
     start_ms: float = 0.0
     iterations: int | None = None
     departs_ms: float | None = None
+    factor: Factor | None = None
+
+    @cached_property
+    def streams(self) -> tuple[Stream, ...]:
+        """All that it sends in an iteration."""
+        return tuple(stream for phase in self.phases if isinstance(phase, Send) for stream in phase.streams)
 
     @cached_property
     def edges(self) -> frozenset[Direction]:
         """Every direction of a link that the job needs."""
-        sends = (phase for phase in self.phases if isinstance(phase, Send))
-        return frozenset(edge for phase in sends for stream in phase.streams for edge in stream.path)
+        return frozenset(edge for stream in self.streams for edge in stream.path)
+
+    @cached_property
+    def bytes(self) -> float:
+        """What all of its streams carry in an iteration."""
+        return sum(stream.size for stream in self.streams)
 
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
@@ -132,4 +144,5 @@ def _job(spec: TrialSpec, name: str) -> FluidJob:
         start_ms=job.begins_ms,
         iterations=spec.iterations_of(name),
         departs_ms=job.departs_ms,
+        factor=factor_of(job.transport),
     )

@@ -5,14 +5,17 @@ A link's two directions are separate. In a phase of B bytes that takes A ms alon
 leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
 pattern's to say (jobs.py); it then enters the next one by itself.
 Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter. Only
-where flows of cross traffic are known does it go by steps, those of what these leave (cross_traffic.py).
+where flows of cross traffic are known does it go by steps, those of what these leave (cross_traffic.py); and where jobs
+meet whose weights grow as they send (`FluidJob.factor`), by those of an integrator, to TOLERANCE (growing.py).
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
+from roundabout.fluid.growing import TOLERANCE, step
 from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream
 from roundabout.fluid.left import Left
 from roundabout.fluid.rates import Direction, Flow, max_min_rates
@@ -40,7 +43,7 @@ class Rate(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A time between two events, and the streams that flow in it."""
+    """A time between two events, and the streams that flow in it, at their mean rates where weights grow."""
 
     begin_ms: float
     end_ms: float
@@ -99,14 +102,13 @@ def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> I
     capacity, changes = left.at(now)
     while not over():
         live = [(place, each) for place, run in enumerate(runs) for each in run.live()]
-        if live:
-            if now >= changes:
-                capacity, changes = left.at(now)
-            places = {id(each): place for place, (_, each) in enumerate(live)}
-            flows = [each.flow(places) for _, each in live]
-            for (_, each), rate in zip(live, max_min_rates(flows, capacity), strict=True):
-                each.rate = rate
-        until = min(changes if live else math.inf, *(run.next_event(now) for run in runs))
+        if live and now >= changes:
+            capacity, changes = left.at(now)
+
+        def next_event(now: float = now, changes: float = changes if live else math.inf) -> float:
+            return min(changes, *(run.next_event(now) for run in runs))
+
+        until = _share([each for _, each in live], capacity, now, next_event)
         yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
         for run in runs:
             run.advance(until - now)
@@ -115,12 +117,78 @@ def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> I
             run.settle(now)
 
 
+def _share(
+    live: "Sequence[_Live]", capacity: Mapping[Direction, float], now: float, next_event: Callable[[], float]
+) -> float:
+    """Give streams their rates, and say until when these hold: the next event, or, while weights grow, less."""
+    places = {id(each): place for place, each in enumerate(live)}
+    flows = [each.flow(places) for each in live]
+    _set(live, max_min_rates(flows, capacity))
+    until = next_event()
+    tallies = {each.tally for each in live}
+    if until <= now + _SAME_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
+        return until
+    rates_after = partial(_rates_after, live, _with_backlogs(flows, live), capacity)
+    ms, mean_rates = step(rates_after, [TOLERANCE * each.tally.job.bytes for each in live], until - now)
+    while True:
+        _set(live, mean_rates(ms))
+        until_event = next_event() - now
+        if any(each.is_overdrawn for each in live):
+            ms /= 2  # a backlog came and went within the step: let it come first
+        elif until_event < ms - _SAME_MS:
+            ms = max(until_event, _SAME_MS)
+        else:
+            return now + ms
+
+
+def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
+    """The flows at their rates; whoever gets less than comes has a backlog from now on, and wants all there is."""
+    return [
+        flow if each.rate >= min(flow.wanted, each.inflow) * (1 - 1e-12) else Flow(flow.path, math.inf, flow.weight)
+        for flow, each in zip(flows, live, strict=True)
+    ]
+
+
+def _rates_after(
+    live: "Sequence[_Live]", flows: Sequence[Flow], capacity: Mapping[Direction, float], sent: Sequence[float]
+) -> list[float]:
+    """Once each stream has sent so much more."""
+    more = dict.fromkeys((each.tally for each in live), 0.0)
+    for each, size in zip(live, sent, strict=True):
+        more[each.tally] += size
+    weights = {tally: tally.weight(size) for tally, size in more.items()}
+    weighed = [
+        Flow(flow.path, flow.wanted, weights[each.tally], flow.passes_on)
+        for flow, each in zip(flows, live, strict=True)
+    ]
+    return max_min_rates(weighed, capacity)
+
+
+def _set(live: "Sequence[_Live]", rates: Sequence[float]) -> None:
+    for each, rate in zip(live, rates, strict=True):
+        each.rate = rate
+
+
+@dataclass(eq=False)
+class _Tally:
+    """What a job has sent in one iteration, and the weight that follows from that."""
+
+    job: FluidJob
+    sent: float = 0.0
+
+    def weight(self, more: float = 0.0) -> float:
+        """Once so many more bytes are sent."""
+        if self.job.factor is None:
+            return self.job.weight
+        return self.job.weight * self.job.factor(min((self.sent + more) / self.job.bytes, 1.0))
+
+
 @dataclass
 class _Live:
     """What is still to be sent of a stream in the current phase; nothing leaves before its sender is there."""
 
     stream: Stream
-    weight: float
+    tally: _Tally
     pace: float
     unborn: float
     feeder: "_Live | None"
@@ -129,17 +197,23 @@ class _Live:
     rate: float = 0.0
 
     def flow(self, places: Mapping[int, int]) -> Flow:
+        weight = self.tally.weight()
         if self.waiting > 0 or self.feeder is None:
-            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, self.weight)
+            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, weight)
         # Nothing to pass on where nothing comes.
         first = places.get(id(self.feeder))
-        return Flow(self.stream.path, 0.0 if first is None else self.pace, self.weight, first)
+        return Flow(self.stream.path, 0.0 if first is None else self.pace, weight, first)
 
     @property
     def inflow(self) -> float:
         if self.feeder is not None:
             return self.feeder.rate
         return self.pace if self.unborn > 0 and self.begun else 0.0
+
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether more leaves than there is."""
+        return self.waiting <= 0 and self.rate > self.inflow * (1 + 1e-9)
 
     def _ends(self) -> tuple[float, float]:
         """In how many ms data cease to appear, and in how many the backlog is gone."""
@@ -164,11 +238,12 @@ class _Live:
 class _Phase:
     """A phase of one iteration under way: its streams, who has come to it, and who has not left it."""
 
-    def __init__(self, send: Send, weight: float) -> None:
+    def __init__(self, send: Send, tally: _Tally) -> None:
+        self.tally = tally
         self.streams: list[_Live] = []
         for each in send.streams:
             feeder = None if each.passes_on is None else self.streams[each.passes_on]
-            self.streams.append(_Live(each, weight, each.size / send.alone_ms, each.size, feeder))
+            self.streams.append(_Live(each, tally, each.size / send.alone_ms, each.size, feeder))
         self.entered: set[int] = set()
         self.parties = list(send.parties)
 
@@ -184,6 +259,7 @@ class _Phase:
         return min([each.next_event() for each in self.streams])
 
     def advance(self, ms: float) -> None:
+        self.tally.sent += sum(each.rate for each in self.streams) * ms
         # What passes on looks at the state of what it passes on: from the last to the first.
         for each in reversed(self.streams):
             each.advance(ms)
@@ -230,6 +306,7 @@ class _Running:
         self.departs = math.inf if departs_ms is None else departs_ms
         self.workers = [_Worker(job.start_ms, job.start_ms) for _ in range(job.workers)]
         self.phases: dict[tuple[int, int], _Phase] = {}
+        self.tallies: dict[int, _Tally] = {}  # by iteration
         self.completed = 0  # iterations, by all workers
         self.ended = False
 
@@ -279,6 +356,7 @@ class _Running:
         if worker.phase == len(self.job.phases):
             worker.end_iteration(now)
             self.completed = min(len(each.iterations) for each in self.workers)
+            self.tallies.pop(self.completed - 1, None)
         if len(worker.iterations) >= self.limit:
             worker.until = math.inf
             return
@@ -288,9 +366,10 @@ class _Running:
         elif any(number in party.workers for party in phase.parties):
             worker.until = math.inf
             worker.compute_end = now if worker.compute_end is None else worker.compute_end
-            place = (len(worker.iterations), worker.phase)
+            place = (iteration, _) = len(worker.iterations), worker.phase
             if place not in self.phases:
-                self.phases[place] = _Phase(phase, self.job.weight)
+                tally = self.tallies.setdefault(iteration, _Tally(self.job))
+                self.phases[place] = _Phase(phase, tally)
             self.phases[place].enter(number)
         else:
             self._enter_next(number, now)

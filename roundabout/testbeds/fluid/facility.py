@@ -25,13 +25,14 @@ from roundabout.testbeds.fluid.trace import traced
 
 FIDELITY = Fidelity(
     "computed",
-    "computed: fluid model, fair whatever the transport; nothing was measured",
+    "computed: fluid model, fair but for MLTCP; nothing was measured",
     "Everything on this page was computed: jobs play their profiles, and links are shared like water, by weighted "
     "max-min fairness at every instant. Only the flows of cross traffic are drawn, by the seed and as generators would "
     "send them; without them each trial comes out the same every time, and there are no intervals. What this cannot "
     "show:",
     (
-        "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`",
+        "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`; only "
+        "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
         "packets: no headers, no queues, no marks, no losses",
         "jitter: phases last exactly as long as profiles say",
         "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",

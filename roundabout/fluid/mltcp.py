@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLTCP: how much more a flow asks for as its iteration's bytes are sent, and what the published theory makes of it.
+
+docs/mltcp-theory.md derives the theory, and says when it is exact.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from roundabout.errors import RoundaboutError
+from roundabout.fluid.left import Floats
+from roundabout.spec import Transport
+
+Ratio = TypeVar("Ratio", float, Floats)
+
+SHAPES: Mapping[str, Callable[[Any, float, float], Any]] = {
+    "linear": lambda ratio, slope, intercept: slope * ratio + intercept,
+    "quadratic": lambda ratio, slope, intercept: slope * ratio**2 + intercept,
+    "reciprocal": lambda ratio, slope, intercept: 1 / ((1 - ratio) / intercept + ratio / (slope + intercept)),
+    "decreasing": lambda ratio, slope, intercept: slope * (1 - ratio) + intercept,
+}
+"""F(bytes_ratio) by name. All have the linear one's values at the ends; `decreasing` has them the other way round.
+
+The reciprocal one is the published 1 / (4 - 3.5 r) with the published slope and intercept. How the quadratic and the
+decreasing one are written is a guess: only their kinds are known (the latter is there because it must not work).
+"""
+
+
+class MltcpError(RoundaboutError):
+    """Parameters that make no MLTCP."""
+
+
+def _check(**values: float) -> None:
+    for name, each in values.items():
+        if not 0 < each < math.inf:
+            raise MltcpError(f"{name}: found {each:g}, expected a number above 0")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """F: what MLTCP multiplies an increase by, from the part of the iteration's bytes that is sent (thesis, eq. 1.2).
+
+    1.75 r + 0.25 is the published choice.
+
+    Raises:
+        MltcpError: an unknown shape, or a slope or an intercept that is not above 0.
+    """
+
+    shape: str = "linear"
+    slope: float = 1.75
+    intercept: float = 0.25
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise MltcpError(f"shape: found '{self.shape}', expected {' or '.join(SHAPES)}")
+        _check(slope=self.slope, intercept=self.intercept)
+
+    def __call__(self, ratio: Ratio) -> Ratio:
+        """The factor at a ratio from 0 to 1, or at each of an array."""
+        factor: Ratio = SHAPES[self.shape](ratio, self.slope, self.intercept)
+        return factor
+
+
+ADAPTIVE = Factor("linear", 1.0, 1.0)
+"""Adaptive unfairness: 1 + Data_sent / Data_comm_phase (HotNets'22, section 4)."""
+
+
+def factor_of(transport: Transport) -> Factor | None:
+    """What a transport that is called mltcp_* multiplies increases by; None for any other.
+
+    Its parameters: `shape` (a place in SHAPES), `slope`, `intercept`, and `adaptive`, which is not 0 where R_AI grows
+    by adaptive unfairness instead.
+
+    Raises:
+        MltcpError: as Factor does.
+    """
+    if not transport.name.startswith("mltcp_"):
+        return None
+    asked = transport.asked
+    if asked.get("adaptive"):
+        return ADAPTIVE
+    shape = list(SHAPES)[int(asked.get("shape", 0))]
+    return Factor(shape, **{name: asked[name] for name in ("slope", "intercept") if name in asked})
+
+
+def shift(offset: float, communication: float, slope: float, intercept: float) -> float:
+    """By how much two like jobs move apart in an iteration that the second begins to send in `offset` after the first.
+
+    S D (aT - D) / (aT I + S D), with `communication` for aT, the time that a job takes to send alone (arXiv 2402.09589
+    and HotNets'24). All times are in one unit; the optimum is an offset of aT.
+
+    Raises:
+        MltcpError: a slope, an intercept or a time of sending that is not above 0, or an offset that is not within it.
+    """
+    _check(slope=slope, intercept=intercept, communication=communication)
+    if not 0 <= offset <= communication:
+        raise MltcpError(
+            f"offset: found {offset:g}, expected a number from 0 to the time of sending, {communication:g}"
+        )
+    return slope * offset * (communication - offset) / (communication * intercept + slope * offset)
+
+
+def iterations_until(part: float, from_part: float, slope: float, intercept: float) -> int:
+    """After how many iterations two like jobs' offset, at first `from_part` of the optimum, is `part` of it or more.
+
+    Of the recurrence that `shift` gives: offset / (optimum - offset) grows (S + I) / I times in each iteration.
+
+    Raises:
+        MltcpError: a slope or an intercept that is not above 0, or parts that are not between 0 and 1.
+    """
+    _check(slope=slope, intercept=intercept)
+    for name, each in (("part", part), ("from_part", from_part)):
+        if not 0 < each < 1:
+            raise MltcpError(f"{name}: found {each:g}, expected a number between 0 and 1")
+    growth = math.log(part / (1 - part)) - math.log(from_part / (1 - from_part))
+    return max(math.ceil(growth / math.log1p(slope / intercept)), 0)
