@@ -76,8 +76,9 @@ def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> 
 
 
 def _fair(spec: TrialSpec) -> TrialSpec:
-    """The same trial with the last job's transport for all."""
+    """The same trial with the last job's transport for all, or with what that is without MLTCP."""
     last = list(spec.jobs.values())[-1].transport
+    last = last.model_copy(update={"name": last.name.removeprefix("mltcp_")})
     jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
     return spec.model_copy(update={"jobs": jobs})
 

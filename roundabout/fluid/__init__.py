@@ -2,7 +2,8 @@
 """Fluid models, without packets; plan, testbeds and analysis may use them.
 
 Links shared like water are exact and event-driven, but for what flows of cross traffic leave of them, which comes in
-steps. Of DCQCN there is a mean field (dcqcn.py, meetings.py), in steps.
+steps, and for weights that grow as MLTCP's do (mltcp.py), which are integrated. Of DCQCN there is a mean field
+(dcqcn.py, meetings.py), in steps.
 """
 
 from roundabout.fluid.cross_traffic import (

@@ -3,18 +3,23 @@
 
 Of each trial one direction of the bottleneck is played, with a real queue that marks; its other links carry what its
 hosts send. A job's flows are alike, so one of them stands for all. Nothing jitters: jobs that are alike stay together.
+MLTCP's F multiplies what a flow increases by, as its bytes of the iteration are sent (mltcp.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from roundabout.errors import RoundaboutError
 from roundabout.fluid.dcqcn import PACKET_BYTES, Array, Flow, Reaction, advance, marked
-from roundabout.spec import TrialSpec
+from roundabout.fluid.mltcp import Factor, factor_of
+from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import Parameter
+
+Which = npt.NDArray[np.bool_]
 
 BYTES_PER_US_OF_MBPS = 0.125
 
@@ -94,6 +99,20 @@ class _Jobs:
     kmax_bytes: Array
     pmax: Array
     reaction: Reaction
+    factors: Mapping[Factor, Which]
+    """F, and whose R_AI it multiplies as their bytes of the iteration are sent."""
+    hyper: Which
+    """Whose R_HAI it multiplies too."""
+
+    def reaction_at(self, unsent: Array) -> Reaction:
+        """The parameters of flows that have so many bytes of the iteration still to send; idle ones have sent all."""
+        if not self.factors:
+            return self.reaction
+        ratio, factor = 1 - unsent / self.bytes, np.ones_like(unsent)
+        for each, where in self.factors.items():
+            factor[where] = each(ratio[where])
+        hyper = np.where(self.hyper, factor, 1.0)
+        return replace(self.reaction, R_AI=self.reaction.R_AI * factor, R_HAI=self.reaction.R_HAI * hyper)
 
 
 def meetings(
@@ -161,9 +180,9 @@ class _Play:
         return bool(self.over.all())
 
     @property
-    def over(self) -> npt.NDArray[np.bool_]:
+    def over(self) -> Which:
         """Which trials have all of their iterations, or have come to rest; the others still count."""
-        complete: npt.NDArray[np.bool_] = (self.done >= self.spans.shape[2]).all(axis=0)
+        complete: Which = (self.done >= self.spans.shape[2]).all(axis=0)
         return complete | self.settled
 
     @property
@@ -184,7 +203,7 @@ class _Play:
         rate = sent / us
         p = marked(self.queue, jobs.kmin_bytes, jobs.kmax_bytes, jobs.pmax)
         slot = self.steps % len(self.seen)
-        advance(self.flow, jobs.reaction, rate, self.seen[slot], us)
+        advance(self.flow, jobs.reaction_at(self.unsent), rate, self.seen[slot], us)
         self.seen[slot] = p
         self.unborn -= born
         self.waiting += born - sent
@@ -239,7 +258,7 @@ class _Play:
         """Those that a trial's jobs have ended."""
         return [spans[~np.isnan(spans[:, 2])] for spans in self.spans[:, trial]]
 
-    def _note(self, which: npt.NDArray[np.bool_], moment: int) -> None:
+    def _note(self, which: Which, moment: int) -> None:
         for job, trial in zip(*np.nonzero(which & (self.done < self.spans.shape[2])), strict=True):
             self.spans[job, trial, self.done[job, trial], moment] = self.now[trial]
 
@@ -284,8 +303,13 @@ def _jobs(specs: Sequence[TrialSpec]) -> _Jobs:
         return np.array([link[name] for link in links], float)
 
     reaction = Reaction(**{name: of_jobs(name) for name in Reaction.__dataclass_fields__})
+    transports = np.array([[job.transport for job in spec.jobs.values()] for spec in specs], object).T
+    factor = np.vectorize(factor_of, [object])(transports)
+    factors = {each: factor == each for each in set(factor.flat) - {None}}
+    hyper = np.vectorize(_acts_on, [object])(transports) == "increase"
     both = {name: of_jobs(name) for name in ("compute_us", "bytes", "demand", "flows", "begins_us")}
-    return _Jobs(**both, **{name: of_links(name) for name in links[0]}, reaction=reaction)
+    link = {name: of_links(name) for name in links[0]}
+    return _Jobs(**both, **link, reaction=reaction, factors=factors, hyper=hyper)
 
 
 def _link(spec: TrialSpec) -> dict[str, float]:
@@ -321,8 +345,10 @@ def _job(spec: TrialSpec, name: str) -> dict[str, float]:
 def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     """A job's parameters. What is payload is counted: a NIC at the line rate sends what its link carries of that."""
     transport = spec.jobs[name].transport
-    if transport.name != "dcqcn" or transport.declaration is None:
-        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn")
+    if transport.name not in ("dcqcn", "mltcp_dcqcn") or transport.declaration is None:
+        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn or mltcp_dcqcn")
+    if _acts_on(transport) == "decrease":
+        raise MeetingError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
     hosts = spec.jobs[name].hosts
     carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
     # DCQCN's are all numbers.
@@ -335,6 +361,11 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
         each: values[f"{each}_mbps"] * BYTES_PER_US_OF_MBPS if each in rates else values[each]
         for each in Reaction.__dataclass_fields__
     }
+
+
+def _acts_on(transport: Transport) -> Any:
+    """What MLTCP scales: every increase, or (adaptive unfairness) additive ones only."""
+    return transport.asked.get("acts_on", "increase")
 
 
 def _default(parameter: Parameter) -> float:

@@ -42,10 +42,10 @@ def _check(**values: float) -> None:
 class Factor:
     """F: what MLTCP multiplies an increase by, from the part of the iteration's bytes that is sent (thesis, eq. 1.2).
 
-    1.75 r + 0.25 is the published choice.
+    1.75 r + 0.25 is the published choice; 1 + r is adaptive unfairness (HotNets'22, section 4), of R_AI alone.
 
     Raises:
-        MltcpError: an unknown shape, or a slope or an intercept that is not above 0.
+        MltcpError: an unknown shape, a slope below 0, or an intercept that is not above 0.
     """
 
     shape: str = "linear"
@@ -55,7 +55,9 @@ class Factor:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise MltcpError(f"shape: found '{self.shape}', expected {' or '.join(SHAPES)}")
-        _check(slope=self.slope, intercept=self.intercept)
+        _check(intercept=self.intercept)
+        if not 0 <= self.slope < math.inf:
+            raise MltcpError(f"slope: found {self.slope:g}, expected no number below 0")
 
     def __call__(self, ratio: Ratio) -> Ratio:
         """The factor at a ratio from 0 to 1, or at each of an array."""
@@ -63,26 +65,16 @@ class Factor:
         return factor
 
 
-ADAPTIVE = Factor("linear", 1.0, 1.0)
-"""Adaptive unfairness: 1 + Data_sent / Data_comm_phase (HotNets'22, section 4)."""
-
-
 def factor_of(transport: Transport) -> Factor | None:
-    """What a transport that is called mltcp_* multiplies increases by; None for any other.
-
-    Its parameters: `shape` (a place in SHAPES), `slope`, `intercept`, and `adaptive`, which is not 0 where R_AI grows
-    by adaptive unfairness instead.
+    """F of a transport that is called mltcp_*, from its `shape`, `slope` and `intercept`; None of any other.
 
     Raises:
         MltcpError: as Factor does.
     """
     if not transport.name.startswith("mltcp_"):
         return None
-    asked = transport.asked
-    if asked.get("adaptive"):
-        return ADAPTIVE
-    shape = list(SHAPES)[int(asked.get("shape", 0))]
-    return Factor(shape, **{name: asked[name] for name in ("slope", "intercept") if name in asked})
+    asked: Mapping[str, Any] = transport.asked
+    return Factor(**{name: asked[name] for name in Factor.__dataclass_fields__ if name in asked})
 
 
 def shift(offset: float, communication: float, slope: float, intercept: float) -> float:

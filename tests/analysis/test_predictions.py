@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.predictions import typical_ms
+from analysis.predictions import _fair, typical_ms
 from roundabout.cli.main import main
 from roundabout.fluid.meetings import Meeting
+from roundabout.spec import Transport, load_experiment
 
 EXPERIMENT = """
 name: one
@@ -49,6 +50,17 @@ def test_cells_of_different_numbers_of_jobs_are_foretold_together(
     assert [len(each["iterations_ms"]) for each in (pair, three)] == [2, 3]
     assert pair["first_gbps"]["j1"] > three["first_gbps"]["j1"]
     assert "playing 2 cells: 50 %" in found.err  # those of two jobs, then those of three
+
+
+def test_mltcp_is_held_against_what_it_is_based_on(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(EXPERIMENT)
+    (cell,) = load_experiment(path).cells
+    mltcp = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 100, "slope": 1.75})
+    jobs = {name: job.model_copy(update={"transport": mltcp}) for name, job in cell.spec.jobs.items()}
+    fair = _fair(cell.spec.model_copy(update={"jobs": jobs}))
+    assert {job.transport.name for job in fair.jobs.values()} == {"dcqcn"}
+    assert {job.transport.asked["T_us"] for job in fair.jobs.values()} == {100}
 
 
 def test_jobs_that_do_not_keep_pace_count_by_their_later_iterations() -> None:

@@ -2,8 +2,11 @@
 """Jobs that meet in the mean field: what must hold whatever the parameters, and how finely time must be cut."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -11,6 +14,8 @@ from roundabout.fluid.dcqcn import PACKET_BYTES
 from roundabout.fluid.meetings import MeetingError, _jobs, _Play, meetings
 from roundabout.spec import Profile, Transport, TrialSpec, load_experiment
 from roundabout.spec.transports import FOLDER
+from roundabout.spec.transports.known import TREE, declaration
+from roundabout.spec.transports.sets import published
 
 FIGURE_1 = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 SHORTER = 10  # of the paper's iteration, so that tests take no minutes
@@ -129,12 +134,56 @@ def test_marks_are_counted_of_packets():
     assert 0 < found.marks["j1"] < packets
 
 
+SIGCOMM15 = published(declaration("dcqcn"), "sigcomm15").parameters
+MLTCP = {"name": "mltcp_dcqcn", "set": None, "ecn": ECN} | SIGCOMM15 | {"T_us": 125}
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transport that declares what dcqcn does, and MLTCP's numbers."""
+    folder = tmp_path / "transports/mltcp_dcqcn"
+    folder.mkdir(parents=True)
+    declared = (TREE / "dcqcn/dcqcn.h").read_text()
+    for name, value in (("slope", 1.75), ("intercept", 0.25)):
+        declared += f'PARAMETER(__u32, {name}_q24, "2^-24", experiment, {value}, 0, 100, "of F");\n'
+    (folder / "mltcp_dcqcn.bpf.c").write_text(declared)
+    monkeypatch.setenv("ROUNDABOUT_PATH", str(tmp_path))
+
+
+def later(spec: TrialSpec) -> TrialSpec:
+    """The second job comes 3 ms after the first: a fifth of what it takes to send."""
+    moved = spec.jobs["j2"].model_copy(update={"start_offset_ms": 3.0})
+    return spec.model_copy(update={"jobs": {**spec.jobs, "j2": moved}})
+
+
+def test_with_mltcp_who_is_ahead_gets_more_and_jobs_come_apart(outside: None):
+    plain, mltcp = meetings([later(trial(MLTCP | {"name": "dcqcn"})), later(trial(MLTCP))], iterations=4)
+    assert plain.share == pytest.approx(1, abs=0.02)
+    assert mltcp.share > 1.1
+    assert mltcp.settled_ms("j1") == pytest.approx(29.3, abs=0.05) == mltcp.settled_ms("j2")
+    assert plain.settled_ms("j1") > 1.3 * mltcp.settled_ms("j1")
+
+
+def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive_ones(outside: None):
+    both = trial(MLTCP, j2={"slope": 1.0, "intercept": 1.0})
+    jobs = _jobs([both, trial(MLTCP | {"name": "dcqcn"})])
+    adaptive = replace(jobs, hyper=np.array([[True, True], [False, True]]))
+    found = adaptive.reaction_at(jobs.bytes * np.array([[1.0, 0.5], [0.5, 0.5]]))
+    np.testing.assert_allclose(found.R_AI / jobs.reaction.R_AI, [[0.25, 1.0], [1.5, 1.0]])
+    np.testing.assert_allclose(found.R_HAI / jobs.reaction.R_HAI, [[0.25, 1.0], [1.0, 1.0]])
+    ended = adaptive.reaction_at(0 * jobs.bytes).R_AI / jobs.reaction.R_AI
+    np.testing.assert_allclose(ended, [[2.0, 1.0], [2.0, 1.0]])
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         (FIGURE_1, "found no thresholds"),
         (trial(j1={"ecn": ECN}), "found no thresholds, or several"),
-        (trial({"name": "cubic", "set": None, "T_us": None, "ecn": ECN}), "found transport cubic, expected dcqcn"),
+        (
+            trial({"name": "cubic", "set": None, "T_us": None, "ecn": ECN}),
+            "found transport cubic, expected dcqcn or mltcp_dcqcn",
+        ),
     ],
 )
 def test_what_it_does_not_know_is_refused(spec: TrialSpec, message: str):
