@@ -351,10 +351,8 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
         raise MeetingError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
     hosts = spec.jobs[name].hosts
     carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
-    # DCQCN's are all numbers.
-    values = {
-        each.name: float(transport.asked.get(each.name, _default(each))) for each in transport.declaration.parameters
-    }
+    numbers = (each for each in transport.declaration.parameters if not each.names)  # as DCQCN's all are
+    values = {each.name: float(transport.asked.get(each.name, _default(each))) for each in numbers}
     values["R_max_mbps"] = min(values["R_max_mbps"], carried)
     rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
     return {

@@ -237,6 +237,19 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
     assert host_settings.document(at_once, "s0", load_calibration(), 1)["route"] == {"10.77.0.0/16": {"quickack": 1}}
 
 
+def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_to_for_it():
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    ecn = {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}
+    published = {"name": "a", "parameters": {"cnp_gap_us": 50.0, "F": 5}, "ecn": ecn}
+    varied = Transport.model_validate({"name": "mltcp_dcqcn", "set": published, "T_us": 125, "slope": 1})
+    jobs = {name: job.model_copy(update={"transport": varied}) for name, job in fair.jobs.items()}
+    spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
+    base, own = (host_settings.document(each, "s0", calibration, 1)["transport"] for each in (fair, spec))
+    assert own["mltcp_dcqcn"].items() >= base["dcqcn"].items()
+    assert (own["mltcp_dcqcn"]["slope"], own["mltcp_dcqcn"]["shape"]) == (1, "linear")
+    assert host_settings.thresholds(spec, calibration, calibration.scale) == calibration.ecn
+
+
 def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_was_is_said():
     parameters = {"T_us": 55.0, "R_AI_mbps": 40.0, "cnp_gap_us": 50.0}
     published = {"name": "a", "parameters": parameters, "ecn": {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}}

@@ -2,12 +2,13 @@
 """Published sets of parameters: each value has an origin, and whatever is wrong is named with its file and field."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from roundabout.spec import SpecError, Transport
-from roundabout.spec.transports import Declaration, known
+from roundabout.spec.transports import known
 from roundabout.spec.transports.sets import published, read_set, set_names
 from tests.spec.least import transport_of
 
@@ -81,6 +82,15 @@ def test_what_is_wrong_in_a_set_is_named(tmp_path: Path, old: str, new: str, mes
     text = (DCQCN.program.parent / "sets/sigcomm15.yaml").read_text().replace("name: sigcomm15", "name: mine")
     assert old in text
     (tmp_path / "sets/mine.yaml").write_text(text.replace(old, new, 1))
-    here = Declaration(**{**vars(DCQCN), "program": program})
+    parameters = tuple(replace(each, home=tmp_path) for each in DCQCN.parameters)
+    here = replace(DCQCN, program=program, parameters=parameters)
     with pytest.raises(SpecError, match=message):
         published(here, "mine")
+
+
+def test_a_transport_that_varies_another_has_its_sets() -> None:
+    varied, without = (known.declaration(name) or pytest.fail(name) for name in ("mltcp_dcqcn", "mltcp_reno"))
+    assert set_names(varied) == set_names(DCQCN)
+    assert published(varied, "hpcc-paper") == published(DCQCN, "hpcc-paper")
+    with pytest.raises(SpecError, match="mltcp_reno has no sets"):
+        published(without, "hpcc-paper")

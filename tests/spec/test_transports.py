@@ -28,7 +28,7 @@ def parameters(draw: st.DrawFn) -> Parameter:
     least, value, most = sorted(draw(st.lists(st.floats(0, 250, width=32), min_size=3, max_size=3)))
     unit = draw(UNITS)
     chosen_by = draw(st.sampled_from(["experiment", "testbed", *(["line_rate"] if unit == "bytes/s" else [])]))
-    return Parameter(draw(NAMES), unit, chosen_by, value, least, most, draw(WORDS))
+    return Parameter(draw(NAMES), unit, chosen_by, value, least, most, draw(WORDS), Path())
 
 
 @st.composite

@@ -5,7 +5,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, cast, get_args
 
@@ -39,7 +39,7 @@ _TOKEN = re.compile(r'\s*(?:(?P<text>"[^"\\\n]*")|(?P<plain>[-+.\w]+)|(?P<mark>[
 class Parameter:
     """Something that can be set for a host, in the unit of people: `value` unless anyone chooses another.
 
-    Where values have `names`, numbers are places among them.
+    Where values have `names`, numbers are places among them. `home` is the folder of the file that declares it.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Parameter:
     least: float
     most: float
     meaning: str
+    home: Path = field(compare=False)
     names: tuple[str, ...] = ()
 
     @property
@@ -104,12 +105,20 @@ class Declaration:
     derived: tuple[Derived, ...]
     rules: tuple[Rule, ...] = ()
 
+    def origin(self, parameter: Parameter) -> str:
+        """The transport whose parameter it is: this one, or one that it varies, as mltcp_dcqcn does dcqcn."""
+        return self.name if parameter.home == self.program.parent else parameter.home.name
+
 
 class _Statement(NamedTuple):
     word: str
     arguments: tuple[str, ...]  # texts keep their quotation marks
     file: str
     line: int
+
+    @property
+    def home(self) -> Path:
+        return Path(self.file).parent
 
     def refuse(self, found: str, expected: str) -> NoReturn:
         raise SpecError(self.file, found, expected, line=self.line)
@@ -216,7 +225,9 @@ def _choice(at: _Statement) -> Parameter:
     if value not in names:
         at.refuse(f"the value {value}", f"one of {', '.join(names)}")
     by, most = _chosen_by(at, chosen_by), float(len(names) - 1)
-    return Parameter(_name(at, name), "", by, float(names.index(value)), 0.0, most, _meaning(at, meaning), names)
+    return Parameter(
+        _name(at, name), "", by, float(names.index(value)), 0.0, most, _meaning(at, meaning), at.home, names
+    )
 
 
 def _rule(at: _Statement, known: Set[str]) -> Rule:
@@ -241,7 +252,7 @@ def _parameter(at: _Statement) -> Parameter:
     if least < 0 or most > highest:
         at.refuse(f"the range {least:g} to {most:g}", f"one within 0 to {highest:g}, which is what {kind} holds")
     name = _for_people(_name(at, kept_name), _unit(at, unit))
-    return Parameter(name, _unit(at, unit), chosen_by, value, least, most, _meaning(at, meaning))
+    return Parameter(name, _unit(at, unit), chosen_by, value, least, most, _meaning(at, meaning), at.home)
 
 
 def _counter(at: _Statement) -> Counter:

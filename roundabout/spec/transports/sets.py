@@ -98,7 +98,8 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
         names = set_names(declared)
         expected = f"one of {choices(names)}" if names else f"none: {declared.name} has no sets"
         raise SpecError(shown(path.parent), f"no set '{name}'", expected, hint=did_you_mean(name, names))
-    return _read(path, path.stat().st_mtime_ns, declared.parameters)
+    parameters = tuple(each for each in declared.parameters if each.home == path.parent.parent)
+    return _read(path, path.stat().st_mtime_ns, parameters)
 
 
 def published(declared: Declaration, name: str) -> Published:
@@ -114,7 +115,10 @@ def _ecn(written: Thresholds) -> Ecn:
 
 
 def _folder(declared: Declaration) -> Path:
-    return declared.program.with_name(FOLDER)
+    """Beside the program; else that of the transport which it varies."""
+    own = declared.program.parent
+    homes = (own, *(each.home for each in declared.parameters))
+    return next((home for home in homes if (home / FOLDER).exists()), own) / FOLDER
 
 
 @functools.lru_cache(maxsize=64)

@@ -63,7 +63,7 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
     Raises LabError where those ask for different thresholds.
     """
     asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
-    asked = {each.thresholds for each in asking if each.thresholds and each.name not in calibration.transports}
+    asked = {each.thresholds for each in asking if each.thresholds and not _calibrated(each, calibration)}
     if len(asked) > 1:
         found = "; ".join(sorted(map(str, asked)))
         raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
@@ -102,7 +102,7 @@ def _parameters(
     that sent more would queue at its own port, and be marked there, with nobody else on the link.
     """
     assert transport.declaration
-    calibrated = calibration.transports.get(transport.name, {})
+    calibrated = _calibrated(transport, calibration)
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
         if each.name in calibrated and each.name not in transport.parameters:
@@ -111,6 +111,14 @@ def _parameters(
             default = carried_mbps if each.chosen_by == "line_rate" else each.usual
             values[each.name] = _in_lab(each, transport.asked.get(each.name, default), calibration, bytes_scale)
     return values
+
+
+def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, float]:
+    """The lab's own constants, of a transport or of the one that it varies."""
+    if (declared := transport.declaration) is None:
+        return {}
+    of_each = ((each.name, calibration.transports.get(declared.origin(each), {})) for each in declared.parameters)
+    return {name: values[name] for name, values in of_each if name in values}
 
 
 def _in_lab(parameter: Parameter, value: float | str, calibration: Calibration, bytes_scale: float) -> float | str:
