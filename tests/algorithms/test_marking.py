@@ -4,19 +4,20 @@
 from ctypes import byref, c_uint32 as u32
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.algorithms.library import LIBRARY, ONE_Q24, DctcpParams, Marking
 
 COUNTS = st.sampled_from([0, 7, 2**31 - 20, 2**32 - 20])
 """Where counts and sequence numbers may stand: they wrap."""
-ACKS = st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1), st.integers(0, 40)), min_size=1, max_size=60)
+ACKS = st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1), st.integers(0, 40)), min_size=10, max_size=60)
 
 
 def wrapped(*numbers: int) -> list[u32]:
     return [u32(number % 2**32) for number in numbers]
 
 
+@example(g=ONE_Q24 // 16, begin=2**32 - 20, acks=[(5, 0.5, 10)] * 30)  # over the wrap, window by window
 @given(g=st.integers(1, ONE_Q24), begin=COUNTS, acks=ACKS)
 def test_alpha_is_the_average_of_the_windows_shares(g: int, begin: int, acks: list[tuple[int, float, int]]) -> None:
     """Each ACK is for some segments, a share of them marked, whereupon the sender sends some more."""
