@@ -32,7 +32,6 @@ def test_alpha_follows_the_share_of_marks(pair: Any, tools: Any, tmp_path: Path,
     assert share == pytest.approx(1 / every, rel=0.25)  # ACKs are for segments of both kinds where bursts are marked
     assert counters["alpha"] == pytest.approx(share, abs=0.15)
     assert counters["windows"] > 50
-    assert counters["losses"] == 0
 
 
 def test_without_marks_alpha_is_gone(pair: Any, tools: Any) -> None:

@@ -298,7 +298,7 @@ static int put_in(const char *name, const char *path, const char *build) {
     int error = errno;
     const char *said = reasons(); // by the verifier above all
     bpf_object__close(object);
-    if (error == ESRCH)
+    if (strstr(said, "(func ksym)"))
       return fail("%s calls a function that this kernel does not offer to eBPF; expected Linux 6.0 or later, with the "
                   "congestion control that it builds on\n%s",
                   path, said);
