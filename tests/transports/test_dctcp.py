@@ -18,6 +18,7 @@ def mark_each(tools: Any, every: int, namespace: Any, folder: Path) -> None:
     namespace.run(*words, "section", "classifier")
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", ["dctcp", "mltcp_dctcp"])
 @pytest.mark.parametrize("every", [3, 10])
 def test_alpha_follows_the_share_of_marks(pair: Any, tools: Any, tmp_path: Path, every: int, name: str) -> None:
