@@ -3,6 +3,7 @@
 
 import json
 import time
+from itertools import pairwise
 
 import duckdb
 import pytest
@@ -56,9 +57,10 @@ def test_where_time_is_stretched_all_is_stored_in_the_papers_time(work, tiny, mo
     assert 0 <= min(row["start_ns"] for row in rows) - trial["start_ns"] < 10e6
     asked = [event for event in told(run) if event["event"] == "start"]
     assert [event["controller_ns"] for event in asked] == [trial["start_ns"]]
-    first, *_, last = sorted(run.table("counters")["controller_ns"].to_pylist())
-    assert first < rows[0]["start_ns"]
-    assert rows[-1]["comm_end_ns"] < last < trial["start_ns"] + 500e6
+    sampled = sorted(row["controller_ns"] for row in run.table("counters").to_pylist() if row["host"] == "s0")
+    assert sampled[0] < rows[0]["start_ns"]
+    # Samplers sleep for 5 ms of the host's time; how long after that they run is the machine's affair.
+    assert 0.5e6 <= min(after - before for before, after in pairwise(sampled)) < 5e6
     assert run.manifest["testbed"]["dilation"] == 10
     (was,), (now,) = plain, run.manifest["plan"]
     assert now["expected_s"] - OVERHEAD_S == pytest.approx(10 * (was["expected_s"] - OVERHEAD_S))
