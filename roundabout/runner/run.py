@@ -141,6 +141,7 @@ class Runner:
             plan = planned(self.facility, experiment, testbed.identity(), artefacts)
             run = settle(plan, testbed)
             stack.callback(_refresh, run)
+            stack.callback(ending.begin)  # before the refreshing, too
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]
@@ -341,7 +342,7 @@ class _Ending:
     def begin(self) -> None:
         """From now on all is undone: other signals wait."""
         self._begun = True
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in {signal.SIGTERM, signal.SIGHUP} - self._handlers.keys():
             self._handle(number, lambda *_: None)
 
     def _handle(self, number: int, handler: Callable[..., None]) -> None:

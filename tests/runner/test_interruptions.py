@@ -85,6 +85,33 @@ def test_what_is_owed_elsewhere_and_cannot_be_undone_is_told_and_keeps_no_run_fr
     assert [path.name for path in work.journals.iterdir()] == ["run1.json"]
 
 
+def test_a_second_signal_leaves_no_committed_trial_unlisted(work, monkeypatch):
+    """The first comes after a trial's commit and before its row, the second while the row is made up for."""
+    refresh, calls = Run.refresh_trials, []
+
+    def signalled(run):
+        calls.append(run)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGTERM)
+        refresh(run)
+
+    def stop(*_signal):
+        raise SystemExit
+
+    monkeypatch.setattr(Run, "refresh_trials", signalled)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work.start()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    (run,) = Run.all(work.runs)
+    assert len(calls) == 2
+    assert pq.read_table(run.path / "trials.parquet").num_rows == 1
+    assert not work.owed
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, number, status):
     work.write(tiny(iterations=1, variants=VARIANTS, repetitions=20))
