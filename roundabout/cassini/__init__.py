@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cassini: which jobs can share a link, and by how much to shift them in time so that their demands interleave.
+
+Pure geometry, after the interleaving thesis, chapter 4; docs/cassini.md says how its equations are read.
+"""
+
+from roundabout.cassini.affinity import loop, shared, time_shifts
+from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
+from roundabout.cassini.errors import CassiniError, LoopError
+from roundabout.cassini.placements import Candidate, Choice, Scored, choose
+from roundabout.cassini.rotations import Rotations, rotate
+
+__all__ = [
+    "Arc",
+    "Candidate",
+    "CassiniError",
+    "Choice",
+    "Circle",
+    "LoopError",
+    "Rotations",
+    "Scored",
+    "Unified",
+    "choose",
+    "circle_of",
+    "loop",
+    "rotate",
+    "shared",
+    "time_shifts",
+    "unify",
+]

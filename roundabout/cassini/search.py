@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best rotations of a discretised circle, exactly: branch and bound over jobs in their order, two at a time.
+
+All numbers are whole, so that values compare exactly. Why the bounds hold is in docs/cassini.md.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from roundabout.cassini.circles import Floats
+
+Ints = npt.NDArray[np.int64]
+
+AT_ONCE = 1 << 14
+"""Numbers in one array: what a processor's nearer cache holds."""
+
+FEW = 1000
+"""So many rotations are tried sooner than a good guess is found."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rotations in sectors, the first job's being 0; their total `excess`, and a `bound` that none goes below."""
+
+    steps: tuple[int, ...]
+    excess: int
+    bound: int
+
+
+def choices(turns: Sequence[int], sectors: int) -> list[int]:
+    """How many rotations each job need try: those within its first iteration, and of the first job none but 0.
+
+    Where all iterations are whole sectors, rotating everything by what is whole for the earlier jobs changes nothing
+    for them, so still fewer stand for all.
+    """
+    if any(sectors % count for count in turns):
+        return [1, *(-(-sectors // count) for count in turns[1:])]
+    needed, whole = [], 1
+    for size in (sectors // count for count in turns):
+        needed.append(math.gcd(whole, size))
+        whole = math.lcm(whole, size)
+    return needed
+
+
+def best_steps(demands: Sequence[Floats], rotations: Sequence[int], sectors: int, capacity: int, most: int) -> Found:
+    """Rotations with the least sum over sectors of what all demands together exceed `capacity` by.
+
+    Of equally good ones, those that rotate the first job least, then the second, and so on.
+
+    Args:
+        demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.
+        rotations: how many each job may take, from 0 on (`choices`).
+        sectors: of the unified circle.
+        capacity: of the link, in the same unit.
+        most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
+    """
+    jobs = [_Job(demand, sectors, count) for demand, count in zip(demands, rotations, strict=True)]
+    return _Search(jobs, sectors, capacity, most).run()
+
+
+class _Job:
+    """A job's demand; `runs` holds for each level the sectors [begin, end) that have it."""
+
+    def __init__(self, demand: Floats, sectors: int, rotations: int) -> None:
+        self.size, self.turns, self.rotations = demand.size, sectors // demand.size, rotations
+        self.volume = float(demand.sum()) * self.turns
+        self.runs = {float(level): _runs(demand == level) for level in np.unique(demand[demand > 0])}
+        self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
+
+    def rotated(self, steps: Ints) -> Floats:
+        """The demand over the unified circle at each of the rotations, by rows."""
+        return self._rolled[-steps % self.size]
+
+    def adds(self, over: Floats) -> Floats:
+        """How much excess this job adds at each of its rotations; `over` is demand less capacity, by rows."""
+        rows = max(AT_ONCE // over.shape[1], 1)
+        return np.concatenate([self._adds(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
+
+    def _adds(self, over: Floats) -> Floats:
+        """A level is up in a few runs of sectors: differences of cumulative sums are all rotations of a run at once."""
+        added, excess = np.zeros((len(over), self.rotations)), np.maximum(over, 0)
+        for level, runs in self.runs.items():
+            raised = over + level
+            np.maximum(raised, 0, out=raised)
+            raised -= excess
+            if self.turns > 1:
+                raised = raised.reshape(len(over), self.turns, self.size).sum(axis=1)
+            sums = np.zeros((len(over), 2 * self.size + 1))
+            np.cumsum(raised, axis=1, out=sums[:, 1 : self.size + 1])
+            np.add(sums[:, 1 : self.size + 1], sums[:, self.size, None], out=sums[:, self.size + 1 :])
+            for begin, end in runs:
+                added += sums[:, end : end + self.rotations]
+                added -= sums[:, begin : begin + self.rotations]
+        return added
+
+
+def _runs(up: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], up, [False]))))
+    return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
+
+
+def _excess(over: Floats) -> Floats:
+    total: Floats = np.maximum(over, 0).sum(axis=-1)
+    return total
+
+
+class _Search:
+    def __init__(self, jobs: list[_Job], sectors: int, capacity: int, most: int) -> None:
+        self.jobs, self.left = jobs, most
+        self.idle = np.full(sectors, -float(capacity))
+        self.floor = max(sum(job.volume for job in jobs) - sectors * capacity, 0.0)
+        self.steps: Ints = np.zeros(len(jobs), np.int64)
+        self.excess = math.inf
+        self.below = math.inf
+        """Only what has less excess is still looked for."""
+        self.open = math.inf
+        """The least bound of what was left out."""
+
+    def run(self) -> Found:
+        if len(self.jobs) == 1 or math.prod(job.rotations for job in self.jobs[:-1]) > FEW:
+            self._guess()
+        if len(self.jobs) > 1:
+            self._visit(self.steps[:0], self.idle, self.floor)
+        return Found(tuple(self.steps.tolist()), int(self.excess), int(min(self.open, self.excess)))
+
+    def _is_over(self, bound: float) -> bool:
+        """Whether nothing better can be found below that bound, or no more is to be looked at: then it stays open."""
+        if bound >= self.below or self.below <= self.floor:
+            return True
+        if self.left > 0 or self.excess == math.inf:
+            return False
+        self.open = min(self.open, bound)
+        return True
+
+    def _visit(self, steps: Ints, over: Floats, bound: float) -> None:
+        """Rotate two more jobs, then all that are left; `over` is the demand of those before, less capacity."""
+        if self._is_over(bound):
+            return
+        one, other, *rest = self.jobs[len(steps) :]
+        ones = over + one.rotated(np.arange(one.rotations))
+        bounds = self._pairs(ones, over, other, rest)
+        if not rest:
+            self._keep(steps[None], bounds.reshape(1, -1), bounds.shape)
+            return
+        pairs = np.argwhere(bounds < self.below)
+        rows = max(AT_ONCE // over.size, 1)
+        for begin in range(0, len(pairs), rows):
+            first, second = some = pairs[begin : begin + rows].T
+            longer = np.column_stack((np.tile(steps, (some.shape[1], 1)), first, second))
+            self._go_on(longer, ones[first] + other.rotated(second), bounds[first, second])
+
+    def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
+        """For the rotations of one job and of another: their excess, and the least that every later job adds.
+
+        It adds no less beside both than beside either. Where both rule themselves out already, that is not worked out.
+        """
+        self.left -= ones.size
+        bounds = _excess(ones)[:, None] + other.adds(ones)
+        if rest:
+            others = over + other.rotated(np.arange(other.rotations))
+            self.left -= others.size
+        for job in rest:
+            beside_others = job.adds(others)
+            for row, beside_one in zip(bounds, job.adds(ones), strict=True):
+                open_ = row < self.below
+                row[open_] += np.maximum(beside_one, beside_others[open_]).min(axis=1)
+        return np.maximum(bounds, self.floor, out=bounds)
+
+    def _go_on(self, steps: Ints, over: Floats, bounds: Floats) -> None:
+        if steps.shape[1] + 1 < len(self.jobs):
+            for some in zip(steps, over, bounds, strict=True):
+                self._visit(*some)
+        elif not self._is_over(float(bounds.min())):
+            self.left -= over.size
+            excess = _excess(over)[:, None] + self.jobs[-1].adds(over)
+            self._keep(steps, excess, excess.shape[1:])
+
+    def _keep(self, steps: Ints, excess: Floats, shape: tuple[int, ...]) -> None:
+        """Keep the first of the best, if it is better; `excess` has a row for each of `steps`, others by column."""
+        row, column = divmod(int(excess.argmin()), excess.shape[1])
+        if excess[row, column] < self.below:
+            self.excess = self.below = float(excess[row, column])
+            self.steps = np.append(steps[row], np.unravel_index(column, shape))
+
+    def _guess(self) -> None:
+        """Jobs placed greedily one by one, each then moved as long as that helps; the best of some orders."""
+        for first in range(len(self.jobs)):
+            self._descend(first)
+        self.below = self.excess + 1  # so that the smallest rotations that are as good are still found
+
+    def _descend(self, first: int) -> None:
+        count, steps, over = len(self.jobs), np.zeros(len(self.jobs), np.int64), self.idle
+        excess, unchanged = math.inf, 0
+        for turn in itertools.count():
+            place = (first + turn) % count
+            job = self.jobs[place]
+            if turn >= count:
+                over = over - job.rotated(steps[place])
+            steps[place] = job.adds(over[None])[0].argmin()
+            over = over + job.rotated(steps[place])
+            before, excess = excess, float(_excess(over))
+            unchanged = unchanged + 1 if excess == before else 0
+            if turn >= 2 * count and unchanged >= count:
+                break
+        if excess < self.excess:
+            self.excess, self.steps = excess, steps

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best rotations: against all of them, and against a mixed-integer program that knows nothing of our search."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, eye_array, hstack
+
+from roundabout.cassini.search import best_steps, choices
+
+EVER = 10**12
+
+
+def every_rotation(demands, turns, sectors, capacity):
+    """The least excess of all rotations within first iterations, and the first that has it: equations 4.1 to 4.4."""
+    rolled = [
+        np.stack([np.roll(np.tile(demand, sectors // demand.size), step) for step in range(-(-sectors // count))])
+        for demand, count in zip(demands, turns, strict=True)
+    ]
+    total = rolled[0][0] - capacity
+    for rows in rolled[1:]:
+        total = total[..., None, :] + rows
+    excess = np.maximum(total, 0).sum(axis=-1)
+    first = np.unravel_index(excess.argmin(), excess.shape)
+    return int(excess[first]), (0, *map(int, first))
+
+
+@st.composite
+def links(draw, most_jobs, sectors, most_level=6):
+    """Jobs with any demand, in whole numbers, that turn a number of times which divides the sectors."""
+    divisors = [count for count in range(1, 5) if sectors % count == 0]
+    turns = draw(st.lists(st.sampled_from(divisors), min_size=1, max_size=most_jobs))
+    levels = [st.lists(st.integers(0, most_level), min_size=size, max_size=size) for size in (sectors // t for t in turns)]
+    demands = [np.array(draw(each), float) for each in levels]
+    return demands, turns, draw(st.integers(1, 3 * most_level))
+
+
+def searched(demands, turns, sectors, capacity, most=EVER):
+    return best_steps(demands, choices(turns, sectors), sectors, capacity, most)
+
+
+@settings(deadline=None, max_examples=400)
+@given(links(4, 12))
+def test_the_best_rotation_is_that_of_trying_all(link):
+    demands, turns, capacity = link
+    found = searched(demands, turns, 12, capacity)
+    assert (found.excess, found.steps) == every_rotation(demands, turns, 12, capacity)
+    assert found.bound == found.excess
+
+
+@settings(deadline=None, max_examples=100)
+@given(links(3, 13), st.lists(st.integers(2, 5), min_size=3, max_size=3))
+def test_iterations_that_are_no_whole_sectors_are_tried_all(link, turns):
+    demands, _, capacity = link
+    turns = turns[: len(demands)]
+    found = searched(demands, turns, 13, capacity)
+    assert (found.excess, found.steps) == every_rotation(demands, turns, 13, capacity)
+
+
+@settings(deadline=None, max_examples=100)
+@given(links(5, 8), st.integers(1, 500))
+def test_a_search_cut_short_knows_how_far_it_may_be_off(link, most):
+    demands, turns, capacity = link
+    best, cut = searched(demands, turns, 8, capacity), searched(demands, turns, 8, capacity, most)
+    assert cut.bound <= best.excess <= cut.excess
+    rolled = [np.roll(np.tile(each, 8 // each.size), step) for each, step in zip(demands, cut.steps, strict=True)]
+    assert cut.excess == np.maximum(sum(rolled) - capacity, 0).sum()
+
+
+def arcs(rng, jobs, sectors, turns=(1, 2, 3, 4)):
+    """Jobs of one or two Up phases."""
+    counts, demands = [int(rng.choice(turns)) for _ in range(jobs)], []
+    for count in counts:
+        demand = np.zeros(sectors // count)
+        for _ in range(rng.integers(1, 3)):
+            begin, end = sorted(rng.integers(0, demand.size + 1, 2))
+            demand[begin:end] = rng.integers(5, 45)
+        demands.append(demand)
+    return demands, counts
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("jobs", [2, 3, 4])
+def test_thousands_of_links_have_the_best_rotation(jobs):
+    rng = np.random.default_rng(jobs)
+    for _ in range(2000):
+        demands, turns = arcs(rng, jobs, 24)
+        capacity = int(rng.integers(20, 90))
+        found = searched(demands, turns, 24, capacity)
+        assert (found.excess, found.steps) == every_rotation(demands, turns, 24, capacity)
+        assert found.bound == found.excess
+
+
+def by_milp(demands, turns, sectors, capacity):
+    """Table 4.1 as a mixed-integer program: a binary for each rotation of each job, and each sector's excess."""
+    counts = [1, *(sectors // count for count in turns[1:])]
+    blocks = [
+        np.stack([np.roll(np.tile(demand, sectors // demand.size), step) for step in range(count)], axis=1)
+        for demand, count in zip(demands, counts, strict=True)
+    ]
+    binaries = sum(counts)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    chosen = csr_array((np.ones(binaries), (owner, np.arange(binaries))), shape=(len(counts), binaries + sectors))
+    fits = hstack([csr_array(np.hstack(blocks)), -eye_array(sectors)])
+    result = milp(
+        np.concatenate([np.zeros(binaries), np.ones(sectors)]),
+        integrality=np.concatenate([np.ones(binaries), np.zeros(sectors)]),
+        bounds=Bounds(0, np.concatenate([np.ones(binaries), np.full(sectors, np.inf)])),
+        constraints=[LinearConstraint(chosen, 1, 1), LinearConstraint(fits, -np.inf, capacity)],
+        options={"mip_rel_gap": 0},
+    )
+    assert result.status == 0, result.message
+    return result.fun
+
+
+def test_a_mixed_integer_program_agrees():
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        demands, turns = arcs(rng, 3, 12)
+        assert searched(demands, turns, 12, 40).excess == pytest.approx(by_milp(demands, turns, 12, 40), abs=1e-6)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("jobs", [5, 6])
+def test_a_mixed_integer_program_agrees_on_more_jobs(jobs):
+    rng = np.random.default_rng(jobs)
+    for _ in range(40):
+        demands, turns = arcs(rng, jobs, 24)
+        capacity = int(rng.integers(30, 30 * jobs))
+        found = searched(demands, turns, 24, capacity)
+        assert found.bound == found.excess
+        assert found.excess == pytest.approx(by_milp(demands, turns, 24, capacity), abs=1e-5)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+def test_fewer_rotations_stand_for_all(turns):
+    """Any rotation of all jobs comes to one within `choices` when everything is rotated by some amount."""
+    sectors = math.lcm(*turns) * 2
+    sizes, needed = [sectors // count for count in turns], choices(turns, sectors)
+    reached = {
+        tuple((step + all_) % size for step, size in zip(steps, sizes, strict=True))
+        for steps in itertools.product(*map(range, needed))
+        for all_ in range(sectors)
+    }
+    assert len(reached) == math.prod(sizes)
