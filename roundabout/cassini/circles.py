@@ -8,7 +8,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +69,7 @@ class Circle:
             demand += arc.gbps * ((arc.begin_ms <= at_ms) & (at_ms < arc.end_ms))
         return demand
 
-    @cached_property
+    @property
     def variation_gbps(self) -> float:
         """By how much the demand rises and falls in one iteration, at most."""
         return sum(2 * arc.gbps for arc in self.arcs if arc.end_ms > arc.begin_ms)

@@ -19,6 +19,7 @@ COMMANDS = {
     "validate": "validate",
     "plan": "plan",
     "predict": "predict",
+    "cassini": "cassini",
     "run": "run",
     "resume": "resume",
     "status": "status",

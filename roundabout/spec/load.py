@@ -38,7 +38,7 @@ from roundabout.spec.experiment import (
 )
 from roundabout.spec.explain import explain
 from roundabout.spec.factors import Factors, read_factors
-from roundabout.spec.library import CATALOG, EXPERIMENTS, PROFILES, TOPOLOGIES, Library, shown
+from roundabout.spec.library import CATALOG, EXPERIMENTS, PROFILES, TOPOLOGIES, Library, parse_as, shown
 from roundabout.spec.merge import merge
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document, read
@@ -66,9 +66,15 @@ class Summary(NamedTuple):
     error: SpecError | None
 
 
-def load_profile(name: str, root: Path = EXPERIMENTS) -> Profile:
-    """The profile `name` below `root`. Raises SpecError."""
-    return Library(root).profile(name)
+def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
+    """The profile of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+
+    Raises SpecError.
+    """
+    if not _is_path(name_or_path):
+        return Library(root).profile(name_or_path)
+    path = Path(name_or_path)
+    return parse_as(Profile, read(path, shown(path)))
 
 
 def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
@@ -90,12 +96,16 @@ def load_experiment(
     """
     library = Library(root)
     text = str(name_or_path)
-    if isinstance(name_or_path, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+    if isinstance(name_or_path, Path) or _is_path(text):
         path = Path(name_or_path)
         document = read(path, shown(path))
     else:
         document = library.document(CATALOG, text)
     return _assemble(_of_length(document, length), library, complain)
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.endswith((".yaml", ".yml"))
 
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:

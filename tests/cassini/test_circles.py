@@ -38,7 +38,7 @@ def test_several_up_phases_keep_their_demands():
     assert circle.demand_gbps(at_ms).tolist() == [5, 5, 0, 0, 25, 35, 10, 0]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(PERIODS, st.sampled_from([0.002, 0.01, 0.03]))
 def test_a_unified_circle_keeps_its_bounds_and_none_is_shorter(periods, error):
     try:

@@ -109,9 +109,14 @@ def test_sectors_cost_no_more_accuracy_than_is_said(jobs, capacity, coarse):
 @given(st.lists(ARC, min_size=2, max_size=2), st.floats(0, 100))
 def test_shifts_do_what_rotations_do(arcs, at):
     """Delaying each job by its time-shift gives the demands after rotation."""
-    circles = [job("j1", 100, arcs[0]), job("j2", 50, tuple(x / 2 if place < 2 else x for place, x in enumerate(arcs[1])))]
+    circles = [
+        job("j1", 100, arcs[0]),
+        job("j2", 50, tuple(x / 2 if place < 2 else x for place, x in enumerate(arcs[1]))),
+    ]
     found = rotate(unify(circles), 40, 5)
     middles = (np.arange(found.sectors) + 0.5) * found.unified.perimeter_ms / found.sectors
     for circle, shift, row in zip(circles, found.shifts_ms, found.rotated_gbps, strict=True):
         shifted = circle.demand_gbps(np.round((middles - shift) % circle.iteration_ms, 9))
-        assert np.count_nonzero(np.abs(shifted - row) > 1e-5) <= 2 * len(circle.arcs) * found.sectors // 72  # edges only
+        assert (
+            np.count_nonzero(np.abs(shifted - row) > 1e-5) <= 2 * len(circle.arcs) * found.sectors // 72
+        )  # edges only

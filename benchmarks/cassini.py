@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cassini's rotations: our search against an exhaustive grid of the same angles, which must find the same excess.
+
+    python benchmarks/cassini.py [--links N] [--picture FILE] [--json]
+
+Jobs are random: one Up phase of 10 to 40 % of the iteration at 15 to 45 Gbit/s, on a link of 50. Their iteration times
+are equal, which leaves most rotations to try, or of 100, 200 and 300 ms. Times are CPU seconds of one processor, from
+circles to rotations. Then Algorithm 2 on placements of 48 links with 3 jobs each, on two processors by the clock, and on
+more and more links on one.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import random
+import statistics
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+
+from roundabout.cassini import Arc, Candidate, Circle, Rotations, choose, rotate, unify
+from roundabout.cassini.circles import Floats
+
+CAPACITY_GBPS = 50.0
+SIZES = ((2, 1.0, 20), (3, 5.0, 20), (4, 5.0, 3), (5, 5.0, 1))
+"""Jobs, degrees, and on how many links the grid is tried."""
+LINKS = 40
+GROWTH = (10, 30, 100, 300, 1000)
+
+
+def job(rng: random.Random, name: str, periods_ms: tuple[float, ...]) -> Circle:
+    period_ms = rng.choice(periods_ms)
+    return Circle(name, period_ms, (Arc(0, period_ms * rng.uniform(0.1, 0.4), rng.uniform(15, 45)),))
+
+
+def grid_excess(found: Rotations) -> float:
+    """The least mean excess over all rotations of the same sectors, the first job's being 0: the last two at once."""
+    counts = [1, *(-(-found.sectors // turns) for turns in found.unified.turns[1:])]
+    rolled = [
+        np.stack([np.roll(demand, step) for step in range(count)])
+        for demand, count in zip(found.demands_gbps, counts, strict=True)
+    ]
+    rolled = [np.zeros((1, found.sectors)), *rolled] if len(rolled) < 3 else rolled
+    best = np.inf
+    for steps in itertools.product(*(range(len(rows)) for rows in rolled[:-2])):
+        fixed = sum(rows[step] for rows, step in zip(rolled, steps, strict=False)) - found.capacity_gbps
+        best = min(best, least(fixed, rolled[-2], rolled[-1]))
+    return best
+
+
+def least(fixed: Floats, one: Floats, other: Floats) -> float:
+    total = (fixed + one)[:, None, :] + other
+    return float(np.maximum(total, 0, out=total).mean(axis=-1).min())
+
+
+def one_link(jobs: int, degrees: float, tried: int, periods_ms: tuple[float, ...], links: int) -> dict[str, Any]:
+    rng, ours_s, ratios, best = random.Random(jobs), [], [], 0
+    for link in range(links):
+        circles = [job(rng, f"j{place}", periods_ms) for place in range(jobs)]
+        begin = time.process_time()
+        found = rotate(unify(circles), CAPACITY_GBPS, degrees)
+        ours_s.append(time.process_time() - begin)
+        best += found.is_best
+        if link < tried:
+            begin = time.process_time()
+            excess = grid_excess(found)
+            ratios.append((time.process_time() - begin) / ours_s[-1])
+            assert abs(excess - found.excess_gbps) < 1e-6, (circles, excess, found)
+    figures = {"median_ms": statistics.median(ours_s) * 1e3, "p90_ms": float(np.quantile(ours_s, 0.9)) * 1e3}
+    return {**figures, "max_ms": max(ours_s) * 1e3, "best": best / links, "grid_over_ours": statistics.median(ratios)}
+
+
+def placements(count: int, links: int) -> tuple[list[Candidate], dict[str, Circle], dict[str, float]]:
+    """Every placement puts other jobs on other links, so that no link is there twice."""
+    rng, candidates = random.Random(links), []
+    circles = {name: job(rng, name, (100.0, 200.0, 300.0)) for name in (f"j{place}" for place in range(3 * links))}
+    for candidate in range(count):
+        names = rng.sample(sorted(circles), len(circles))
+        crossing = {f"L{link}": tuple(names[3 * link : 3 * link + 3]) for link in range(links)}
+        candidates.append(Candidate(f"p{candidate}", crossing))
+    return candidates, circles, {f"L{link}": CAPACITY_GBPS for link in range(links)}
+
+
+def two_processors() -> float:
+    with ProcessPoolExecutor(2) as pool:
+        begin = time.perf_counter()
+        choose(*placements(10, 48), precision_deg=5, mapped=lambda *work: pool.map(*work, chunksize=30))
+        return time.perf_counter() - begin
+
+
+def growth() -> dict[int, float]:
+    taken = {}
+    for links in GROWTH:
+        given = placements(1, links)
+        begin = time.process_time()
+        found = choose(*given, precision_deg=5)
+        assert len(found.ranked[0].shifts_ms) == 3 * links
+        taken[links] = time.process_time() - begin
+    return taken
+
+
+def draw(taken: dict[int, float], file: Path) -> None:
+    from analysis.render import style  # noqa: PLC0415 - a second, for those who want a picture
+
+    drawn, (axes,) = style.figure(1, 1, 3.4)
+    axes.loglog(list(taken), list(taken.values()), marker="o", color=style.JOBS[0])
+    axes.set(
+        xlabel="links with three jobs each", ylabel="CPU time, s", title="Scores and unique time-shifts of a placement"
+    )
+    drawn.savefig(file, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", type=int, default=LINKS)
+    parser.add_argument("--picture", type=Path, help="draw the growth with the number of links into this file")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    periods = {"equal": (200.0,), "of 100, 200, 300 ms": (100.0, 200.0, 300.0)}
+    results = {
+        f"{jobs} jobs at {degrees:g} degrees, {name}": one_link(jobs, degrees, tried, periods_ms, options.links)
+        for jobs, degrees, tried in SIZES
+        for name, periods_ms in periods.items()
+    }
+    taken, both_s = growth(), two_processors()
+    if options.picture:
+        draw(taken, options.picture)
+    if options.json:
+        print(json.dumps({"one_link": results, "growth_s": taken, "two_processors_s": both_s}, indent=1))
+        return
+    for name, result in results.items():
+        times = "   ".join(
+            f"{key.removesuffix('_ms')} {result[key]:7.2f} ms" for key in ("median_ms", "p90_ms", "max_ms")
+        )
+        print(f"{name:38} {times}   best {100 * result['best']:.0f} %   grid / ours {result['grid_over_ours']:8.1f}")
+    print("   ".join(f"{links} links {seconds:.2f} s" for links, seconds in taken.items()))
+    print(f"10 placements x 48 links x 3 jobs, two processors: {both_s:.2f} s by the clock")
+
+
+if __name__ == "__main__":
+    main()

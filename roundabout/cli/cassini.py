@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cassini`: whether jobs can share a link, and by how much to shift them in time for it."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.cassini import Circle, circle_of, rotate, unify
+from roundabout.cassini.circles import MOST_TURNS, PERIOD_ERROR
+from roundabout.cli.options import Json
+from roundabout.cli.screen import Screen
+from roundabout.errors import UsageError
+from roundabout.spec import load_profile
+
+PICTURES = (".png", ".svg")
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    profiles: Annotated[
+        list[str],
+        typer.Argument(metavar="PROFILE...", help="The jobs' profiles, by name or as files; the first stays."),
+    ],
+    capacity: Annotated[float, typer.Option(metavar="GBPS", help="What the link carries, Gbit/s.")],
+    precision: Annotated[
+        float | None,
+        typer.Option(metavar="DEGREES", help="Of the unified circle; 72 steps for the shortest job unless given."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="At most one job at a time, whatever it sends (HotNets'22).")
+    ] = False,
+    period_error: Annotated[
+        float, typer.Option(metavar="PERCENT", help="How far an iteration time may be off to fit the circle.")
+    ] = 100 * PERIOD_ERROR,
+    turns: Annotated[int, typer.Option(min=1, help="At most so many iterations of a job on the circle.")] = MOST_TURNS,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the circles before and after rotation into this SVG or PNG.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rotate jobs' circles until their demands interleave best; say score, rotations and time-shifts."""
+    from analysis import circles  # noqa: PLC0415 - `--help` need not wait for it
+    from analysis.render import screen  # noqa: PLC0415
+
+    if picture and picture.suffix not in PICTURES:
+        raise UsageError(f"--picture: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
+    if not 0 <= period_error < 100:
+        raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
+    found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)
+    if picture:
+        circles.figure(found).savefig(picture, dpi=150, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    if as_json:
+        print(json.dumps(circles.record(found), indent=2))
+        return
+    console = Screen()
+    console.print(screen.shown(circles.table(found)), circles.verdict(found), sep="\n", highlight=False)
+
+
+def _jobs(profiles: Sequence[str]) -> list[Circle]:
+    """A circle each; jobs with the same profile are numbered."""
+    loaded = [load_profile(name) for name in profiles]
+    times, seen = Counter(profile.name for profile in loaded), Counter[str]()
+    circles = []
+    for profile in loaded:
+        seen[profile.name] += 1
+        job = f"{profile.name} #{seen[profile.name]}" if times[profile.name] > 1 else profile.name
+        circles.append(circle_of(profile, job))
+    return circles

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidate placements: ranked by how compatible the jobs of their links are, those with loops left out."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose
+
+CIRCLES = {
+    "half": Circle("half", 100, (Arc(0, 50, 50),)),
+    "other": Circle("other", 100, (Arc(0, 50, 50),)),
+    "third": Circle("third", 50, (Arc(0, 25, 50),)),
+    "full": Circle("full", 100, (Arc(0, 100, 50),)),
+}
+CAPACITY = {"L1": 50.0, "L2": 50.0}
+GOOD = Candidate("good", {"L1": ("half", "other"), "L2": ("full",)})
+BAD = Candidate("bad", {"L1": ("half", "full"), "L2": ("other",)})
+MIXED = Candidate("mixed", {"L1": ("half", "other"), "L2": ("other", "full")})
+LOOPED = Candidate("looped", {"L1": ("half", "other"), "L2": ("other", "half")})
+APART = Candidate("apart", {"L1": ("half",), "L2": ("other",)})
+
+
+def ranked(*candidates, **options):
+    return [(each.candidate.name, each.score) for each in choose(candidates, CIRCLES, CAPACITY, **options).ranked]
+
+
+def test_placements_are_ranked_by_the_mean_score_of_their_links():
+    assert ranked(BAD, MIXED, GOOD, APART) == [("good", 1), ("apart", 1), ("mixed", 0.75), ("bad", 0.5)]
+    assert ranked(BAD, MIXED, over=min) == [("bad", 0.5), ("mixed", 0.5)]
+
+
+def test_the_best_placement_comes_with_unique_shifts():
+    chain = Candidate("chain", {"L1": ("half", "other"), "L2": ("other", "third")})
+    found = choose([chain], CIRCLES, CAPACITY).ranked[0]
+    assert found.shifts_ms == {"half": 0, "other": 50, "third": 0}  # third cannot avoid other: it stays beside it
+    assert choose([APART], CIRCLES, CAPACITY).ranked[0].shifts_ms == {}
+
+
+def test_placements_with_loops_are_left_out_and_named():
+    found = choose([LOOPED, BAD], CIRCLES, CAPACITY)
+    assert [each.candidate.name for each in found.ranked] == ["bad"]
+    assert set(found.loops["looped"]) == {"half", "other", "L1", "L2"}
+    with pytest.raises(CassiniError, match="found a loop in each of 1 placements"):
+        choose([LOOPED], CIRCLES, CAPACITY)
+
+
+def test_links_with_the_same_jobs_are_worked_out_once():
+    seen = []
+
+    def counting(function, meetings):
+        seen.extend(meetings)
+        return map(function, meetings)
+
+    choose([GOOD, MIXED, BAD], CIRCLES, CAPACITY, mapped=counting)
+    assert [tuple(circle.job for circle in each.circles) for each in seen] == [
+        ("half", "other"),
+        ("other", "full"),
+        ("half", "full"),
+    ]
+
+
+def test_processes_find_the_same():
+    def elsewhere(function, meetings):
+        return (_copied(_copied(function)(meeting)) for meeting in _copied(meetings))
+
+    there = choose([GOOD, MIXED], CIRCLES, CAPACITY, mapped=elsewhere)
+    here = choose([GOOD, MIXED], CIRCLES, CAPACITY)
+    assert [(each.candidate, each.score, each.shifts_ms) for each in there.ranked] == [
+        (each.candidate, each.score, each.shifts_ms) for each in here.ranked
+    ]
+    assert np.array_equal(there.ranked[0].links["L1"].demands_gbps, here.ranked[0].links["L1"].demands_gbps)
+
+
+def _copied(thing):
+    """As what another process gets, or sends back."""
+    return pickle.loads(pickle.dumps(thing))
