@@ -158,7 +158,7 @@ class _Search:
     def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
         """For the rotations of one job and of another: their excess, and the least that every later job adds.
 
-        It adds no less beside both than beside either. Where both rule themselves out already, that is not worked out.
+        At each of its rotations it adds no less beside both than beside either: worked out where that can still matter.
         """
         self.left -= ones.size
         bounds = _excess(ones)[:, None] + other.adds(ones)
@@ -166,10 +166,13 @@ class _Search:
             others = over + other.rotated(np.arange(other.rotations))
             self.left -= others.size
         for job in rest:
-            beside_others = job.adds(others)
-            for row, beside_one in zip(bounds, job.adds(ones), strict=True):
-                open_ = row < self.below
-                row[open_] += np.maximum(beside_one, beside_others[open_]).min(axis=1)
+            beside_ones, beside_others = job.adds(ones), job.adds(others)
+            adds = np.maximum(beside_ones.min(axis=1)[:, None], beside_others.min(axis=1))
+            open_ = bounds + adds < self.below
+            for row in np.flatnonzero(open_.any(axis=1)):
+                both = np.maximum(beside_ones[row], beside_others[open_[row]])
+                adds[row, open_[row]] = both.min(axis=1)
+            bounds += adds
         return np.maximum(bounds, self.floor, out=bounds)
 
     def _go_on(self, steps: Ints, over: Floats, bounds: Floats) -> None:
