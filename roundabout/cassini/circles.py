@@ -147,11 +147,10 @@ def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: in
     if not circles:
         raise CassiniError("found no job, expected one at least")
     times = [circle.iteration_ms for circle in circles]
-    longest, shortest = max(times), min(times)
-    for turns in range(1, int(most_turns * shortest * (1 + 2 * error) / longest) + 1):
-        near = [_multiples(time, turns * longest) for time in times]
-        off, chosen = min((_off(times, each), each) for each in itertools.product(*near))
-        if off <= error + 1e-12 and max(chosen) <= most_turns:
+    for turns in range(1, most_turns + 1):
+        near = [_multiples(time, turns * max(times), most_turns) for time in times]
+        off, chosen = min(((_off(times, each), each) for each in itertools.product(*near)), default=(math.inf, ()))
+        if off <= error + 1e-12:
             around = [time * count for time, count in zip(times, chosen, strict=True)]
             perimeter_ms = 2 * max(around) * min(around) / (max(around) + min(around))
             return Unified(tuple(circles), perimeter_ms, chosen)
@@ -162,10 +161,10 @@ def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: in
     )
 
 
-def _multiples(time_ms: float, near_ms: float) -> tuple[int, ...]:
-    """How many times an iteration fits, just and no longer."""
+def _multiples(time_ms: float, near_ms: float, most: int) -> tuple[int, ...]:
+    """How many times an iteration just fits, and just does not."""
     below = math.floor(near_ms / time_ms + 1e-12)
-    return tuple(count for count in (below, below + 1) if count)
+    return tuple(count for count in (below, below + 1) if 0 < count <= most)
 
 
 def _off(times_ms: Sequence[float], turns: Sequence[int]) -> float:

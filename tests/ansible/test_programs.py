@@ -36,6 +36,7 @@ OUR_WORDS = {
     *(
         "apply",
         "calibrate",
+        "cassini",
         "compare",
         "down",
         "list",
