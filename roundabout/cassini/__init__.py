@@ -4,7 +4,7 @@
 Pure geometry, after the interleaving thesis, chapter 4; docs/cassini.md says how its equations are read.
 """
 
-from roundabout.cassini.affinity import loop, shared, time_shifts
+from roundabout.cassini.affinity import loop, shared, tie_broken, time_shifts
 from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
 from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.placements import Candidate, Choice, Scored, choose
@@ -25,6 +25,7 @@ __all__ = [
     "loop",
     "rotate",
     "shared",
+    "tie_broken",
     "time_shifts",
     "unify",
 ]

@@ -6,7 +6,7 @@ edge's weight. Source: the interleaving thesis, section 4.4.1.
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from roundabout.cassini.errors import LoopError
@@ -74,6 +74,20 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
                         shifts[other] = moved % iterations_ms[other]
                         queue.append(other)
     return shifts
+
+
+def tie_broken(
+    weights: Mapping[str, Mapping[str, float]], pick: Callable[[Sequence[float]], float]
+) -> dict[str, float]:
+    """The text's "simple approach", to compare with: of each job's time-shifts on its links `pick` takes one, ms.
+
+    As printed at random: `random.Random(seed).choice`. Links then are not as compatible as was computed.
+    """
+    offered: dict[str, list[float]] = {}
+    for link, jobs in shared(weights).items():
+        for job in jobs:
+            offered.setdefault(job, []).append(weights[link][job])
+    return {job: pick(shifts) for job, shifts in offered.items()}
 
 
 def _neighbours(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Vertex]]:

@@ -41,14 +41,18 @@ class Scored:
     links: Mapping[str, Rotations]
 
     @property
+    def weights(self) -> dict[str, dict[str, float]]:
+        """The time-shift of each job on each link, ms."""
+        return {
+            link: {circle.job: ms for circle, ms in zip(found.unified.circles, found.shifts_ms, strict=True)}
+            for link, found in self.links.items()
+        }
+
+    @property
     def shifts_ms(self) -> dict[str, float]:
         """The unique time-shift of each job that shares a link (Algorithm 1)."""
-        weights, iterations_ms = {}, {}
-        for link, rotations in self.links.items():
-            circles = rotations.unified.circles
-            weights[link] = {circle.job: ms for circle, ms in zip(circles, rotations.shifts_ms, strict=True)}
-            iterations_ms.update({circle.job: circle.iteration_ms for circle in circles})
-        return time_shifts(weights, iterations_ms)
+        circles = (circle for found in self.links.values() for circle in found.unified.circles)
+        return time_shifts(self.weights, {circle.job: circle.iteration_ms for circle in circles})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """Table 4.1: how far to rotate the jobs of one link, and how compatible they then are."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,13 @@ class Rotations:
     @property
     def score_unrotated(self) -> float:
         """The score of jobs that begin their iterations together."""
-        return 1 - float(np.maximum(self.demands_gbps.sum(axis=0) - self.capacity_gbps, 0).mean()) / self.capacity_gbps
+        return self.score_at([0.0] * len(self.steps))
+
+    def score_at(self, shifts_ms: Sequence[float]) -> float:
+        """The score with these time-shifts instead, to the nearest sector."""
+        steps = [round(shift / self.unified.perimeter_ms * self.sectors) for shift in shifts_ms]
+        excess = np.maximum(_rolled(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
+        return 1 - float(excess.mean()) / self.capacity_gbps
 
     @property
     def score_error(self) -> float:
@@ -76,8 +83,11 @@ class Rotations:
     @property
     def rotated_gbps(self) -> Floats:
         """Demands after rotation, of shape (jobs, sectors)."""
-        rows = zip(self.demands_gbps, self.steps, strict=True)
-        return np.stack([np.roll(demand, step) for demand, step in rows])
+        return _rolled(self.demands_gbps, self.steps)
+
+
+def _rolled(demands: Floats, steps: Sequence[int]) -> Floats:
+    return np.stack([np.roll(demand, step) for demand, step in zip(demands, steps, strict=True)])
 
 
 def rotate(

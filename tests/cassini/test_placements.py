@@ -5,8 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose
+from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
 
 CIRCLES = {
     "half": Circle("half", 100, (Arc(0, 50, 50),)),
@@ -36,6 +37,39 @@ def test_the_best_placement_comes_with_unique_shifts():
     found = choose([chain], CIRCLES, CAPACITY).ranked[0]
     assert found.shifts_ms == {"half": 0, "other": 50, "third": 0}  # third cannot avoid other: it stays beside it
     assert choose([APART], CIRCLES, CAPACITY).ranked[0].shifts_ms == {}
+
+
+def by_link(found, shifts):
+    """The score of each link under time-shifts of all jobs."""
+    links = found.links.values()
+    return [each.score_at([shifts[circle.job] for circle in each.unified.circles]) for each in links]
+
+
+def test_unique_shifts_keep_every_link_as_compatible_as_alone_where_picking_one_does_not():
+    """Figure 4.7, and its "simple approach": the shared job would have to be shifted by 0 and by 50 ms."""
+    chain = Candidate("chain", {"L1": ("half", "other"), "L2": ("other", "again")})
+    circles = CIRCLES | {"again": Circle("again", 100, (Arc(0, 50, 50),))}
+    found = choose([chain], circles, CAPACITY).ranked[0]
+    assert found.weights == {"L1": {"half": 0, "other": 50}, "L2": {"other": 0, "again": 50}}
+    assert by_link(found, found.shifts_ms) == [1, 1]
+    assert by_link(found, tie_broken(found.weights, min)) == [0.5, 1]
+    assert by_link(found, tie_broken(found.weights, max)) == [1, 0.5]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 8), st.sampled_from([50, 100, 200])), min_size=5, max_size=5)
+)
+def test_unique_shifts_keep_scores_whatever_the_periods(jobs):
+    circles = {
+        f"j{place}": Circle(
+            f"j{place}", period, (Arc(begin / 16 * period, (begin + up) / 16 * period, 20.0 + 5 * place),)
+        )
+        for place, (begin, up, period) in enumerate(jobs)
+    }
+    tree = Candidate("tree", {"L1": ("j0", "j1"), "L2": ("j3", "j1", "j2"), "L3": ("j4", "j2")})
+    found = choose([tree], circles, CAPACITY | {"L3": 30.0}).ranked[0]
+    assert by_link(found, found.shifts_ms) == pytest.approx([each.score for each in found.links.values()], abs=1e-6)
 
 
 def test_placements_with_loops_are_left_out_and_named():
