@@ -9,6 +9,7 @@ from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
 from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.placements import Candidate, Choice, Scored, choose
 from roundabout.cassini.rotations import Rotations, rotate
+from roundabout.cassini.together import Together, rotate_together
 
 __all__ = [
     "Arc",
@@ -19,11 +20,13 @@ __all__ = [
     "LoopError",
     "Rotations",
     "Scored",
+    "Together",
     "Unified",
     "choose",
     "circle_of",
     "loop",
     "rotate",
+    "rotate_together",
     "shared",
     "tie_broken",
     "time_shifts",

@@ -48,8 +48,16 @@ def choices(turns: Sequence[int], sectors: int) -> list[int]:
     return needed
 
 
-def best_steps(demands: Sequence[Floats], rotations: Sequence[int], sectors: int, capacity: int, most: int) -> Found:
-    """Rotations with the least sum over sectors of what all demands together exceed `capacity` by.
+def best_steps(  # noqa: PLR0913 - the last is for several links
+    demands: Sequence[Floats],
+    rotations: Sequence[int],
+    sectors: int,
+    capacity: int,
+    most: int,
+    *,
+    crossed: Sequence[Sequence[int]] | None = None,
+) -> Found:
+    """Rotations with the least sum over sectors, and links, of what all demands together exceed the capacity by.
 
     Of equally good ones, those that rotate the first job least, then the second, and so on.
 
@@ -57,28 +65,43 @@ def best_steps(demands: Sequence[Floats], rotations: Sequence[int], sectors: int
         demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.
         rotations: how many each job may take, from 0 on (`choices`).
         sectors: of the unified circle.
-        capacity: of the link, in the same unit.
+        capacity: of each link, in the same unit.
         most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
+        crossed: the links that each job crosses, from 0 on, where there are several.
     """
-    jobs = [_Job(demand, sectors, count) for demand, count in zip(demands, rotations, strict=True)]
-    return _Search(jobs, sectors, capacity, most).run()
+    own = [np.array(links) for links in crossed or [[0]] * len(demands)]
+    of_links = 1 + max(int(links.max()) for links in own)
+    jobs = [_Job(*job, sectors, of_links) for job in zip(demands, rotations, own, strict=True)]
+    volumes = np.zeros(of_links)
+    for job in jobs:
+        volumes[job.links] += job.volume
+    floor = float(np.maximum(volumes - sectors * capacity, 0).sum())
+    return _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most).run()
 
 
 class _Job:
     """A job's demand; `runs` holds for each level the sectors [begin, end) that have it."""
 
-    def __init__(self, demand: Floats, sectors: int, rotations: int) -> None:
+    def __init__(self, demand: Floats, rotations: int, links: Ints, sectors: int, of_links: int) -> None:
         self.size, self.turns, self.rotations = demand.size, sectors // demand.size, rotations
+        self.links, self.of_links = links, of_links
         self.volume = float(demand.sum()) * self.turns
         self.runs = {float(level): _runs(demand == level) for level in np.unique(demand[demand > 0])}
         self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
 
     def rotated(self, steps: Ints) -> Floats:
-        """The demand over the unified circle at each of the rotations, by rows."""
-        return self._rolled[-steps % self.size]
+        """The demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
+        rolled = self._rolled[-steps % self.size]
+        if self.of_links == 1:
+            return rolled
+        everywhere = np.zeros((len(rolled), self.of_links, rolled.shape[1]))
+        everywhere[:, self.links] = rolled[:, None]
+        return everywhere.reshape(len(rolled), -1)
 
     def adds(self, over: Floats) -> Floats:
         """How much excess this job adds at each of its rotations; `over` is demand less capacity, by rows."""
+        if self.of_links > 1:
+            over = over.reshape(len(over), self.of_links, -1)[:, self.links].reshape(len(over), -1)
         rows = max(AT_ONCE // over.shape[1], 1)
         return np.concatenate([self._adds(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
 
@@ -89,8 +112,8 @@ class _Job:
             raised = over + level
             np.maximum(raised, 0, out=raised)
             raised -= excess
-            if self.turns > 1:
-                raised = raised.reshape(len(over), self.turns, self.size).sum(axis=1)
+            if over.shape[1] > self.size:  # iterations, and links, are alike
+                raised = raised.reshape(len(over), -1, self.size).sum(axis=1)
             sums = np.zeros((len(over), 2 * self.size + 1))
             np.cumsum(raised, axis=1, out=sums[:, 1 : self.size + 1])
             np.add(sums[:, 1 : self.size + 1], sums[:, self.size, None], out=sums[:, self.size + 1 :])
@@ -111,10 +134,8 @@ def _excess(over: Floats) -> Floats:
 
 
 class _Search:
-    def __init__(self, jobs: list[_Job], sectors: int, capacity: int, most: int) -> None:
-        self.jobs, self.left = jobs, most
-        self.idle = np.full(sectors, -float(capacity))
-        self.floor = max(sum(job.volume for job in jobs) - sectors * capacity, 0.0)
+    def __init__(self, jobs: list[_Job], idle: Floats, floor: float, most: int) -> None:
+        self.jobs, self.idle, self.floor, self.left = jobs, idle, floor, most
         self.steps: Ints = np.zeros(len(jobs), np.int64)
         self.excess = math.inf
         self.below = math.inf
@@ -204,9 +225,9 @@ class _Search:
             place = (first + turn) % count
             job = self.jobs[place]
             if turn >= count:
-                over = over - job.rotated(steps[place])
+                over = over - job.rotated(steps[place, None])[0]
             steps[place] = job.adds(over[None])[0].argmin()
-            over = over + job.rotated(steps[place])
+            over = over + job.rotated(steps[place, None])[0]
             before, excess = excess, float(_excess(over))
             unchanged = unchanged + 1 if excess == before else 0
             if turn >= 2 * count and unchanged >= count:
