@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     results = {
-        f"{jobs} jobs at {degrees:g} degrees, {kind}": one_link(jobs, degrees, tried, kind, options.links)
+        f"{jobs} jobs at {degrees:g}°, {kind}": one_link(jobs, degrees, tried, kind, options.links)
         for jobs, degrees, tried in SIZES
         for kind in KINDS
     }

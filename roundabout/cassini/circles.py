@@ -23,6 +23,9 @@ PERIOD_ERROR = 0.01
 MOST_TURNS = 32
 """Iterations of one job on a unified circle."""
 
+FINEST_DEG = 0.1
+"""Memory grows with the square of sectors."""
+
 STEPS = 72
 """Rotations of the shortest iteration where no precision is asked for: the 5 degrees of section 4.5.1, of its own."""
 
@@ -120,8 +123,9 @@ class Unified:
 
         Every iteration is whole sectors, unless that takes more than twice as many.
         """
-        if precision_deg is not None and not 0 < precision_deg <= 360:
-            raise CassiniError(f"found a precision of {precision_deg:g} degrees, expected more than 0 and at most 360")
+        if precision_deg is not None and not FINEST_DEG <= precision_deg <= 360:
+            expected = f"{FINEST_DEG:g} at least and at most 360"
+            raise CassiniError(f"found a precision of {precision_deg:g} degrees, expected {expected}")
         least = STEPS * max(self.turns) if precision_deg is None else math.ceil(360 / precision_deg - 1e-9)
         whole = math.lcm(*self.turns)
         return whole * -(-least // whole) if whole <= least else least

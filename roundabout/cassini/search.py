@@ -59,7 +59,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
 ) -> Found:
     """Rotations with the least sum over sectors, and links, of what all demands together exceed the capacity by.
 
-    Of equally good ones, those that rotate the first job least, then the second, and so on.
+    Of equally good ones, those that rotate the first job least, then the second, and so on; cut short, any of them.
 
     Args:
         demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.

@@ -35,7 +35,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     period_error: Annotated[
         float, typer.Option(metavar="PERCENT", help="How far an iteration time may be off to fit the circle.")
     ] = 100 * PERIOD_ERROR,
-    turns: Annotated[int, typer.Option(min=1, help="At most so many iterations of a job on the circle.")] = MOST_TURNS,
+    turns: Annotated[
+        int, typer.Option(min=1, max=64, help="At most so many iterations of a job on the circle.")
+    ] = MOST_TURNS,
     picture: Annotated[
         Path | None, typer.Option(help="Draw the circles before and after rotation into this SVG or PNG.")
     ] = None,
@@ -47,6 +49,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     if picture and picture.suffix not in PICTURES:
         raise UsageError(f"--picture: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
+    if picture and not picture.parent.is_dir():
+        raise UsageError(f"--picture: found no folder '{picture.parent}', expected one for '{picture.name}'")
     if not 0 <= period_error < 100:
         raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
     found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)

@@ -63,6 +63,7 @@ def test_the_circles_are_drawn(tmp_path):
         ("cassini vgg16-fig3 --capacity 0", "found a capacity of 0 Gbit/s, expected more than 0"),
         ("cassini vgg16-fig3 --capacity 50 --precision 0", "found a precision of 0 degrees"),
         ("cassini vgg16-fig3 --capacity 50 --picture a.pdf", "--picture: found 'a.pdf', expected a name that ends in"),
+        ("cassini vgg16-fig3 --capacity 50 --picture none/a.png", "--picture: found no folder 'none'"),
         ("cassini vgg16-fig3 --capacity 50 --period-error -1", "--period-error: found -1 %"),
         (
             "cassini bert-8 dlrm-2000 --capacity 50 --turns 3",
