@@ -13,6 +13,7 @@ from analysis.reading.traces import first_apart
 from analysis.render import style
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from roundabout.fluid.meetings import Meeting, Told, meetings, nobody
+from roundabout.fluid.mltcp import base_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
 
@@ -78,7 +79,7 @@ def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> 
 def _fair(spec: TrialSpec) -> TrialSpec:
     """The same trial with the last job's transport for all, or with what that is without MLTCP."""
     last = list(spec.jobs.values())[-1].transport
-    last = last.model_copy(update={"name": last.name.removeprefix("mltcp_")})
+    last = last.model_copy(update={"name": base_of(last)})
     jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
     return spec.model_copy(update={"jobs": jobs})
 

@@ -303,8 +303,9 @@ def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], 
         return f"off by {off[0]:.0f} to {off[-1]:.0f} % at {_count(len(off), 'point')}" if off else ""
     if expectation.kind in ("row", "order"):
         return ", ".join(f"{name} {quantity.shown(value)}" for name, value in known)
-    if len(known) == 1 and not expectation.claim:
-        return quantity.shown(known[0][1])
+    if len(known) == 1:
+        name, value = known[0]
+        return f"{name} {quantity.shown(value)}" if expectation.claim else quantity.shown(value)
     values = [value for _, value in known]
     ends = sorted({quantity.digit(value) for value in (min(values), max(values))}, key=float)
     against = [
@@ -313,7 +314,7 @@ def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], 
         if each.measured is not None and each.verdict == "outside"
     ]
     where = f"; not so: {', '.join(against)}" if against else ""
-    return f"{' to '.join(ends)} {quantity.unit}".rstrip() + f" in {_count(len(values), 'case')}{where}"
+    return f"{' to '.join(ends)} {quantity.unit}".rstrip() + f" in {len(values)} cases{where}"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """HotNets'22, "Congestion Control in Machine Learning Clusters"; part of it is in the interleaving thesis too."""
 
+from collections.abc import Mapping
+
 from analysis.papers.entries import Entry, Paper, Row
 
 _TABLE_1 = "Table 1 (the interleaving thesis' Table 3.1)"
 
 
-def _group(name: str, fair_ms: dict[str, float], unfair_ms: dict[str, float], speedup: dict[str, float]) -> list[Entry]:
-    """A group of jobs that compete for bandwidth."""
-    what = f"group {name}: {', '.join(fair_ms)}"
+def _group(name: str, jobs: Mapping[str, tuple[float, float, float]]) -> list[Entry]:
+    """A group of jobs that compete for bandwidth, in order of appearance: fair and unfair times, ms, and speed-up."""
+    what = f"group {name}: {', '.join(jobs)}"
+    fair_ms, unfair_ms, speedup = (
+        {f"j{place}": float(figures[column]) for place, figures in enumerate(jobs.values(), start=1)}
+        for column in range(3)
+    )
     return [
         Entry(f"table-1/{name}/fair", f"mean iteration time, fair; {what}", fair_ms, "ms"),
         Entry(f"table-1/{name}/unfair", f"mean iteration time, unfair; {what}", unfair_ms, "ms"),
@@ -17,35 +23,14 @@ def _group(name: str, fair_ms: dict[str, float], unfair_ms: dict[str, float], sp
 
 
 _GROUPS = (
+    *_group("1", {"BERT (8)": (183, 157, 1.17), "VGG19 (1200)": (297, 315, 0.94)}),
+    *_group("2", {"DLRM (2000), first": (1301, 1001, 1.3), "DLRM (2000), second": (1300, 1019, 1.28)}),
     *_group(
-        "1",
-        {"BERT (8)": 183, "VGG19 (1200)": 297},
-        {"BERT (8)": 157, "VGG19 (1200)": 315},
-        {"BERT (8)": 1.17, "VGG19 (1200)": 0.94},
+        "3", {"BERT (8)": (320, 216, 1.48), "VGG19 (1400)": (494, 466, 1.06), "WideResNet (800)": (466, 505, 0.92)}
     ),
+    *_group("4", {"WideResNet (800)": (295, 273, 1.08), "VGG16 (1400)": (294, 274, 1.07)}),
     *_group(
-        "2",
-        {"DLRM (2000), first": 1301, "DLRM (2000), second": 1300},
-        {"DLRM (2000), first": 1001, "DLRM (2000), second": 1019},
-        {"DLRM (2000), first": 1.3, "DLRM (2000), second": 1.28},
-    ),
-    *_group(
-        "3",
-        {"BERT (8)": 320, "VGG19 (1400)": 494, "WideResNet (800)": 466},
-        {"BERT (8)": 216, "VGG19 (1400)": 466, "WideResNet (800)": 505},
-        {"BERT (8)": 1.48, "VGG19 (1400)": 1.06, "WideResNet (800)": 0.92},
-    ),
-    *_group(
-        "4",
-        {"WideResNet (800)": 295, "VGG16 (1400)": 294},
-        {"WideResNet (800)": 273, "VGG16 (1400)": 274},
-        {"WideResNet (800)": 1.08, "VGG16 (1400)": 1.07},
-    ),
-    *_group(
-        "5",
-        {"VGG19 (1400)": 389, "VGG16 (1700)": 389, "ResNet50 (1600)": 167},
-        {"VGG19 (1400)": 329, "VGG16 (1700)": 329, "ResNet50 (1600)": 165},
-        {"VGG19 (1400)": 1.18, "VGG16 (1700)": 1.18, "ResNet50 (1600)": 1.01},
+        "5", {"VGG19 (1400)": (389, 329, 1.18), "VGG16 (1700)": (389, 329, 1.18), "ResNet50 (1600)": (167, 165, 1.01)}
     ),
 )
 

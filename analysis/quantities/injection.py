@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How cross traffic is put into the network: by captured packets, and by the flows of its load."""
 
+from itertools import groupby
+from operator import attrgetter
+
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, quantity
+from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.data import query
 from analysis.reading.injected import READINGS_BY, Injected, injected, skewness
-from analysis.statistics.intervals import Array, exactly
+from analysis.statistics.intervals import Array, Measured, exactly
 
 BEYOND = 0.995
 """Readings above this quantile count in no skewness: packets that left back to back, faster than the link."""
@@ -14,27 +17,29 @@ BEYOND = 0.995
 
 @quantity("skewness of the injection rate, to either side", by="traffic")
 def skew(asked: Asked) -> list[Case]:
-    """Of the rates at the heaviest load captured, in each way to read them: 0 where they are symmetric.
+    """Of the rates at the heaviest load captured, in each way to read them; the mean of repetitions, 0 where symmetric.
 
     Salamy says that there is a tail and a skew (Figure 3-8), and not to which side.
     """
     found = asked.reading.once(_injected)
     cases = []
     for way in READINGS_BY if found else ():
-        top_gbps = np.quantile(np.concatenate([each.readings_gbps[way] for each in found]), BEYOND)
-        for each in found:
-            readings = each.readings_gbps[way]
-            own = {"traffic": each.kind, "readings": way}
-            cases.append(Case(f"{each.kind}, by {way}", abs(skewness(readings[readings <= top_gbps])), properties=own))
+        trials = [each.readings_gbps[way] for some in found.values() for each in some]
+        top_gbps = np.quantile(np.concatenate(trials), BEYOND)
+        for kind, some in found.items():
+            readings = [each.readings_gbps[way] for each in some]
+            skews = [skewness(each[each <= top_gbps]) for each in readings]
+            own = {"traffic": kind, "readings": way}
+            cases.append(Case(f"{kind}, by {way}", *_to_either_side(mean_of(skews)), own))
     return cases
 
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
 def mean(asked: Asked) -> list[Case]:
-    """Mean of the rates at the heaviest load captured, over that load."""
+    """Mean of the rates at the heaviest load captured, over that load; the mean of repetitions."""
     return [
-        Case(each.kind, float(each.gbps.mean()) / each.asked_gbps, properties={"traffic": each.kind})
-        for each in asked.reading.once(_injected)
+        Case(kind, *mean_of([float(each.gbps.mean()) / each.asked_gbps for each in some]), {"traffic": kind})
+        for kind, some in asked.reading.once(_injected).items()
     ]
 
 
@@ -50,8 +55,19 @@ def length(asked: Asked) -> list[Case]:
     return [Case("bursts", *exactly(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
 
 
-def _injected(reading: Reading) -> list[Injected]:
-    return injected(reading.run)
+def _injected(reading: Reading) -> dict[str, list[Injected]]:
+    """By kind of traffic, a capture a repetition."""
+    found = injected(reading.run, reading.experiment.repetitions)
+    return {kind: list(some) for kind, some in groupby(found, attrgetter("kind"))}
+
+
+def _to_either_side(measured: Measured) -> Measured:
+    """Without its sign; an interval on both sides of 0 begins there."""
+    figure, ends = measured
+    if ends is None:
+        return abs(figure), None
+    low, high = sorted(map(abs, ends))
+    return abs(figure), (0.0 if ends[0] < 0 < ends[1] else low, high)
 
 
 def _bursts(asked: Asked) -> tuple[Array, Array]:

@@ -2,32 +2,40 @@
 """How jobs that start together slide apart, until one computes while the other communicates."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from analysis.quantities import Asked, Case, Reading, mean_of, quantity
-from analysis.reading.cells import CellTrials, communication
+import numpy as np
+
+from analysis.quantities import Asked, Case, Curve, mean_of, quantity
+from analysis.quantities._courses import sharing
+from analysis.reading.apart import Spans, first_lasting, offsets, overlaps
+from analysis.reading.cells import CellTrials
 from analysis.reading.counted import Floats
-from analysis.reading.data import iterations, rows_of
 from analysis.reading.traces import first_apart, together
+
+MS = 1000
+"""In a second."""
+ARRIVED = 0.99
+"""Of the optimum: the theory's numbers of iterations are printed for within 1 % of it."""
 
 
 @quantity("end of the first iteration", unit="s", digits=3)
 def first_ends(asked: Asked) -> list[Case]:
     """When a job's first iteration ends, from the first job's start; the mean of repetitions."""
-    return _each_job(asked, lambda spans: float(spans[0, 1]))
+    return _each_job(asked, lambda spans: float(spans[0, 1]) / MS)
 
 
 @quantity("start of the second communication", unit="s", digits=3)
 def second_sends(asked: Asked) -> list[Case]:
     """When a job begins to communicate for the second time; the mean of repetitions."""
-    return _each_job(asked, lambda spans: float(spans[1, 0]))
+    return _each_job(asked, lambda spans: float(spans[1, 0]) / MS)
 
 
 @quantity("end of the first iteration, first job over second", unit="times", needs=("of",))
 def lead(asked: Asked) -> list[Case]:
     """How much of the second job's time the first one needs for its first iteration; the mean of repetitions."""
     cases = []
-    for cell, trials in _sharing(asked):
+    for cell, trials in sharing(asked):
         one, other = list(trials[0])[:2]
         ratios = [float(spans[one][0, 1] / spans[other][0, 1]) for spans in trials]
         cases.append(Case(f"{one}/{other}", *mean_of(ratios), properties={"variant": cell.variant}))
@@ -44,13 +52,38 @@ def _or_never(cases: Sequence[Case]) -> str:
 @quantity("iteration by which communication is interleaved", digits=1, note=_or_never)
 def interleaved(asked: Asked) -> list[Case]:
     """The first iteration in which jobs hardly send at once; the mean of repetitions, infinite where one has none."""
+    return _first(asked, _interleaved)
+
+
+@quantity("iteration from which jobs stay interleaved", digits=1, note=_or_never)
+def lasting(asked: Asked) -> list[Case]:
+    """The first of ten running in which phases overlap by less than 5 % of the shorter; infinite where one has none."""
+    return _first(asked, lambda spans: first_lasting(overlaps(spans)))
+
+
+@quantity("iterations until jobs are apart", digits=1, note=_or_never)
+def arrived(asked: Asked) -> list[Case]:
+    """Of two jobs: until their offset is, to 1 %, the time that the shorter one sends alone (docs/mltcp-theory.md)."""
     cases = []
-    for cell, trials in _sharing(asked):
-        firsts = [_interleaved(spans) for spans in trials]
-        without = firsts.count(math.inf)
-        never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
-        cases.append(Case(cell.name, *mean_of(firsts, at_least=1), {"variant": cell.variant, "never": never}))
+    for cell, trials in sharing(asked):
+        if len(cell.jobs) == 2:
+            optimum_ms = min(cell.spec.jobs[job].profile.comm_ms for job in cell.jobs)
+            cases += _case(cell, [_arrived(spans, ARRIVED * optimum_ms) for spans in trials], 0)
     return cases
+
+
+@quantity("offset between jobs by iteration", unit="ms", digits=1, curve=True)
+def offset(asked: Asked) -> list[Curve]:
+    """From a begin of the first job's communication to the nearest one of another's; the mean of repetitions."""
+    curves = []
+    for cell, trials in sharing(asked):
+        found = [offsets(spans) for spans in trials]
+        for job in cell.jobs[1:]:
+            by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
+            points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
+            own = {"variant": cell.variant, "job": job} | {name: str(level) for name, level in cell.levels.items()}
+            curves.append(Curve.of(f"{cell.name}, {job}", points, own))
+    return curves
 
 
 @quantity("sending at once", unit="%", digits=0)
@@ -62,42 +95,37 @@ def at_once(asked: Asked) -> list[Case]:
             *mean_of([100 * together(spans.values(), 0, math.inf) for spans in trials], at_least=0),
             properties={"variant": cell.variant},
         )
-        for cell, trials in _sharing(asked)
+        for cell, trials in sharing(asked)
     ]
-
-
-Spans = Mapping[str, Floats]
-"""By job: when it communicates, in s from the first job's start; shape (iterations, 2)."""
 
 
 def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
     return [
         asked.case(cell, job, *mean_of([of(spans[job]) for spans in trials]))
-        for cell, trials in _sharing(asked)
+        for cell, trials in sharing(asked)
         for job in asked.jobs(cell)
     ]
 
 
-def _sharing(asked: Asked) -> list[tuple[CellTrials, list[Spans]]]:
-    """The cells whose jobs share links, with their trials."""
-    courses = asked.reading.once(_courses)
-    cells = [cell for cell in asked.cells if not cell.spec.one_job_at_a_time and len(cell.times) > 1]
-    return [(cell, [courses[trial] for trial in cell.trials]) for cell in cells]
+def _first(asked: Asked, of: Callable[[Spans], int | None]) -> list[Case]:
+    """Iterations are counted by the first job's, from 1."""
+    return [case for cell, trials in sharing(asked) for case in _case(cell, [of(spans) for spans in trials], 1)]
 
 
-def _courses(reading: Reading) -> dict[str, Spans]:
-    """Of every trial in which jobs share links."""
-    table = iterations(reading.run)
-    courses: dict[str, Spans] = {}
-    for cell in reading.cells:
-        for trial in () if cell.spec.one_job_at_a_time else cell.trials:
-            start_ns = min(rows_of(table, trial=trial)["start_ns"].to_pylist())
-            courses[trial] = {
-                job: (communication(table, trial, job) - start_ns) / 1e9 for job in cell.spec.jobs if job in cell.times
-            }
-    return courses
+def _case(cell: CellTrials, found: Sequence[int | None], at_least: int) -> list[Case]:
+    """Numbers of iterations, one a repetition; infinite where one is None."""
+    firsts = [math.inf if each is None else float(each) for each in found]
+    without = firsts.count(math.inf)
+    never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
+    own = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant, "never": never}
+    return [Case(cell.name, *mean_of(firsts, at_least=at_least), own)]
 
 
-def _interleaved(spans: Spans) -> float:
-    """Iterations are counted by the first job's, from 1; infinite where that never comes."""
-    return first_apart(spans.values(), next(iter(spans.values()))[:, 1]) or math.inf
+def _interleaved(spans: Spans) -> int | None:
+    return first_apart(spans.values(), next(iter(spans.values()))[:, 1])
+
+
+def _arrived(spans: Spans, offset_ms: float) -> int | None:
+    (found,) = offsets(spans).values()
+    there = np.flatnonzero(found >= offset_ms)
+    return int(there[0]) if len(there) else None

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECN marks per iteration of each job."""
+"""ECN marks per iteration of each job, and what all jobs together had marked or dropped."""
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, quantity
+from analysis.quantities import Asked, Case, Reading, mean_of, quantity
+from analysis.reading.cells import CellTrials, baseline_of
 from analysis.reading.marks import JobMarks, of_cells
-from analysis.statistics.intervals import estimate
+from analysis.reading.signals import of_trials, signals
+from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
@@ -21,5 +26,42 @@ def marks(asked: Asked) -> list[Case]:
     ]
 
 
+@quantity("marks and drops per iteration", unit="packets", digits=1, by="variant")
+def lost(asked: Asked) -> list[Case]:
+    """Packets that all switch ports marked or dropped in an iteration of the first job; the mean of repetitions."""
+    return [
+        Case(cell.name, *found, {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant})
+        for cell in asked.cells
+        if (found := _lost(asked.reading, cell))
+    ]
+
+
+def _times(cases: Sequence[Case]) -> str:
+    told = ["none left" if math.isinf(case.value) else f"{case.value:.2f} times fewer" for case in cases]
+    return ", ".join(f"{case.name}: {each}" if len(cases) > 1 else each for case, each in zip(cases, told, strict=True))
+
+
+@quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_times)
+def fewer(asked: Asked) -> list[Case]:
+    """Marks and drops of variant `over` over those of `of`; infinite where nothing is left, and then without interval."""
+    cases = []
+    for cell in asked.cells:
+        base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))
+        before, after = (_lost(asked.reading, each) if each else None for each in (base, cell))
+        if before and after and before[0] > 0:
+            found = ratio(before, after) if after[0] > 0 else (math.inf, None)
+            cases.append(Case(cell.name, *found, {"variant": cell.variant}))
+    return cases
+
+
+def _lost(reading: Reading, cell: CellTrials) -> Measured | None:
+    known = of_trials(reading.once(_signals), cell)
+    return mean_of([float(each.mean()) for each in known], at_least=0) if known else None
+
+
 def _marks(reading: Reading) -> list[dict[str, JobMarks]]:
     return of_cells(reading.run, reading.cells)
+
+
+def _signals(reading: Reading) -> dict[str, Array]:
+    return signals(reading.run, reading.cells)

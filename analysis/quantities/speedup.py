@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much sooner iterations end under one variant than under another."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from analysis.quantities import Asked, Case, quantity
-from analysis.reading.cells import speedup
+from analysis.reading.cells import CellTrials, baseline_of, speedup, speedup_of_last_half, speedup_of_mean, speedup_of_tail
+from analysis.statistics.intervals import Measured
 
 
 @quantity("speedup of median iteration time", unit="times", needs=("of", "over"))
@@ -11,3 +15,34 @@ def of_median(asked: Asked) -> list[Case]:
     slow, fast = (next(iter(asked.cells_of(variant)), None) for variant in (asked.over, asked.of))
     found = speedup(slow, fast, asked.job) if slow and fast else None
     return [Case(asked.job or "least", *found)] if found else []
+
+
+@quantity("speedup of mean iteration time", unit="times", needs=("over",))
+def of_mean(asked: Asked) -> list[Case]:
+    """Mean iteration time of variant `over` over that of `of`, by job."""
+    return _each_job(asked, lambda slow, fast, job: (speedup_of_mean(slow, fast, job), ""))
+
+
+@quantity("speedup of median iteration time, last half", unit="times", needs=("over",))
+def of_last_half(asked: Asked) -> list[Case]:
+    """Median iteration time of variant `over` over that of the second half of each repetition, by job."""
+    return _each_job(asked, lambda slow, fast, job: (speedup_of_last_half(slow, fast, job), ""))
+
+
+@quantity("speedup of 99 % tail of iteration time", unit="times", needs=("over",))
+def of_tail(asked: Asked) -> list[Case]:
+    """The same of the 99 % tail; of the longest iteration, and called so, where either has fewer than a thousand."""
+    return _each_job(asked, speedup_of_tail)
+
+
+def _each_job(asked: Asked, of: Callable[[CellTrials, CellTrials, str], tuple[Measured, str]]) -> list[Case]:
+    """Each cell beside the one that it is compared with, at the same other levels."""
+    cases = []
+    for fast in asked.cells:
+        slow = baseline_of(asked.cells_of(asked.over), fast, str(asked.over))
+        for job in asked.jobs(fast):
+            if slow and slow is not fast and job in slow.times:
+                measured, called = of(slow, fast, job)
+                case = asked.case(fast, job, *measured)
+                cases.append(replace(case, name=f"{case.name}, {called}") if called else case)
+    return cases

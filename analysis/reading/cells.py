@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from analysis.reading.counted import NEVER, Counted, Integers
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
 from analysis.reading.once import read_once
-from analysis.statistics.intervals import Array, Measured, estimate, least, ratio
+from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
@@ -198,6 +198,28 @@ def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | N
     jobs = [each for each in sorted(slow.times.keys() & fast.times.keys()) if job in (None, each)]
     gains = [ratio(*(estimate(cell.repetitions(each), np.median) for cell in (slow, fast))) for each in jobs]
     return least(gains) if gains else None
+
+
+def speedup_of_mean(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
+    """Mean iteration time of a job in `slow` over that in `fast`."""
+    return ratio(*(estimate(cell.repetitions(job), np.mean) for cell in (slow, fast)))
+
+
+def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
+    """Median iteration time of a job in `slow` over that in the second half of each repetition of `fast`."""
+    later = [times[len(times) // 2 :] for times in fast.repetitions(job)]
+    return ratio(estimate(slow.repetitions(job), np.median), estimate(later, np.median))
+
+
+def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measured, str]:
+    """The same of 99th percentiles; of the longest iterations, said in words, where either would be a guess."""
+    both = [cell.repetitions(job) for cell in (slow, fast)]
+    tails = [tail(each) for each in both]
+    if tails[0] and tails[1]:
+        return ratio(tails[0], tails[1]), ""
+    counts = [sum(map(len, each)) for each in both]
+    longest = [max(float(times.max()) for times in each) for each in both]
+    return (longest[0] / longest[1], None), f"max of {counts[0]} over max of {counts[1]}"
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:

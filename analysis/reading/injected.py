@@ -52,8 +52,8 @@ def skewness(values: Floats) -> float:
     return float((away**3).mean() / (away**2).mean() ** 1.5)
 
 
-def injected(run: Run) -> list[Injected]:
-    """How fast each kind of cross traffic was sent, in the first trial at the heaviest load whose sender was captured.
+def injected(run: Run, most: int = 1) -> list[Injected]:
+    """How fast each kind of cross traffic was sent, in the first `most` trials at the heaviest load that were captured.
 
     Only packets from while the jobs ran count: captures begin earlier. A sender that is a worker too is left out, since
     a capture does not tell its job's packets from those of the cross traffic.
@@ -68,8 +68,10 @@ def injected(run: Run) -> list[Injected]:
                kind, asked_gbps
         from packets join senders using (trial, host) join ran using (trial)
         where packets.controller_ns between begin_ns and end_ns
-        qualify dense_rank() over (partition by kind order by asked_gbps desc, packets.trial) = 1
+        qualify rank() over (partition by kind order by asked_gbps desc) = 1
+            and dense_rank() over (partition by kind order by asked_gbps desc, packets.trial) <= $most
         """,
+        most=most,
     )
     kinds = {row["trial"]: row for row in packets.group_by(["trial", "kind", "asked_gbps"]).aggregate([]).to_pylist()}
     flows = injections(packets)

@@ -46,6 +46,13 @@ def communicating(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str
     return _communicating(iterations(run), cell, trial)
 
 
+def courses(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats]]:
+    """By trial of the cells whose jobs share links, when each job communicates: ms since the first job's start."""
+    of_jobs = iterations(run)
+    sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
+    return {trial: _communicating(of_jobs, cell, trial)[1] for cell in sharing for trial in cell.trials}
+
+
 def _communicating(of_jobs: pa.Table, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
     start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
     return start_ns, {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in cell.jobs}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from roundabout.errors import RoundaboutError
 from roundabout.fluid.dcqcn import PACKET_BYTES, Array, Flow, Reaction, advance, marked
-from roundabout.fluid.mltcp import Factor, factor_of
+from roundabout.fluid.mltcp import Factor, base_of, factor_of
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import Parameter
 
@@ -345,8 +345,8 @@ def _job(spec: TrialSpec, name: str) -> dict[str, float]:
 def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     """A job's parameters. What is payload is counted: a NIC at the line rate sends what its link carries of that."""
     transport = spec.jobs[name].transport
-    if transport.name not in ("dcqcn", "mltcp_dcqcn") or transport.declaration is None:
-        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn or mltcp_dcqcn")
+    if base_of(transport) != "dcqcn" or transport.declaration is None:
+        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn, or MLTCP over it")
     if _acts_on(transport) == "decrease":
         raise MeetingError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
     hosts = spec.jobs[name].hosts

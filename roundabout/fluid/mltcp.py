@@ -12,6 +12,10 @@ from typing import Any, TypeVar
 from roundabout.errors import RoundaboutError
 from roundabout.fluid.left import Floats
 from roundabout.spec import Transport
+from roundabout.spec.transports import known
+
+MLTCP = "mltcp"
+"""The folder in which F's parameters are declared: who takes them is MLTCP."""
 
 Ratio = TypeVar("Ratio", float, Floats)
 
@@ -66,15 +70,26 @@ class Factor:
 
 
 def factor_of(transport: Transport) -> Factor | None:
-    """F of a transport that is called mltcp_*, from its `shape`, `slope` and `intercept`; None of any other.
+    """F of a transport that declares MLTCP's parameters, from its `shape`, `slope` and `intercept`; None of any other.
 
     Raises:
         MltcpError: as Factor does.
     """
-    if not transport.name.startswith("mltcp_"):
+    if MLTCP not in varied(transport):
         return None
     asked: Mapping[str, Any] = transport.asked
     return Factor(**{name: asked[name] for name in Factor.__dataclass_fields__ if name in asked})
+
+
+def varied(transport: Transport) -> tuple[str, ...]:
+    """What a transport varies, by its declaration; of a program that is beside an experiment, or gone, nothing."""
+    declared = known.declaration(transport.name) if not transport.file and transport.name in known.names() else None
+    return declared.varied if declared else ()
+
+
+def base_of(transport: Transport) -> str:
+    """The transport that it is without MLTCP, as far as it takes that one's parameters; else its own name."""
+    return next((each for each in varied(transport) if each != MLTCP), transport.name)
 
 
 def shift(offset: float, communication: float, slope: float, intercept: float) -> float:

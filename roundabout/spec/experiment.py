@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
-from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
@@ -155,6 +155,7 @@ class Treatment(Strict):
 
     topology: Name
     profile: Name | None = Field(default=None, description="of every job that names none")
+    resized: Resized | None = Field(default=None, description="what every job's profile is multiplied by")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
     cross_traffic: dict[Name, CrossTraffic] = Field(default={}, description="beside the jobs, from before they start")
     load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(

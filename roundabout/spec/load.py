@@ -40,7 +40,7 @@ from roundabout.spec.explain import explain
 from roundabout.spec.factors import Factors, read_factors
 from roundabout.spec.library import CATALOG, EXPERIMENTS, PROFILES, TOPOLOGIES, Library, parse_as, shown
 from roundabout.spec.merge import merge
-from roundabout.spec.profile import Profile
+from roundabout.spec.profile import Profile, Resized
 from roundabout.spec.source import Block, Document, read
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import FOLDER
@@ -250,7 +250,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     check_capture(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,
-        jobs={name: _resolve(merged, library, name, job) for name, job in treatment.jobs.items()},
+        jobs={name: _resolve(merged, library, name, job, treatment.resized) for name, job in treatment.jobs.items()},
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         tcp=treatment.tcp,
@@ -276,9 +276,10 @@ def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
     return result
 
 
-def _resolve(merged: Merged, library: Library, name: str, job: Job) -> ResolvedJob:
-    profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
+def _resolve(merged: Merged, library: Library, name: str, job: Job, by: Resized | None) -> ResolvedJob:
+    profile: Profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
     check_pattern(merged, name, job, profile)
+    profile = profile.resized(by) if by else profile
     check_rules(merged, name, job, profile)
     declared = {field: getattr(job, field) for field in Worked.model_fields}
     return ResolvedJob(**declared | {"profile": profile})

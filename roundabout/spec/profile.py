@@ -71,6 +71,17 @@ class Phase(Strict):
             return ()
         return transfers(self.pattern, self.bytes if size is None else size, self.groups or (tuple(range(workers)),))
 
+    def resized(self, by: "Resized") -> "Phase":
+        """The same with more or less to do."""
+        return self.model_copy(
+            update={
+                "compute_ms": None if self.compute_ms is None else self.compute_ms * by.compute,
+                "bytes": None if self.bytes is None else max(round(self.bytes * by.bytes), 1),
+                "alone_ms": None if self.alone_ms is None else self.alone_ms * by.bytes,
+                "parameters": None,
+            }
+        )
+
     @property
     def demand_gbps(self) -> float:
         """The payload rate at which `bytes` are sent when nothing hinders them, Gbit/s; 0 while computing."""
@@ -80,6 +91,13 @@ class Phase(Strict):
     def duration_ms(self) -> float:
         """How long the phase takes on an idle network."""
         return (self.compute_ms or 0.0) + (self.alone_ms or 0.0)
+
+
+class Resized(Strict):
+    """What a profile's computing times and its bytes are multiplied by; bytes are sent at the rate that they were."""
+
+    compute: Positive = 1.0
+    bytes: Positive = 1.0
 
 
 class Profile(Strict):
@@ -130,6 +148,12 @@ class Profile(Strict):
         if self.alone_ms <= 0:
             raise ValueError("phases that take time")
         return self
+
+    def resized(self, by: Resized) -> "Profile":
+        """The same with more or less to do; its parameters are no longer what its bytes are counted from."""
+        phases = tuple(phase.resized(by) for phase in self.phases)
+        workers = self.workers if any(phase.groups for phase in phases) else None
+        return self.model_copy(update={"phases": phases, "workers": workers})
 
     @property
     def compute_ms(self) -> float:

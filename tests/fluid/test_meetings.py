@@ -182,7 +182,7 @@ def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive
         (trial(j1={"ecn": ECN}), "found no thresholds, or several"),
         (
             trial({"name": "cubic", "set": None, "T_us": None, "ecn": ECN}),
-            "found transport cubic, expected dcqcn or mltcp_dcqcn",
+            "found transport cubic, expected dcqcn, or MLTCP over it",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from roundabout.fluid import growing, model
 from roundabout.fluid.jobs import Compute, FluidJob, Party, Path, Send, Stream, fluid_jobs, send
 from roundabout.fluid.left import Left
 from roundabout.fluid.limits import fluid_limits
-from roundabout.fluid.mltcp import SHAPES, Factor, MltcpError, factor_of, iterations_until, shift
+from roundabout.fluid.mltcp import SHAPES, Factor, MltcpError, base_of, factor_of, iterations_until, shift
 from roundabout.fluid.model import Course, iteration_times
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.spec.patterns import transfers
@@ -85,6 +85,15 @@ def test_a_transport_says_its_factor():
     assert of("mltcp_reno") == Factor()
     assert of("mltcp_dctcp", slope=4.0, gap_us=100) == Factor("linear", 4.0, 0.25)
     assert of("mltcp_dcqcn", slope=1.0, intercept=1.0) == Factor("linear", 1.0, 1.0)
+    assert of("mltcp_nobody", slope=1.0) is None  # no name makes it MLTCP, and none that is gone stops a report
+
+
+def test_a_transport_says_what_it_varies():
+    def of(name: str) -> str:
+        return base_of(Transport.model_validate({"name": name}))
+
+    assert [of(name) for name in ("mltcp_dcqcn", "mltcp_dctcp", "dcqcn")] == ["dcqcn", "dctcp", "dcqcn"]
+    assert of("mltcp_reno") == "mltcp_reno"  # the kernel's Reno has no parameters to take
 
 
 # --- the theory ------------------------------------------------------------------------------------------------------

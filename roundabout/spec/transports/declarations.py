@@ -109,6 +109,11 @@ class Declaration:
         """The transport whose parameter it is: this one, or one that it varies, as mltcp_dcqcn does dcqcn."""
         return self.name if parameter.home == self.program.parent else parameter.home.name
 
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """Whose parameters it takes beside its own, as mltcp_dcqcn does those of dcqcn and mltcp."""
+        return tuple(dict.fromkeys(each for each in map(self.origin, self.parameters) if each != self.name))
+
 
 class _Statement(NamedTuple):
     word: str

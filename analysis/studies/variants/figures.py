@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of one group of cells that are compared, by colour. Each function draws one and returns it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.reading.apart import Spans, in_theory, offsets
+from analysis.reading.cells import CellTrials, jobs_of
+from analysis.reading.signals import of_trials
+from analysis.render.style import INK, ROW, SOFT, figure, note, variant_colours
+from analysis.statistics.intervals import Array
+
+DASHED: Any = (0, (4, 2))
+
+
+class Line(NamedTuple):
+    """What is drawn of one cell in one panel: a series a repetition, and what the theory has in its place."""
+
+    name: str
+    repetitions: Sequence[Array]
+    theory: Sequence[Array]
+
+
+class Shown(NamedTuple):
+    """One cell: what the figure calls it, its trials, when jobs of each communicate, and that in theory."""
+
+    name: str
+    cell: CellTrials
+    courses: Sequence[Spans]
+    theory: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]]
+
+
+def shown(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> Shown:
+    """A cell with its course in theory, begun as each of its trials began; a job alone has none."""
+    courses = [found[trial] for trial in cell.trials if trial in found]
+    played = [in_theory(cell.spec, spans) for spans in courses] if cell.spec.jobs_meet else []
+    return Shown(name, cell, courses, [each for each in played if each])
+
+
+def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figure:
+    """Iteration times of each job, and its offset from the first job, against iteration number; theory dashed."""
+    jobs = jobs_of(each.cell for each in cells)
+    result, axes = _panels(2 * len(jobs) - 1, 2.9)
+    for panel, job in zip(axes, jobs, strict=False):
+        lines = [
+            Line(each.name, each.cell.repetitions(job), [times[job] for _, times in each.theory])
+            for each in cells
+            if job in each.cell.times
+        ]
+        _draw(panel, lines, colours)
+        panel.set_title(f"{job}: iteration time, ms")
+    for panel, job in zip(axes[len(jobs) :], jobs[1:], strict=True):
+        meeting = [each for each in cells if each.cell.spec.jobs_meet and job in each.cell.times]
+        lines = [
+            Line(each.name, [offsets(spans)[job] for spans in each.courses], [offsets(own)[job] for own, _ in each.theory])
+            for each in meeting
+        ]
+        _draw(panel, lines, colours)
+        panel.set_ylim(bottom=0)
+        panel.set_title(f"{jobs[0]} and {job}: offset, ms")
+    for panel in axes:
+        panel.set_xlabel("iteration")
+    _key(result, cells, colours, theory=True)
+    return result
+
+
+def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Mapping[str, str]) -> Figure:
+    """Cumulative distributions of each job's iteration times; where ports counted, what they marked and dropped."""
+    jobs = jobs_of(each.cell for each in cells)
+    counted = [Line(each.name, own, []) for each in cells if (own := of_trials(lost, each.cell))]
+    result, axes = _panels(len(jobs) + bool(counted), 2.9)
+    for place, (panel, job) in enumerate(zip(axes, jobs, strict=False)):
+        for each in cells:
+            if job in each.cell.times:
+                ordered = np.sort(np.concatenate(each.cell.repetitions(job)))
+                panel.step([ordered[0], *ordered], np.linspace(0, 1, len(ordered) + 1), where="post", color=colours[each.name])
+        panel.set_title(job)
+        panel.set_xlabel("iteration time, ms")
+        if place % ROW == 0:
+            panel.set_ylabel("share of iterations")
+    if counted:
+        _draw(axes[-1], counted, colours)
+        axes[-1].set_ylim(bottom=0)
+        axes[-1].set_title("marked and dropped, packets")
+        axes[-1].set_xlabel("iteration")
+    _key(result, cells, colours, theory=False)
+    return result
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """One palette for all groups of a page."""
+    return variant_colours(names)
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Panels that each have their own y-axis, up to ROW beside each other."""
+    rows = -(-count // ROW)
+    result, axes = figure(rows, min(count, ROW), height * rows)
+    for spare in axes[count:]:
+        spare.remove()
+    return result, axes[:count]
+
+
+def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> None:
+    """Thin lines for repetitions, a thick one for their median, the theory's median dashed."""
+    longest = 2
+    for name, repetitions, theory in lines:
+        series = _same_length(repetitions)
+        number = np.arange(1, series.shape[1] + 1)
+        longest = max(longest, len(number))
+        if len(series) > 1:
+            panel.plot(number, series.T, color=colours[name], alpha=0.28, linewidth=0.8)
+        panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2)
+        if theory:
+            played = np.median(_same_length(theory), axis=0)
+            panel.plot(np.arange(1, len(played) + 1), played, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
+    panel.set_xlim(1, longest)
+    if not lines:
+        note(panel, 0.5, 0.5, "no jobs that meet", SOFT, xycoords="axes fraction", ha="center")
+
+
+def _same_length(series: Sequence[Array]) -> Array:
+    shortest = min(map(len, series))
+    return np.stack([each[:shortest] for each in series])
+
+
+def _key(result: Figure, cells: Sequence[Shown], colours: Mapping[str, str], *, theory: bool) -> None:
+    """Which colour is which, above all panels."""
+    lines = [Line2D([], [], color=colours[each.name], linewidth=2, label=each.name) for each in cells]
+    if theory and any(each.theory for each in cells):
+        lines.append(Line2D([], [], color=INK, linewidth=1, linestyle=DASHED, label="theory"))
+    result.legend(handles=lines, loc="outside upper right", ncols=min(len(lines), 6))

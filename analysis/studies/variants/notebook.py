@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% tags=["parameters"]
+RUN = "last"
+
+# %%
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from analysis.reading.cells import cells_of
+from analysis.reading.once import ReadOnce
+from analysis.reading.signals import signals
+from analysis.reading.traces import courses
+from analysis.render import about, page, verdicts
+from analysis.studies.variants import figures, tables
+from analysis.studies.variants.study import Results, groups, place
+from analysis.summary import stored_or_new
+from roundabout.store import Run
+
+run = ReadOnce(Run.open(RUN))
+results = stored_or_new(run)
+assert isinstance(results, Results)
+cells = cells_of(run)
+found, lost = courses(run, cells), signals(run, cells)
+names = list(dict.fromkeys(place(cell, results.over).name for cell in cells))
+colours = figures.colours_of(names)
+together = [
+    (group, [figures.shown(place(cell, results.over).name, cell, found) for cell in some])
+    for group, some in groups(cells, results.over)
+]
+
+
+def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page.Html:
+    """A figure a group of cells that are compared."""
+    return page.all_of(page.drawn(draw(some), group or what, f"{what}: {group}" if group else what) for group, some in together)
+
+
+# %%
+about.header(run, results)
+
+# %%
+verdicts.cards(results.expectations)
+
+# %% [markdown]
+# ## What each gains
+#
+# Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of fewer
+# than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid limit is
+# what links shared like water would allow: fair shares from a common start over the best start offsets.
+
+# %%
+page.shown(tables.gains(results))
+
+# %% [markdown]
+# ## How jobs come apart
+#
+# Jobs are *interleaved* from the first of ten iterations running in each of which no two jobs' communication phases
+# overlap by 5 % or more of the shorter phase; the mean of repetitions. A job that asks for less than the link has may go
+# without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops are
+# those of all switch ports in an iteration of the first job.
+
+# %%
+page.shown(tables.meetings(results))
+
+# %% [markdown]
+# ## Iteration by iteration
+#
+# Thick: the median of repetitions, which are thin. Dashed: the fluid model of the same variant, begun as far apart as the
+# jobs' first communications were. It knows MLTCP's F and how many flows a job has, and neither timers nor jitter; whoever
+# is not MLTCP gets fair shares there. An offset is the distance from the beginning of the first job's communication to
+# the nearest one of the other's.
+
+# %%
+each_group(lambda some: figures.over_iterations(some, colours), "Iteration time and offset against iteration number")
+
+# %% [markdown]
+# ## Distributions, marks and drops
+#
+# Over all iterations of all repetitions.
+
+# %%
+each_group(lambda some: figures.distributions(some, lost, colours), "Cumulative distributions of iteration times")
+
+# %% [markdown]
+# ## What was emulated
+
+# %%
+about.fidelity_notes(results)
+
+# %%
+about.headroom(run)
+
+# %% [markdown]
+# ## How the figures were made
+#
+# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, those
+# of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Those of ratios are
+# put together from their parts'. With fewer than four repetitions there is no interval.
+
+# %%
+about.invalid(results.invalid_trials)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+about.provenance(run)

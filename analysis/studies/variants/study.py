@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the study of variants finds: speed-ups by variant and job beside fluid limits, and how jobs come apart.
+
+What is compared are the levels of one factor: the variant, or the one that the experiment's study names (`over`).
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from analysis.quantities import Asked, Case, Reading, named
+from analysis.reading.cells import (
+    CellId,
+    CellTrials,
+    baseline_of,
+    cells_of,
+    speedup_of_mean,
+    speedup_of_tail,
+)
+from analysis.reading.signals import WHAT, of_trials, signals
+from analysis.results import Result, Summary, common, finite
+from analysis.statistics.intervals import Interval, Measured, mean_of
+from roundabout.fluid import fluid_limits
+from roundabout.spec import StudyChoice
+from roundabout.spec.base import Level
+from roundabout.store import Run
+
+ALONE = "alone"
+"""The variant in which each job has the links to itself."""
+
+
+class Place(Result):
+    """A cell, as what is compared within a group of cells of the same other levels."""
+
+    levels: dict[str, Level]
+    over: str
+
+    @property
+    def name(self) -> str:
+        """What is compared: the level."""
+        return str(self.levels.get(self.over, CellId(self.levels).variant))
+
+    @property
+    def group(self) -> str:
+        """The other levels, as headings have them."""
+        others = CellId(self.levels).without(self.over).levels
+        return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in others.items())
+
+
+class Gain(Place):
+    """One job in one cell, over the same job in the baseline.
+
+    `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
+    fair shares from a common start over the best start offsets.
+    """
+
+    job: str
+    mean: float
+    mean_ci95: Interval | None
+    tail: float
+    tail_ci95: Interval | None
+    tail_of: str
+    possible: float | None
+
+
+class Meeting(Place):
+    """How the jobs of one cell that share links come apart, and what that leaves to mark and to drop.
+
+    `interleaved` is the iteration from which they stay so, None where that never comes (`told` says it in words), and
+    `slowest` the mean iteration time over that alone, of the job for which that is most. Marks and drops are those of
+    all ports in an iteration of the first job.
+    """
+
+    interleaved: float | None
+    interleaved_ci95: Interval | None
+    told: str
+    slowest: float | None
+    slowest_ci95: Interval | None
+    marks: float | None
+    marks_ci95: Interval | None
+    drops: float | None
+    drops_ci95: Interval | None
+
+
+class Results(Summary):
+    """What the study of variants adds."""
+
+    over: str
+    gains: tuple[Gain, ...]
+    meetings: tuple[Meeting, ...]
+
+
+def study(run: Run, choice: StudyChoice) -> Results:
+    """Everything that the report of variants beside each other shows."""
+    cells, over = cells_of(run), choice.over or "variant"
+    return Results(
+        **common(run, choice),
+        over=over,
+        gains=tuple(gain for cell in cells for gain in _gains(cell, baseline_of(cells, cell, choice.baseline), over)),
+        meetings=_meetings(run, cells, over),
+    )
+
+
+def place(cell: CellTrials, over: str) -> Place:
+    """The cell's place in tables and figures."""
+    return Place(levels=dict(cell.levels), over=over)
+
+
+def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellTrials]]]:
+    """Cells of the same other levels together, by what headings call them, in the experiment's order."""
+
+    def group(cell: CellTrials) -> str:
+        return place(cell, over).group
+
+    order = list(dict.fromkeys(map(group, cells)))
+    together = groupby(sorted(cells, key=lambda cell: order.index(group(cell))), group)
+    return [(name, list(some)) for name, some in together]
+
+
+def _gains(cell: CellTrials, base: CellTrials | None, over: str) -> list[Gain]:
+    if base is None or base is cell:
+        return []
+    limits, found = fluid_limits(base.spec), []
+    for job in cell.jobs:
+        if job in base.times:
+            mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
+            own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of}
+            possible = finite(limits[job].fair_ms / limits[job].interleaved_ms)
+            found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), possible=possible))
+    return found
+
+
+def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:
+    lasting = {case.name: case for case in named("iteration from which jobs stay interleaved").measure(Asked(Reading(run)))}
+    counted = {what: signals(run, cells, [what]) for what in WHAT}
+    found = []
+    for cell in cells:
+        if cell.spec.one_job_at_a_time:
+            continue
+        lost = {what: of_trials(known, cell) for what, known in counted.items()}
+        means = {what: mean_of([float(each.mean()) for each in own], at_least=0) for what, own in lost.items() if own}
+        figures = {"slowest": _slowest(cell, baseline_of(cells, cell, ALONE))} | means
+        found.append(
+            Meeting(
+                levels=dict(cell.levels),
+                over=over,
+                **_interleaved(lasting.get(cell.name)),
+                **{key: each for name in ("slowest", *WHAT) for key, each in _figures(name, figures.get(name)).items()},
+            )
+        )
+    return tuple(found)
+
+
+def _interleaved(case: Case | None) -> dict[str, object]:
+    if case is None:
+        return {"interleaved": None, "interleaved_ci95": None, "told": "one job"}
+    sure = case.ci95 if case.ci95 and math.isfinite(case.value) else None
+    told = "" if math.isfinite(case.value) else case.properties["never"]
+    return {"interleaved": finite(case.value), "interleaved_ci95": sure, "told": told}
+
+
+def _slowest(cell: CellTrials, alone: CellTrials | None) -> Measured | None:
+    """The reverse of a speed-up over alone."""
+    found = [speedup_of_mean(cell, alone, job) for job in cell.jobs if alone and job in alone.times]
+    return max(found, key=lambda each: each[0], default=None)
+
+
+def _figures(name: str, measured: Measured | None) -> dict[str, float | Interval | None]:
+    value, ci95 = measured or (None, None)
+    return {name: value, f"{name}_ci95": ci95}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of variants beside each other: speed-ups by job, and how jobs come apart."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from analysis.render import screen as on_screen
+from analysis.render.tables import Cell, Column, Section, Table, under_titles
+from analysis.studies.variants.study import Gain, Meeting, Results
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """What a terminal shows."""
+    return [on_screen.shown(each) for each in (gains(results), meetings(results))]
+
+
+def gains(results: Results) -> Table:
+    """The matrix of speed-ups: a row a variant, two columns a job; the fluid limits in the last row of a section."""
+    jobs = sorted({gain.job for gain in results.gains})
+    columns = [Column(kind="names")]
+    for job in jobs:
+        columns += [Column(f"{job},\nmean", ".2f"), Column(f"{job},\np99 or max", ".2f", only="page")]
+    by_group: dict[str, list[Gain]] = {}
+    for gain in results.gains:
+        by_group.setdefault(gain.group, []).append(gain)
+    sections = tuple(Section(tuple(_rows(own, jobs)), group) for group, own in by_group.items())
+    title = f"Speed-up over {results.study.baseline}, with 95 % intervals"
+    return Table(tuple(columns), sections, title, empty=f"Nothing ran beside a variant {results.study.baseline}.")
+
+
+def meetings(results: Results) -> Table:
+    """From which iteration jobs stay interleaved, what that makes of iterations, and what ports marked and dropped."""
+    columns = (
+        Column(kind="names"),
+        Column("interleaved\nfrom iteration", ".1f"),
+        Column("slowest job\nover alone", ".2f"),
+        Column("marks per\niteration", ".0f"),
+        Column("drops per\niteration", ".1f"),
+    )
+    sections = under_titles(results.meetings, lambda each: each.group, _meeting)
+    return Table(columns, sections, "How jobs come apart", empty="No jobs shared a link.")
+
+
+def _rows(gains: Sequence[Gain], jobs: Sequence[str]) -> list[tuple[Cell, ...]]:
+    rows = []
+    for name in dict.fromkeys(gain.name for gain in gains):
+        own = {gain.job: gain for gain in gains if gain.name == name}
+        rows.append((Cell(name), *(cell for job in jobs for cell in _gain(own.get(job)))))
+    limits = {gain.job: gain.possible for gain in gains}
+    rows.append((Cell("fluid limit"), *(cell for job in jobs for cell in (Cell(limits.get(job)), Cell()))))
+    return rows
+
+
+def _gain(gain: Gain | None) -> tuple[Cell, Cell]:
+    if gain is None:
+        return Cell(), Cell()
+    return Cell(gain.mean, gain.mean_ci95), Cell(gain.tail, gain.tail_ci95, note=gain.tail_of)
+
+
+def _meeting(each: Meeting) -> Sequence[Cell]:
+    return (
+        Cell(each.name),
+        Cell(each.told) if each.interleaved is None else Cell(each.interleaved, each.interleaved_ci95),
+        Cell(each.slowest, each.slowest_ci95),
+        Cell("unknown") if each.marks is None else Cell(each.marks, each.marks_ci95),
+        Cell("unknown") if each.drops is None else Cell(each.drops, each.drops_ci95),
+    )
