@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from analysis.reading.cells import CellTrials, cells_of, experiment_of
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
 from analysis.reading.fidelity import fidelity
 from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
@@ -129,6 +129,12 @@ class Asked:
         """The jobs of a cell that are asked for and were measured."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
+    def called(self, cell: CellTrials) -> str:
+        """The cell, by the levels in which those asked for differ."""
+        others = [each.levels for each in self.cells if each is not cell]
+        own = {name: level for name, level in cell.levels.items() if any(each[name] != level for each in others)}
+        return (CellId(own).name if "variant" in own else CellId(own).others) or cell.name
+
     @property
     def sweeps(self) -> list[JobSweep]:
         """The sweeps asked for."""
@@ -152,5 +158,5 @@ class Asked:
         """A figure of one job of a cell, named by what tells it from the others asked for."""
         profile = cell.spec.jobs[job].profile
         levels = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
-        name = job if len(self.cells) == 1 else f"{cell.name}, {job}"
+        name = job if len(self.cells) == 1 else f"{self.called(cell)}, {job}"
         return Case(name, value, ci95, levels | {"job": job, "profile": profile.name, "model": profile.model})

@@ -44,9 +44,9 @@ def lead(asked: Asked) -> list[Case]:
 
 def _or_never(cases: Sequence[Case]) -> str:
     told = [f"{case.value:.1f}" if math.isfinite(case.value) else case.properties["never"] for case in cases]
-    return ", ".join(
-        told if len(cases) == 1 else (f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
-    )
+    if len(set(told)) == 1:
+        return told[0] if len(told) == 1 else f"{told[0]} in {len(told)} cases"
+    return ", ".join(f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
 
 
 @quantity("iteration by which communication is interleaved", digits=1, note=_or_never)
@@ -68,7 +68,7 @@ def arrived(asked: Asked) -> list[Case]:
     for cell, trials in sharing(asked):
         if len(cell.jobs) == 2:
             optimum_ms = min(cell.spec.jobs[job].profile.comm_ms for job in cell.jobs)
-            cases += _case(cell, [_arrived(spans, ARRIVED * optimum_ms) for spans in trials], 0)
+            cases.append(_case(asked, cell, [_arrived(spans, ARRIVED * optimum_ms) for spans in trials], 0))
     return cases
 
 
@@ -82,7 +82,7 @@ def offset(asked: Asked) -> list[Curve]:
             by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
             points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
             own = {"variant": cell.variant, "job": job} | {name: str(level) for name, level in cell.levels.items()}
-            curves.append(Curve.of(f"{cell.name}, {job}", points, own))
+            curves.append(Curve.of(f"{asked.called(cell)}, {job}", points, own))
     return curves
 
 
@@ -91,7 +91,7 @@ def at_once(asked: Asked) -> list[Case]:
     """Of the time in which any job sends, that in which several do, over whole trials; the mean of repetitions."""
     return [
         Case(
-            cell.name,
+            asked.called(cell),
             *mean_of([100 * together(spans.values(), 0, math.inf) for spans in trials], at_least=0),
             properties={"variant": cell.variant},
         )
@@ -109,16 +109,16 @@ def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
 
 def _first(asked: Asked, of: Callable[[Spans], int | None]) -> list[Case]:
     """Iterations are counted by the first job's, from 1."""
-    return [case for cell, trials in sharing(asked) for case in _case(cell, [of(spans) for spans in trials], 1)]
+    return [_case(asked, cell, [of(spans) for spans in trials], 1) for cell, trials in sharing(asked)]
 
 
-def _case(cell: CellTrials, found: Sequence[int | None], at_least: int) -> list[Case]:
+def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least: int) -> Case:
     """Numbers of iterations, one a repetition; infinite where one is None."""
     firsts = [math.inf if each is None else float(each) for each in found]
     without = firsts.count(math.inf)
     never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
     own = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant, "never": never}
-    return [Case(cell.name, *mean_of(firsts, at_least=at_least), own)]
+    return Case(asked.called(cell), *mean_of(firsts, at_least=at_least), own)
 
 
 def _interleaved(spans: Spans) -> int | None:

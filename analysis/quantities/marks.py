@@ -30,7 +30,7 @@ def marks(asked: Asked) -> list[Case]:
 def lost(asked: Asked) -> list[Case]:
     """Packets that all switch ports marked or dropped in an iteration of the first job; the mean of repetitions."""
     return [
-        Case(cell.name, *found, {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant})
+        Case(asked.called(cell), *found, {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant})
         for cell in asked.cells
         if (found := _lost(asked.reading, cell))
     ]
@@ -50,7 +50,7 @@ def fewer(asked: Asked) -> list[Case]:
         before, after = (_lost(asked.reading, each) if each else None for each in (base, cell))
         if before and after and before[0] > 0:
             found = ratio(before, after) if after[0] > 0 else (math.inf, None)
-            cases.append(Case(cell.name, *found, {"variant": cell.variant}))
+            cases.append(Case(asked.called(cell), *found, {"variant": cell.variant}))
     return cases
 
 

@@ -57,6 +57,11 @@ def text(words: str) -> Html:
     return filled("paragraph", text=words) if words else Html("")
 
 
+def named(words: str) -> Html:
+    """What the following is about, in bold; nothing where there are no words."""
+    return filled("strong", text=words) if words else Html("")
+
+
 def by_name(what: str, pairs: Sequence[tuple[str, str]]) -> Html:
     """A paragraph that says something of several things by name; nothing where there are none."""
     return filled("by_name", what=what, pairs=pairs) if pairs else Html("")

@@ -16,6 +16,8 @@ INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
 BOTH = "#33302e"
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
+FREE = ("#0072B2", "#E69F00", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
+"""For variants that have no colour of their own, from the most to the least legible beside each other."""
 WIDTH = 9.6
 ROW = 3
 """Panels beside each other."""
@@ -78,9 +80,7 @@ def job_colours(jobs: Sequence[str]) -> dict[str, str]:
 def variant_colours(variants: Sequence[str]) -> dict[str, str]:
     """A colour for each variant: its own where it has one, else the next one that is free."""
     taken = {VARIANTS[variant] for variant in variants if variant in VARIANTS}
-    free = [colour for colour in JOBS if colour not in VARIANTS.values()]
-    free += [colour for colour in VARIANTS.values() if colour not in taken]
-    others = iter(free)
+    others = (colour for colour in FREE if colour not in taken)
     return {variant: VARIANTS.get(variant) or next(others, INK) for variant in dict.fromkeys(variants)}
 
 

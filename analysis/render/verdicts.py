@@ -54,7 +54,8 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "word": WORDS[each.verdict],
             "about": described(each),
             "value": _value(each),
-            "ci95": each.ci95 if each.ci95 and each.ci95[0] < each.ci95[1] else None,
+            "long": not _is_figure(each),
+            "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
         }
         for each in figures_of(verdicts)
     ]
@@ -120,9 +121,7 @@ def _known(claims: Sequence[Verdict]) -> list[Verdict]:
 
 def _measured(verdict: Verdict) -> Cell:
     """As a figure with its interval, or in words."""
-    if verdict.measured is None or len(verdict.parts) > 1:
-        return Cell(verdict.found)
-    return Cell(verdict.measured, verdict.ci95)
+    return Cell(verdict.measured, verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
 
 
 def _verdict(verdict: Verdict) -> Cell:
@@ -130,9 +129,12 @@ def _verdict(verdict: Verdict) -> Cell:
     return Cell(WORDS[verdict.verdict], note=verdict.basis or "", tone=TONES[verdict.verdict])
 
 
+def _is_figure(verdict: Verdict) -> bool:
+    """Whether one figure says what was found."""
+    return verdict.measured is not None and len(verdict.parts) == 1
+
+
 def _value(verdict: Verdict) -> str:
     if verdict.verdict == "not measured":
         return "not measured"
-    if verdict.measured is not None and len(verdict.parts) == 1:
-        return f"{verdict.measured:.2f}"
-    return verdict.found
+    return f"{verdict.measured:.2f}" if _is_figure(verdict) else verdict.found

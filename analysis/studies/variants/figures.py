@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.signals import of_trials
-from analysis.render.style import INK, ROW, SOFT, figure, note, variant_colours
+from analysis.render.style import INK, ROW, SOFT, figure, note
 from analysis.statistics.intervals import Array
 
 DASHED: Any = (0, (4, 2))
@@ -90,11 +90,6 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
         axes[-1].set_xlabel("iteration")
     _key(result, cells, colours, theory=False)
     return result
-
-
-def colours_of(names: Sequence[str]) -> dict[str, str]:
-    """One palette for all groups of a page."""
-    return variant_colours(names)
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:

@@ -22,6 +22,7 @@ from analysis.reading.once import ReadOnce
 from analysis.reading.signals import signals
 from analysis.reading.traces import courses
 from analysis.render import about, page, verdicts
+from analysis.render.style import variant_colours
 from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, groups, place
 from analysis.summary import stored_or_new
@@ -33,7 +34,7 @@ assert isinstance(results, Results)
 cells = cells_of(run)
 found, lost = courses(run, cells), signals(run, cells)
 names = list(dict.fromkeys(place(cell, results.over).name for cell in cells))
-colours = figures.colours_of(names)
+colours = variant_colours(names)
 together = [
     (group, [figures.shown(place(cell, results.over).name, cell, found) for cell in some])
     for group, some in groups(cells, results.over)
@@ -41,8 +42,10 @@ together = [
 
 
 def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page.Html:
-    """A figure a group of cells that are compared."""
-    return page.all_of(page.drawn(draw(some), group or what, f"{what}: {group}" if group else what) for group, some in together)
+    """A figure a group of cells that are compared, under its name."""
+    return page.all_of(
+        page.named(group) + page.drawn(draw(some), "", f"{what}: {group}" if group else what) for group, some in together
+    )
 
 
 # %%

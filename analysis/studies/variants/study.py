@@ -7,8 +7,10 @@ What is compared are the levels of one factor: the variant, or the one that the 
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any, cast
 
 from analysis.quantities import Asked, Case, Reading, named
+from analysis.quantities._courses import sharing
 from analysis.reading.cells import (
     CellId,
     CellTrials,
@@ -44,7 +46,8 @@ class Place(Result):
     def group(self) -> str:
         """The other levels, as headings have them."""
         others = CellId(self.levels).without(self.over).levels
-        return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in others.items())
+        told = ((name.rpartition(".")[2], level) for name, level in others.items())
+        return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in told)
 
 
 class Gain(Place):
@@ -131,7 +134,9 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str) -> list[Gain]:
 
 
 def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:
-    lasting = {case.name: case for case in named("iteration from which jobs stay interleaved").measure(Asked(Reading(run)))}
+    asked = Asked(Reading(run))
+    cases = cast("Sequence[Case]", named("iteration from which jobs stay interleaved").measure(asked))
+    lasting = {cell.id: case for (cell, _), case in zip(sharing(asked), cases, strict=True)}
     counted = {what: signals(run, cells, [what]) for what in WHAT}
     found = []
     for cell in cells:
@@ -144,14 +149,14 @@ def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting
             Meeting(
                 levels=dict(cell.levels),
                 over=over,
-                **_interleaved(lasting.get(cell.name)),
+                **_interleaved(lasting.get(cell.id)),
                 **{key: each for name in ("slowest", *WHAT) for key, each in _figures(name, figures.get(name)).items()},
             )
         )
     return tuple(found)
 
 
-def _interleaved(case: Case | None) -> dict[str, object]:
+def _interleaved(case: Case | None) -> dict[str, Any]:
     if case is None:
         return {"interleaved": None, "interleaved_ci95": None, "told": "one job"}
     sure = case.ci95 if case.ci95 and math.isfinite(case.value) else None
@@ -165,6 +170,6 @@ def _slowest(cell: CellTrials, alone: CellTrials | None) -> Measured | None:
     return max(found, key=lambda each: each[0], default=None)
 
 
-def _figures(name: str, measured: Measured | None) -> dict[str, float | Interval | None]:
+def _figures(name: str, measured: Measured | None) -> dict[str, Any]:
     value, ci95 = measured or (None, None)
     return {name: value, f"{name}_ci95": ci95}

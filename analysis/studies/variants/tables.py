@@ -5,9 +5,17 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 
+from analysis.reading.signals import WHAT
 from analysis.render import screen as on_screen
 from analysis.render.tables import Cell, Column, Section, Table, under_titles
 from analysis.studies.variants.study import Gain, Meeting, Results
+
+_FIGURES = {
+    "slowest": Column("slowest job\nover alone", ".2f"),
+    "marks": Column("marks per\niteration", ".0f"),
+    "drops": Column("drops per\niteration", ".1f"),
+}
+"""Of a meeting, besides when it interleaves."""
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
@@ -30,16 +38,18 @@ def gains(results: Results) -> Table:
 
 
 def meetings(results: Results) -> Table:
-    """From which iteration jobs stay interleaved, what that makes of iterations, and what ports marked and dropped."""
+    """From which iteration jobs stay interleaved, what that makes of iterations, and what ports marked and dropped.
+
+    Columns of which nothing is known are left out.
+    """
+    known = [each for each in _FIGURES if any(getattr(meeting, each) is not None for meeting in results.meetings)]
     columns = (
-        Column(kind="names"),
-        Column("interleaved\nfrom iteration", ".1f"),
-        Column("slowest job\nover alone", ".2f"),
-        Column("marks per\niteration", ".0f"),
-        Column("drops per\niteration", ".1f"),
+        *(Column(kind="names"), Column("interleaved\nfrom iteration", ".1f")),
+        *(_FIGURES[name] for name in known),
     )
-    sections = under_titles(results.meetings, lambda each: each.group, _meeting)
-    return Table(columns, sections, "How jobs come apart", empty="No jobs shared a link.")
+    sections = under_titles(results.meetings, lambda each: each.group, lambda each: _meeting(each, known))
+    caption = "" if {*WHAT} <= {*known} else f"not counted: {' and '.join(each for each in WHAT if each not in known)}"
+    return Table(columns, sections, "How jobs come apart", caption, empty="No jobs shared a link.")
 
 
 def _rows(gains: Sequence[Gain], jobs: Sequence[str]) -> list[tuple[Cell, ...]]:
@@ -58,11 +68,6 @@ def _gain(gain: Gain | None) -> tuple[Cell, Cell]:
     return Cell(gain.mean, gain.mean_ci95), Cell(gain.tail, gain.tail_ci95, note=gain.tail_of)
 
 
-def _meeting(each: Meeting) -> Sequence[Cell]:
-    return (
-        Cell(each.name),
-        Cell(each.told) if each.interleaved is None else Cell(each.interleaved, each.interleaved_ci95),
-        Cell(each.slowest, each.slowest_ci95),
-        Cell("unknown") if each.marks is None else Cell(each.marks, each.marks_ci95),
-        Cell("unknown") if each.drops is None else Cell(each.drops, each.drops_ci95),
-    )
+def _meeting(each: Meeting, known: Sequence[str]) -> Sequence[Cell]:
+    first = Cell(each.told) if each.interleaved is None else Cell(each.interleaved, each.interleaved_ci95)
+    return Cell(each.name), first, *(Cell(getattr(each, name), getattr(each, f"{name}_ci95")) for name in known)
