@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite
+from math import inf, isfinite, nextafter
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from roundabout.spec.expectation import (
     Expectation,
     Order,
     Row,
+    Sign,
     Value,
 )
 from roundabout.spec.experiment import Cell
@@ -239,12 +240,20 @@ def _order(expectation: Order) -> Resolved:
     return Resolved(order=expectation.order, by=expectation.by, text=" < ".join(expectation.order))
 
 
+def _sign(expectation: Sign) -> Resolved:
+    sides = {"above": Limits(at_least=nextafter(1, inf)), "below": Limits(at_most=nextafter(1, -inf))}
+    columns = {name: sides[side] for name, side in expectation.sign.items()}
+    text = ", ".join(f"{name} {side} 1" for name, side in expectation.sign.items())
+    return Resolved(columns=columns, by=expectation.by, text=text)
+
+
 _NUMBERS: Mapping[str, Callable[[Any], Resolved]] = {
     "value": _value,
     "bound": _bound,
     "row": _row,
     "curve": _curve,
     "order": _order,
+    "sign": _sign,
 }
 
 

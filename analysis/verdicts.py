@@ -221,6 +221,7 @@ _PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
     "bound": _bound_parts,
     "row": _row_parts,
     "order": _order_parts,
+    "sign": _row_parts,
     "curve": _curve_parts,
 }
 
@@ -301,7 +302,7 @@ def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], 
     if expectation.kind == "curve":
         off = sorted(100 * abs(each.measured / each.paper - 1) for each in parts if each.measured and each.paper)
         return f"off by {off[0]:.0f} to {off[-1]:.0f} % at {_count(len(off), 'point')}" if off else ""
-    if expectation.kind in ("row", "order"):
+    if expectation.kind in ("row", "order", "sign"):
         return ", ".join(f"{name} {quantity.shown(value)}" for name, value in known)
     if len(known) == 1:
         name, value = known[0]

@@ -219,7 +219,7 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
         return ratio(tails[0], tails[1]), ""
     counts = [sum(map(len, each)) for each in both]
     longest = [max(float(times.max()) for times in each) for each in both]
-    return (longest[0] / longest[1], None), f"max of {counts[0]} over max of {counts[1]}"
+    return (longest[0] / longest[1], None), f"max of {counts[0]} over {counts[1]}"
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:

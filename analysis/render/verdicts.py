@@ -108,7 +108,10 @@ def described(verdict: Verdict) -> str:
 
 
 def _names(names: str | Sequence[str]) -> str:
-    return names if isinstance(names, str) else " and ".join(names)
+    if isinstance(names, str):
+        return names
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _head(title: str) -> Column:

@@ -2,13 +2,13 @@
 """What is expected of an experiment: a paper's figure, what may differ from it, and what the agreement is worth.
 
 The field that states the finding tells the kinds apart: `paper` (a value), `at_least` or `at_most` (a bound), `curve`,
-`order`, `row`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here; `analysis`
+`order`, `row`, `sign`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here; `analysis`
 knows both, and completes the checks (`Complain`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     Discriminator,
@@ -139,6 +139,14 @@ class Row(_Close):
     by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
 
 
+class Sign(Expectation):
+    """On which side of 1 each of several ratios lies: one that is 1, or may be, has no sign."""
+
+    kind = "sign"
+    sign: Annotated[dict[Label, Literal["above", "below"]], Field(min_length=1)]
+    by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
+
+
 KINDS: dict[str, type[Expectation]] = {
     "paper": Value,
     "at_least": Bound,
@@ -146,6 +154,7 @@ KINDS: dict[str, type[Expectation]] = {
     "curve": Curve,
     "order": Order,
     "row": Row,
+    "sign": Sign,
 }
 """By the field that states the finding."""
 TAGGED: dict[Any, type[Expectation]] = {f"<{model.kind}>": model for model in KINDS.values()}
@@ -164,7 +173,8 @@ AnyExpectation = Annotated[
     | Annotated[Bound, Tag("<bound>")]
     | Annotated[Curve, Tag("<curve>")]
     | Annotated[Order, Tag("<order>")]
-    | Annotated[Row, Tag("<row>")],
+    | Annotated[Row, Tag("<row>")]
+    | Annotated[Sign, Tag("<sign>")],
     Discriminator(_tag, custom_error_type="no_finding", custom_error_message=f"one of {', '.join(KINDS)}"),
 ]
 

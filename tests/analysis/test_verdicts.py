@@ -18,7 +18,7 @@ from analysis.results import _statistics
 from analysis.verdicts import _bounded, judge, together, verdict
 from roundabout.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
-from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Row, Value
+from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Row, Sign, Value
 from roundabout.store import Run
 from roundabout.store.files import read_json, write_json
 
@@ -276,3 +276,17 @@ def test_claims_are_counted_by_what_became_of_them(toy):
     words = "agreeing with this run: 1; contradicted: 1; this run cannot tell: 1; not measured: 1."
     counted = f"Of 4 claims of Salamy, {words}"
     assert in_short(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"
+
+
+@pytest.mark.parametrize(
+    ("ci95", "word"),
+    [((1.01, 1.2), "inside"), ((0.9, 0.99), "outside"), ((0.99, 1.2), "undecided"), ((1.0, 1.0), "outside")],
+)
+def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
+    found = toy(expected(Sign, sign={"j1": "above"}), [Case("j1", 1.0, ci95)])
+    assert (found.verdict, found.expected) == (word, "j1 above 1")
+
+
+def test_a_claim_of_one_case_is_told_once(toy):
+    found = toy(expected(Bound, at_least=2, claim="It is two at least"), [exact("ResNet-50, TCP", 0.8)])
+    assert (found.verdict, found.found) == ("outside", "ResNet-50, TCP 0.8 ms")

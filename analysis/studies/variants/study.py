@@ -95,7 +95,8 @@ class Results(Summary):
 
 def study(run: Run, choice: StudyChoice) -> Results:
     """Everything that the report of variants beside each other shows."""
-    cells, over = cells_of(run), choice.over or "variant"
+    over = choice.over or "variant"
+    cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
     return Results(
         **common(run, choice),
         over=over,

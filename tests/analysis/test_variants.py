@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When jobs are interleaved, how far apart they are, and the study that shows variants beside each other."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from jsonschema import Draft202012Validator
+
+from analysis.quantities import Asked, Reading, named
+from analysis.reading.apart import LASTING, OVERLAP, first_lasting, in_theory, offsets, overlaps
+from analysis.reading.cells import cells_of
+from analysis.reading.signals import of_trials, signals
+from analysis.reading.traces import courses
+from analysis.report import on_terminal, render
+from analysis.summary import summarise
+from roundabout.fluid.mltcp import iterations_until
+from roundabout.runner.run import Runner
+from roundabout.spec import load_experiment
+from roundabout.testbeds import undo
+from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.observers import Silent
+
+ROOT = Path(__file__).parents[2]
+PERIOD = 100.0
+
+
+def spans(begin, length, count=20):
+    begins = begin + PERIOD * np.arange(count)
+    return np.stack([begins, begins + length], axis=1)
+
+
+# --- overlap and offsets ---------------------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 50), st.floats(10, 45), st.floats(10, 45))
+def test_an_overlap_is_over_the_shorter_phase(late, one, other):
+    found = overlaps({"j1": spans(0, one), "j2": spans(late, other)})
+    assert found == pytest.approx(np.full(20, np.clip(one - late, 0, other) / min(one, other)), abs=1e-9)
+
+
+def test_any_two_jobs_count_and_each_iteration_by_itself():
+    j1, j2, j3 = spans(0, 20), spans(30, 20), spans(60, 20)
+    assert not overlaps({"j1": j1, "j2": j2, "j3": j3}).any()
+    j3[7:] -= 20  # half of j2's phase, from the eighth on
+    found = overlaps({"j1": j1, "j2": j2, "j3": j3})
+    # What begins after the first job has ended its eighth iteration's communication is of its ninth.
+    assert np.flatnonzero(found).tolist() == list(range(8, 20))
+    assert found[8:] == pytest.approx(0.5)
+
+
+def test_after_a_job_has_ended_nothing_is_called_interleaved():
+    assert len(overlaps({"j1": spans(0, 20), "j2": spans(10, 20, count=5)})) == 5
+
+
+@pytest.mark.parametrize("first", [1, 4, 20])
+def test_interleaved_is_what_lasts(first):
+    apart = np.full(first - 1 + LASTING, OVERLAP)
+    apart[first - 1 :] = 0.99 * OVERLAP
+    assert first_lasting(apart) == first
+    assert first_lasting(apart[:-1]) is None  # one iteration too few
+    apart[first - 1 + LASTING // 2] = OVERLAP
+    assert first_lasting(apart) is None
+
+
+@given(st.floats(-49, 49))
+def test_an_offset_is_a_distance_on_the_circle(late):
+    found = offsets({"j1": spans(1000, 20), "j2": spans(1000 + late, 20, count=25)})["j2"]
+    assert found == pytest.approx(np.full(20, abs(late)))
+    slipped = offsets({"j1": spans(1000, 20), "j2": spans(1000 + late - 2 * PERIOD, 20, count=25)})["j2"]
+    assert slipped == pytest.approx(found)
+
+
+# --- a run of the fluid model ----------------------------------------------------------------------------------------
+
+EXPERIMENT = """
+name: ways
+about: Two jobs, fair and with MLTCP
+topology: dumbbell-2x2
+jobs:
+  j1: {profile: saturating, workers: [s0, s2], flows: 4}
+  j2: {profile: saturating, workers: [s1, s3], flows: 4}
+iterations: 20
+transport: {name: reno}
+factors:
+  jobs.j2.start_offset_ms: [0.14, 14]
+  variant:
+    alone: {one_job_at_a_time: true, iterations: 3}
+    fair: {}
+    mltcp: {transport: {name: mltcp_reno}}
+study: variants
+expect:
+  - {what: offset between jobs by iteration, of: mltcp, at: {jobs.j2.start_offset_ms: 0.14}, curve: [[1, 0.14], [20, 140]],
+     tolerance: 0.1, basis: by construction}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ways")
+    path = folder / "ways.yaml"
+    path.write_text(EXPERIMENT)
+    return Runner(FluidFacility(), Silent(), undo).start(load_experiment(path), "ways", folder)
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    return summarise(run)
+
+
+def values(run, what, **asked):
+    return {case.name: case.value for case in named(what).measure(Asked(Reading(run), **asked))}
+
+
+def test_mltcp_comes_apart_as_the_theory_says_and_fair_shares_never(run):
+    found = values(run, "iterations until jobs are apart", of="mltcp")
+    assert list(found.values()) == [iterations_until(0.99, part, 1.75, 0.25) for part in (0.001, 0.1)]
+    (never,) = set(values(run, "iterations until jobs are apart", of="fair").values())
+    assert never == np.inf
+    apart = values(run, "iteration from which jobs stay interleaved", of="mltcp")
+    assert all(1 < each < 8 for each in apart.values())
+
+
+def test_the_theory_begun_where_a_trial_began_is_the_trial(run):
+    cells = cells_of(run)
+    found = courses(run, cells)
+    for cell in (each for each in cells if each.spec.jobs_meet):
+        (trial,) = cell.trials
+        sending, times = in_theory(cell.spec, found[trial])
+        for job in cell.jobs:
+            assert times[job] == pytest.approx(cell.repetitions(job)[0], abs=1e-3)
+        assert offsets(sending)["j2"] == pytest.approx(offsets(found[trial])["j2"], abs=1e-3)
+
+
+def test_speedups_are_over_the_cell_of_the_same_other_levels(run):
+    gains = values(run, "speedup of mean iteration time", of="mltcp", over="fair")
+    assert len(gains) == 4
+    assert gains["jobs.j2.start_offset_ms 14, j2"] > 1.3
+    settled = values(run, "speedup of median iteration time, last half", of="mltcp", over="alone")
+    assert list(settled.values()) == pytest.approx([1.0] * 4, abs=1e-3)
+    tails = values(run, "speedup of 99 % tail of iteration time", of="mltcp", over="fair")
+    assert all("max of 20 over 20" in name for name in tails)
+
+
+def test_the_study_has_a_row_a_cell_and_says_what_was_not_counted(results):
+    schema = json.loads((ROOT / "docs/summary.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads(json.dumps(results.record(), allow_nan=False)))
+    assert [(gain.name, gain.job) for gain in results.gains] == 2 * [
+        ("alone", "j1"), ("alone", "j2"), ("mltcp", "j1"), ("mltcp", "j2")
+    ]  # fmt: skip
+    assert {round(gain.possible, 3) for gain in results.gains} == {round(430 / 290, 3)}
+    assert [(each.name, each.interleaved is None) for each in results.meetings] == 2 * [("fair", True), ("mltcp", False)]
+    assert {each.told for each in results.meetings if each.name == "fair"} == {"never"}
+    assert all(each.marks is None for each in results.meetings)
+    assert [verdict.verdict for verdict in results.expectations] == ["inside"]
+    assert on_terminal(results)
+
+
+def test_the_page_shows_every_group(run, results):
+    run.write_summary(results.record())
+    text = render(run).read_text()
+    assert len(re.findall("<img ", text)) == 4
+    for words in ("start_offset_ms 0.14", "fluid limit", "not counted: marks and drops"):
+        assert words in text
+
+
+# --- marks and drops -------------------------------------------------------------------------------------------------
+
+
+def test_all_that_ports_marked_is_in_some_iteration(short_run):
+    cells = cells_of(short_run)
+    found = signals(short_run, cells, ["marks"])
+    fair = next(cell for cell in cells if cell.variant == "fair")
+    (per_iteration,) = of_trials(found, fair)
+    assert len(per_iteration) == 50
+    assert per_iteration.mean() > 50  # the toy marks 2.5 a ms while both send
+    lost = values(short_run, "marks and drops per iteration", of="fair")
+    assert list(lost.values()) == [pytest.approx(per_iteration.mean())]
+    alone = values(short_run, "marks and drops per iteration", of="alone")
+    assert list(alone.values()) == [0]
+    (fewer,) = named("fewer marks and drops per iteration").measure(Asked(Reading(short_run), of="alone", over="fair"))
+    assert fewer.value == np.inf
