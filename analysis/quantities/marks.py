@@ -30,7 +30,11 @@ def marks(asked: Asked) -> list[Case]:
 def lost(asked: Asked) -> list[Case]:
     """Packets that all switch ports marked or dropped in an iteration of the first job; the mean of repetitions."""
     return [
-        Case(asked.called(cell), *found, {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant})
+        Case(
+            asked.called(cell),
+            *found,
+            {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant},
+        )
         for cell in asked.cells
         if (found := _lost(asked.reading, cell))
     ]
@@ -43,7 +47,7 @@ def _times(cases: Sequence[Case]) -> str:
 
 @quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_times)
 def fewer(asked: Asked) -> list[Case]:
-    """Marks and drops of variant `over` over those of `of`; infinite where nothing is left, and then without interval."""
+    """Marks and drops of variant `over` over those of `of`; infinite, without interval, where nothing is left."""
     cases = []
     for cell in asked.cells:
         base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))

@@ -5,7 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from analysis.quantities import Asked, Case, quantity
-from analysis.reading.cells import CellTrials, baseline_of, speedup, speedup_of_last_half, speedup_of_mean, speedup_of_tail
+from analysis.reading.cells import (
+    CellTrials,
+    baseline_of,
+    speedup,
+    speedup_of_last_half,
+    speedup_of_mean,
+    speedup_of_tail,
+)
 from analysis.statistics.intervals import Measured
 
 

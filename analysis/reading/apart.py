@@ -51,7 +51,7 @@ def offsets(spans: Spans) -> dict[str, Floats]:
 
     That is a distance on the circle that an iteration is, never more than half of it; shape (iterations,).
     """
-    first, *others = spans
+    _first, *others = spans
     begins = _while_all_run(spans)[:, 0]
     return {job: np.abs(np.subtract.outer(begins, spans[job][:, 0])).min(axis=1) for job in others}
 
@@ -59,7 +59,8 @@ def offsets(spans: Spans) -> dict[str, Floats]:
 def _while_all_run(spans: Spans) -> Floats:
     """The first job's spans up to where a job's last one ends."""
     first = next(iter(spans.values()))
-    return first[first[:, 1] <= min(each[-1, 1] for each in spans.values())]
+    until = min(float(each[-1, 1]) for each in spans.values())
+    return np.asarray(first[first[:, 1] <= until])
 
 
 def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:

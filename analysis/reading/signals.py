@@ -20,7 +20,7 @@ def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -
     """
     of_jobs = iterations(run)
     counted = [{place: own for place, own in ports(run, each).items() if len(own.at_ns)} for each in what]
-    found = {}
+    found: dict[str, Array] = {}
     for cell in cells:
         for trial in cell.trials:
             own = [port for each in counted for place, port in each.items() if place.trial == trial]
@@ -29,7 +29,7 @@ def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -
                 rows = rows_of(of_jobs, trial=trial, job=job)
                 edges_ns = np.append(rows["start_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()[-1:])
                 gains = [port.between(edges_ns) for port in own]
-                found[trial] = sum(np.where(each.known, each.counts, np.nan) for each in gains)
+                found[trial] = np.sum([np.where(each.known, each.counts, np.nan) for each in gains], axis=0)
     return found
 
 

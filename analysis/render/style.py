@@ -16,7 +16,7 @@ INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
 BOTH = "#33302e"
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
-FREE = ("#0072B2", "#E69F00", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
+FREE = ("#E69F00", "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
 """For variants that have no colour of their own, from the most to the least legible beside each other."""
 WIDTH = 9.6
 ROW = 3

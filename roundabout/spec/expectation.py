@@ -2,8 +2,8 @@
 """What is expected of an experiment: a paper's figure, what may differ from it, and what the agreement is worth.
 
 The field that states the finding tells the kinds apart: `paper` (a value), `at_least` or `at_most` (a bound), `curve`,
-`order`, `row`, `sign`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here; `analysis`
-knows both, and completes the checks (`Complain`).
+`order`, `row`, `sign`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here;
+`analysis` knows both, and completes the checks (`Complain`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

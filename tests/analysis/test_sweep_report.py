@@ -2,12 +2,13 @@
 """The report of a run over loads: what a reader must find in it, and that too little data fails nothing."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from analysis.quantities import Asked, Reading, named
-from analysis.reading.injected import READINGS_BY, injected, skewness
+from analysis.reading.injected import READINGS_BY, Injected, injected, skewness
 from analysis.reading.requested import requested
 from analysis.report import render
 from analysis.summary import summarise
@@ -126,3 +127,19 @@ def test_a_sweep_without_a_valid_trial_has_a_report_too(tmp_path):
     assert "Too little was measured to hold it against Salamy" in text
     assert text.count("97% busy") == 2
     assert "<img" not in text
+
+
+def test_skewness_has_an_interval_over_repetitions_and_no_sign():
+    rates = [np.array(each) for each in ([1.0, 1, 1, 5], [1.0, 1, 2, 5], [1.0, 1, 1, 4], [1.0, 2, 2, 5])]
+
+    def found(values):
+        made = [Injected("burst", 20.0, np.array([0]), each, dict.fromkeys(READINGS_BY, each)) for each in values]
+        reading = SimpleNamespace(once=lambda _: {"burst": made})
+        return named("skewness of the injection rate, to either side").measure(Asked(reading))[0]
+
+    # One reading in 200 counts in none: of so few the greatest one of all.
+    tail, mirrored = found([np.append(each, 9.0) for each in rates]), found([np.append(-each, 9.0) for each in rates])
+    assert tail.value == pytest.approx(mirrored.value)
+    assert tail.ci95 == pytest.approx(mirrored.ci95)
+    assert tail.ci95[0] < tail.value < tail.ci95[1]
+    assert found([np.array([1.0, 2.0, 3.0, 9.0])] * 2).ci95 is None

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.spec import EXPERIMENTS, SpecError, load_profile
+from roundabout.spec import EXPERIMENTS, Profile, SpecError, load_experiment, load_profile
+from roundabout.spec.profile import Resized
 
 NAMES = sorted(path.stem for path in (EXPERIMENTS / "profiles").glob("*.yaml"))
 
@@ -87,3 +88,27 @@ def test_a_profile_must_be_clear(tmp_path: Path, phase: str, said: str) -> None:
     (tmp_path / "profiles" / "odd.yaml").write_text(f"name: odd\nmodel: none\nphases: [{phase}]\n")
     with pytest.raises(SpecError, match=said):
         load_profile("odd", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["bert-8", "resnet50-ring4"])  # the latter's bytes are counted from parameters
+def test_a_resized_profile_sends_at_the_rate_that_it_did_and_can_be_stored(name: str) -> None:
+    usual, found = load_profile(name), load_profile(name).resized(Resized(compute=1.15, bytes=0.85))
+    assert found.compute_ms == pytest.approx(1.15 * usual.compute_ms)
+    assert found.comm_ms == pytest.approx(0.85 * usual.comm_ms)
+    for phase, before in zip(found.phases, usual.phases, strict=True):
+        assert phase.demand_gbps == pytest.approx(before.demand_gbps, rel=1e-6)
+    assert Profile.model_validate(found.model_dump(mode="json", by_alias=True)) == found
+
+
+def test_an_experiment_resizes_all_jobs_and_changes_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(
+        "name: two\nabout: two\ntopology: dumbbell-2x2\niterations: 2\ntransport: {name: reno}\nprofile: bert-8\n"
+        "jobs: {j1: {workers: [s0, s2]}, j2: {profile: vgg19-fig1, workers: [s1, s3]}}\n"
+        "factors: {off: {not: {}, bytes: {resized: {bytes: 1.15}}}}\n"
+    )
+    usual, more = (cell.spec.jobs for cell in load_experiment(path).cells)
+    for name, job in usual.items():
+        assert more[name].profile.comm_bytes == pytest.approx(1.15 * job.profile.comm_bytes, abs=1)
+        assert more[name].profile.compute_ms == job.profile.compute_ms
+        assert job.profile == load_profile(job.profile.name)

@@ -57,7 +57,11 @@ def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figur
     for panel, job in zip(axes[len(jobs) :], jobs[1:], strict=True):
         meeting = [each for each in cells if each.cell.spec.jobs_meet and job in each.cell.times]
         lines = [
-            Line(each.name, [offsets(spans)[job] for spans in each.courses], [offsets(own)[job] for own, _ in each.theory])
+            Line(
+                each.name,
+                [offsets(spans)[job] for spans in each.courses],
+                [offsets(own)[job] for own, _ in each.theory],
+            )
             for each in meeting
         ]
         _draw(panel, lines, colours)
@@ -78,7 +82,9 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
         for each in cells:
             if job in each.cell.times:
                 ordered = np.sort(np.concatenate(each.cell.repetitions(job)))
-                panel.step([ordered[0], *ordered], np.linspace(0, 1, len(ordered) + 1), where="post", color=colours[each.name])
+                panel.step(
+                    [ordered[0], *ordered], np.linspace(0, 1, len(ordered) + 1), where="post", color=colours[each.name]
+                )
         panel.set_title(job)
         panel.set_xlabel("iteration time, ms")
         if place % ROW == 0:

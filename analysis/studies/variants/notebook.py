@@ -44,7 +44,8 @@ together = [
 def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page.Html:
     """A figure a group of cells that are compared, under its name."""
     return page.all_of(
-        page.named(group) + page.drawn(draw(some), "", f"{what}: {group}" if group else what) for group, some in together
+        page.named(group) + page.drawn(draw(some), "", f"{what}: {group}" if group else what)
+        for group, some in together
     )
 
 
@@ -57,9 +58,9 @@ verdicts.cards(results.expectations)
 # %% [markdown]
 # ## What each gains
 #
-# Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of fewer
-# than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid limit is
-# what links shared like water would allow: fair shares from a common start over the best start offsets.
+# Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of
+# fewer than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid
+# limit is what links shared like water would allow: fair shares from a common start over the best start offsets.
 
 # %%
 page.shown(tables.gains(results))
@@ -68,9 +69,9 @@ page.shown(tables.gains(results))
 # ## How jobs come apart
 #
 # Jobs are *interleaved* from the first of ten iterations running in each of which no two jobs' communication phases
-# overlap by 5 % or more of the shorter phase; the mean of repetitions. A job that asks for less than the link has may go
-# without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops are
-# those of all switch ports in an iteration of the first job.
+# overlap by 5 % or more of the shorter phase; the mean of repetitions. A job that asks for less than the link has may
+# go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops
+# are those of all switch ports in an iteration of the first job.
 
 # %%
 page.shown(tables.meetings(results))
@@ -78,10 +79,10 @@ page.shown(tables.meetings(results))
 # %% [markdown]
 # ## Iteration by iteration
 #
-# Thick: the median of repetitions, which are thin. Dashed: the fluid model of the same variant, begun as far apart as the
-# jobs' first communications were. It knows MLTCP's F and how many flows a job has, and neither timers nor jitter; whoever
-# is not MLTCP gets fair shares there. An offset is the distance from the beginning of the first job's communication to
-# the nearest one of the other's.
+# Thick: the median of repetitions, which are thin. Dashed: the fluid model of the same variant, begun as far apart as
+# the jobs' first communications were. It knows MLTCP's F and how many flows a job has, and neither timers nor jitter;
+# whoever is not MLTCP gets fair shares there. An offset is the distance from the beginning of the first job's
+# communication to the nearest one of the other's.
 
 # %%
 each_group(lambda some: figures.over_iterations(some, colours), "Iteration time and offset against iteration number")
@@ -106,9 +107,9 @@ about.headroom(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, those
-# of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Those of ratios are
-# put together from their parts'. With fewer than four repetitions there is no interval.
+# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions,
+# those of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Those of
+# ratios are put together from their parts'. With fewer than four repetitions there is no interval.
 
 # %%
 about.invalid(results.invalid_trials)
