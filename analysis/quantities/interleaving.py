@@ -64,11 +64,23 @@ def lasting(asked: Asked) -> list[Case]:
 @quantity("iterations until jobs are apart", digits=1, note=_or_never)
 def arrived(asked: Asked) -> list[Case]:
     """Of two jobs: until their offset is, to 1 %, the time that the shorter one sends alone (docs/mltcp-theory.md)."""
+    return [
+        _case(
+            asked, cell, [int(there[0]) if len(there := np.flatnonzero(each >= ARRIVED)) else None for each in parts], 0
+        )
+        for cell, parts in _pairs(asked)
+    ]
+
+
+@quantity("growth of the offset in an iteration, in odds", unit="times")
+def growth(asked: Asked) -> list[Case]:
+    """Of two jobs: theory's (S + I) / I for shares as F says; the median while they come apart, the mean of those."""
     cases = []
-    for cell, trials in sharing(asked):
-        if len(cell.jobs) == 2:
-            optimum_ms = min(cell.spec.jobs[job].profile.comm_ms for job in cell.jobs)
-            cases.append(_case(asked, cell, [_arrived(spans, ARRIVED * optimum_ms) for spans in trials], 0))
+    for cell, parts in _pairs(asked):
+        grown = [_growth(each) for each in parts]
+        if known := [each for each in grown if each is not None]:
+            own = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
+            cases.append(Case(asked.called(cell), *mean_of(known), own))
     return cases
 
 
@@ -125,7 +137,19 @@ def _interleaved(spans: Spans) -> int | None:
     return first_apart(spans.values(), next(iter(spans.values()))[:, 1])
 
 
-def _arrived(spans: Spans, offset_ms: float) -> int | None:
-    (found,) = offsets(spans).values()
-    there = np.flatnonzero(found >= offset_ms)
-    return int(there[0]) if len(there) else None
+def _pairs(asked: Asked) -> list[tuple[CellTrials, list[Floats]]]:
+    """Cells of two jobs; of each trial their offset by iteration, over the time that the shorter one sends alone."""
+    found = []
+    for cell, trials in sharing(asked):
+        if len(cell.jobs) == 2:
+            optimum_ms = min(cell.spec.jobs[job].profile.comm_ms for job in cell.jobs)
+            found.append((cell, [offsets(spans)[cell.jobs[1]] / optimum_ms for spans in trials]))
+    return found
+
+
+def _growth(parts: Floats) -> float | None:
+    """None where no two iterations running are on the way between one optimum and the other."""
+    on_the_way = (parts > 1 - ARRIVED) & (parts < ARRIVED)
+    odds = np.where(on_the_way, parts, 0.5) / np.where(on_the_way, 1 - parts, 0.5)
+    both = on_the_way[1:] & on_the_way[:-1]
+    return float(np.median((odds[1:] / odds[:-1])[both])) if both.any() else None

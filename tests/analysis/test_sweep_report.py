@@ -137,9 +137,8 @@ def test_skewness_has_an_interval_over_repetitions_and_no_sign():
         reading = SimpleNamespace(once=lambda _: {"burst": made})
         return named("skewness of the injection rate, to either side").measure(Asked(reading))[0]
 
-    # One reading in 200 counts in none: of so few the greatest one of all.
-    tail, mirrored = found([np.append(each, 9.0) for each in rates]), found([np.append(-each, 9.0) for each in rates])
+    tail, mirrored = found(rates), found([-each for each in rates])
     assert tail.value == pytest.approx(mirrored.value)
     assert tail.ci95 == pytest.approx(mirrored.ci95)
     assert tail.ci95[0] < tail.value < tail.ci95[1]
-    assert found([np.array([1.0, 2.0, 3.0, 9.0])] * 2).ci95 is None
+    assert found(rates[:2]).ci95 is None

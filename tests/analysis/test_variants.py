@@ -120,6 +120,9 @@ def test_mltcp_comes_apart_as_the_theory_says_and_fair_shares_never(run):
     assert list(found.values()) == [iterations_until(0.99, part, 1.75, 0.25) for part in (0.001, 0.1)]
     (never,) = set(values(run, "iterations until jobs are apart", of="fair").values())
     assert never == np.inf
+    assert list(values(run, "growth of the offset in an iteration, in odds", of="mltcp").values()) == pytest.approx(
+        [8, 8]
+    )
     apart = values(run, "iteration from which jobs stay interleaved", of="mltcp")
     assert all(1 < each < 8 for each in apart.values())
 
@@ -164,7 +167,7 @@ def test_the_page_shows_every_group(run, results):
     run.write_summary(results.record())
     text = render(run).read_text()
     assert len(re.findall("<img ", text)) == 4
-    for words in ("start_offset_ms 0.14", "fluid limit", "not counted: marks and drops"):
+    for words in ("start_offset_ms 0.14", "fluid limit", "Not counted: marks and drops."):
         assert words in text
 
 
@@ -176,7 +179,7 @@ def test_all_that_ports_marked_is_in_some_iteration(short_run):
     found = signals(short_run, cells, ["marks"])
     fair = next(cell for cell in cells if cell.variant == "fair")
     (per_iteration,) = of_trials(found, fair)
-    assert len(per_iteration) == 50
+    assert len(per_iteration) in (49, 50)  # the last one may end after the last sample
     assert per_iteration.mean() > 50  # the toy marks 2.5 a ms while both send
     lost = values(short_run, "marks and drops per iteration", of="fair")
     assert list(lost.values()) == [pytest.approx(per_iteration.mean())]

@@ -71,7 +71,7 @@ def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg"]) == 2
-    assert "did you mean unfair-vgg19?" in capsys.readouterr().err
+    assert "did you mean unfair-vgg19 or unfair-table1?" in capsys.readouterr().err
 
 
 def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

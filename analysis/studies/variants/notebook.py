@@ -74,7 +74,8 @@ page.shown(tables.gains(results))
 # are those of all switch ports in an iteration of the first job.
 
 # %%
-page.shown(tables.meetings(results))
+table = tables.meetings(results)
+page.shown(table) + page.text(table.caption.capitalize() + "." if table.caption else "")
 
 # %% [markdown]
 # ## Iteration by iteration

@@ -25,7 +25,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 def gains(results: Results) -> Table:
     """The matrix of speed-ups: a row a variant, two columns a job; the fluid limits in the last row of a section."""
-    jobs = sorted({gain.job for gain in results.gains})
+    jobs = list(dict.fromkeys(gain.job for gain in results.gains))
     columns = [Column(kind="names")]
     for job in jobs:
         columns += [Column(f"{job},\nmean", ".2f"), Column(f"{job},\np99 or max", ".2f", only="page")]
