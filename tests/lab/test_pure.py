@@ -250,6 +250,20 @@ def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_t
     assert host_settings.thresholds(spec, calibration, calibration.scale) == calibration.ecn
 
 
+@pytest.mark.parametrize("dilation", [1, 10])
+def test_a_gap_between_iterations_is_as_long_as_jobs_times_are_and_no_timer(dilation):
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    given = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 125, "gap_us": 100_000})
+    spec = fair.model_copy(
+        update={"jobs": {n: job.model_copy(update={"transport": given}) for n, job in fair.jobs.items()}}
+    )
+    calibration = load_calibration() if dilation == 1 else load_calibration().stretched(scale=100, dilation=dilation)
+    asked = host_settings.document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
+    assert asked["gap_us"] == 100_000 * dilation
+    assert asked["T_us"] == 125 * calibration.timer_scale
+    assert calibration.timer_scale != 1
+
+
 def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_was_is_said():
     parameters = {"T_us": 55.0, "R_AI_mbps": 40.0, "cnp_gap_us": 50.0}
     published = {"name": "a", "parameters": parameters, "ecn": {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}}

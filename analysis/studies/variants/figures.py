@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
@@ -119,8 +120,9 @@ def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> Non
         panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2)
         if theory:
             played = np.median(_same_length(theory), axis=0)
-            panel.plot(np.arange(1, len(played) + 1), played, color=INK, linewidth=1, linestyle=DASHED, zorder=3)
+            panel.plot(np.arange(1, len(played) + 1), played, color=colours[name], linewidth=1.2, linestyle=DASHED)
     panel.set_xlim(1, longest)
+    panel.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if not lines:
         note(panel, 0.5, 0.5, "no jobs that meet", SOFT, xycoords="axes fraction", ha="center")
 
@@ -134,5 +136,5 @@ def _key(result: Figure, cells: Sequence[Shown], colours: Mapping[str, str], *, 
     """Which colour is which, above all panels."""
     lines = [Line2D([], [], color=colours[each.name], linewidth=2, label=each.name) for each in cells]
     if theory and any(each.theory for each in cells):
-        lines.append(Line2D([], [], color=INK, linewidth=1, linestyle=DASHED, label="theory"))
+        lines.append(Line2D([], [], color=INK, linewidth=1.2, linestyle=DASHED, label="theory"))
     result.legend(handles=lines, loc="outside upper right", ncols=min(len(lines), 6))

@@ -5,6 +5,7 @@ from typing import Any
 
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport
+from roundabout.spec.transports.declarations import FACTS
 from roundabout.testbeds.lab.calibration import Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import HOST_INTERFACE, NETWORK
@@ -103,13 +104,18 @@ def _parameters(
     """
     assert transport.declaration
     calibrated = _calibrated(transport, calibration)
+    # A time that is held against how long jobs compute is one of theirs, and goes as theirs do; others are timers.
+    of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
         if each.name in calibrated and each.name not in transport.parameters:
             values[each.name] = calibrated[each.name]
         else:
             default = carried_mbps if each.chosen_by == "line_rate" else each.usual
-            values[each.name] = _in_lab(each, transport.asked.get(each.name, default), calibration, bytes_scale)
+            times = calibration.scale / bytes_scale if each.name in of_jobs else calibration.timer_scale
+            values[each.name] = _in_lab(
+                each, transport.asked.get(each.name, default), calibration.scale, bytes_scale, times
+            )
     return values
 
 
@@ -121,10 +127,10 @@ def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, flo
     return {name: values[name] for name, values in of_each if name in values}
 
 
-def _in_lab(parameter: Parameter, value: float | str, calibration: Calibration, bytes_scale: float) -> float | str:
+def _in_lab(parameter: Parameter, value: float | str, scale: float, bytes_scale: float, times: float) -> float | str:
     """A value in the papers' units -> what stands for it in the lab."""
     if isinstance(value, str):
         return value
     if parameter.unit == "us":
-        return value * calibration.timer_scale
-    return value / {"bytes": bytes_scale, "bytes/s": calibration.scale}.get(parameter.unit, 1)
+        return value * times
+    return value / {"bytes": bytes_scale, "bytes/s": scale}.get(parameter.unit, 1)
