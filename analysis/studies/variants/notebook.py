@@ -60,7 +60,8 @@ verdicts.cards(results.expectations)
 #
 # Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of
 # fewer than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid
-# limit is what links shared like water would allow: fair shares from a common start over the best start offsets.
+# limit is what links shared like water would allow: the baseline there, begun as its first trial began and as long,
+# over the best start offsets.
 
 # %%
 page.shown(tables.gains(results))

@@ -5,12 +5,13 @@ What is compared are the levels of one factor: the variant, or the one that the 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
 from analysis.quantities import Asked, Case, Reading, named
 from analysis.quantities._courses import sharing
+from analysis.reading.apart import Spans, in_theory
 from analysis.reading.cells import (
     CellId,
     CellTrials,
@@ -20,6 +21,7 @@ from analysis.reading.cells import (
     speedup_of_tail,
 )
 from analysis.reading.signals import WHAT, of_trials, signals
+from analysis.reading.traces import courses
 from analysis.results import Result, Summary, common, finite
 from analysis.statistics.intervals import Interval, Measured, mean_of
 from roundabout.fluid import fluid_limits
@@ -54,7 +56,7 @@ class Gain(Place):
     """One job in one cell, over the same job in the baseline.
 
     `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
-    fair shares from a common start over the best start offsets.
+    the baseline, begun as its first trial began and as long, over the best start offsets.
     """
 
     job: str
@@ -97,10 +99,12 @@ def study(run: Run, choice: StudyChoice) -> Results:
     """Everything that the report of variants beside each other shows."""
     over = choice.over or "variant"
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
+    based = [(cell, baseline_of(cells, cell, choice.baseline)) for cell in cells]
+    sent = courses(run, cells)
     return Results(
         **common(run, choice),
         over=over,
-        gains=tuple(gain for cell in cells for gain in _gains(cell, baseline_of(cells, cell, choice.baseline), over)),
+        gains=tuple(gain for cell, base in based for gain in _gains(cell, base, over, sent)),
         meetings=_meetings(run, cells, over),
     )
 
@@ -121,17 +125,26 @@ def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellT
     return [(name, list(some)) for name, some in together]
 
 
-def _gains(cell: CellTrials, base: CellTrials | None, over: str) -> list[Gain]:
+def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[str, Spans]) -> list[Gain]:
     if base is None or base is cell:
         return []
-    limits, found = fluid_limits(base.spec), []
+    possible, found = _possible(base, sent), []
     for job in cell.jobs:
         if job in base.times:
             mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
             own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of}
-            possible = finite(limits[job].fair_ms / limits[job].interleaved_ms)
-            found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), possible=possible))
+            found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), possible=possible[job]))
     return found
+
+
+def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, float | None]:
+    """By job. In the end even fair shares may come apart: not the end counts, but as long as was measured."""
+    limits, spans = fluid_limits(base.spec), sent.get(base.trials[0])
+    played = in_theory(base.spec, spans) if spans else None
+    fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
+        job: float(times.mean()) for job, times in (played[1] if played else {}).items()
+    }
+    return {job: finite(fair_ms[job] / limits[job].interleaved_ms) for job in base.jobs}
 
 
 def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:
