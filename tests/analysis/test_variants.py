@@ -158,6 +158,7 @@ def test_the_study_has_a_row_a_cell_and_says_what_was_not_counted(results):
     assert [gain.possible for gain in results.gains if gain.job == "j1"] == pytest.approx(
         [(430 - offset_ms) / 290 for offset_ms in (0.14, 0.14, 14, 14)], rel=1e-3
     )
+    assert all(gain.at_most == pytest.approx(gain.possible) for gain in results.gains)  # two that fit lose nothing
     never = [(each.name, each.interleaved is None) for each in results.meetings]
     assert never == 2 * [("fair", True), ("mltcp", False)]
     assert {each.told for each in results.meetings if each.name == "fair"} == {"never"}
@@ -170,7 +171,7 @@ def test_the_page_shows_every_group(run, results):
     run.write_summary(results.record())
     text = render(run).read_text()
     assert len(re.findall("<img ", text)) == 4
-    for words in ("start_offset_ms 0.14", "fluid limit", "Not counted: marks and drops."):
+    for words in ("start_offset_ms 0.14", "fluid, interleaved", "Not counted: marks and drops."):
         assert words in text
 
 

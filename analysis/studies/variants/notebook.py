@@ -60,8 +60,9 @@ verdicts.cards(results.expectations)
 #
 # Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of
 # fewer than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid
-# limit is what links shared like water would allow: the baseline there, begun as its first trial began and as long,
-# over the best start offsets.
+# limits are what links shared like water would allow: the baseline there, begun as its first trial began and as long,
+# over the best start offsets, and over alone. Where periods differ a little, fair shares lose in the end what offsets
+# give; who shares otherwise need not, but gains no more than alone.
 
 # %%
 page.shown(tables.gains(results))

@@ -56,7 +56,8 @@ class Gain(Place):
     """One job in one cell, over the same job in the baseline.
 
     `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
-    the baseline, begun as its first trial began and as long, over the best start offsets.
+    the baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone.
+    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not.
     """
 
     job: str
@@ -66,6 +67,7 @@ class Gain(Place):
     tail_ci95: Interval | None
     tail_of: str
     possible: float | None
+    at_most: float | None
 
 
 class Meeting(Place):
@@ -133,18 +135,24 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
         if job in base.times:
             mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
             own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of}
-            found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), possible=possible[job]))
+            found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), **possible[job]))
     return found
 
 
-def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, float | None]:
+def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str, float | None]]:
     """By job. In the end even fair shares may come apart: not the end counts, but as long as was measured."""
     limits, spans = fluid_limits(base.spec), sent.get(base.trials[0])
     played = in_theory(base.spec, spans) if spans else None
     fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
         job: float(times.mean()) for job, times in (played[1] if played else {}).items()
     }
-    return {job: finite(fair_ms[job] / limits[job].interleaved_ms) for job in base.jobs}
+    return {
+        job: {
+            "possible": finite(fair_ms[job] / limits[job].interleaved_ms),
+            "at_most": finite(fair_ms[job] / limits[job].alone_ms),
+        }
+        for job in base.jobs
+    }
 
 
 def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:

@@ -24,7 +24,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def gains(results: Results) -> Table:
-    """The matrix of speed-ups: a row a variant, two columns a job; the fluid limits in the last row of a section."""
+    """The matrix of speed-ups: a row a variant, two columns a job; the fluid limits in the last rows of a section."""
     jobs = list(dict.fromkeys(gain.job for gain in results.gains))
     columns = [Column(kind="names")]
     for job in jobs:
@@ -57,8 +57,9 @@ def _rows(gains: Sequence[Gain], jobs: Sequence[str]) -> list[tuple[Cell, ...]]:
     for name in dict.fromkeys(gain.name for gain in gains):
         own = {gain.job: gain for gain in gains if gain.name == name}
         rows.append((Cell(name), *(cell for job in jobs for cell in _gain(own.get(job)))))
-    limits = {gain.job: gain.possible for gain in gains}
-    rows.append((Cell("fluid limit"), *(cell for job in jobs for cell in (Cell(limits.get(job)), Cell()))))
+    for name, limit in (("fluid, interleaved", "possible"), ("fluid, alone", "at_most")):
+        limits = {gain.job: getattr(gain, limit) for gain in gains}
+        rows.append((Cell(name), *(cell for job in jobs for cell in (Cell(limits.get(job)), Cell()))))
     return rows
 
 
