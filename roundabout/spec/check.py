@@ -11,6 +11,7 @@ from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import broken_rule
+from roundabout.spec.transports.queues import QUEUES, QueueName
 
 
 class Merged(NamedTuple):
@@ -67,6 +68,25 @@ def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
             if treatment.jobs[other].transport != job.transport:
                 found = f"another than {other}'s, which shares {worker} with {name}{merged.setting}"
                 raise merged.error(("jobs", name, "transport"), found, "one transport a host")
+
+
+def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
+    """What ports do: as the treatment says, or as all transports in use are meant for.
+
+    Raises:
+        SpecError: these differ, or one asks for thresholds of ports that do not mark.
+    """
+    users = {**treatment.jobs, **treatment.cross_traffic}
+    meant = {name: user.transport.meant_for for name, user in users.items()}
+    if treatment.queue == "meant" and len(set(meant.values())) > 1:
+        found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())
+        raise merged.error(("queue",), f"transports meant for different queues: {found}{merged.setting}", choices(QUEUES))
+    queue = next(iter(meant.values())) if treatment.queue == "meant" else treatment.queue
+    asking = [name for name, user in users.items() if user.transport.ecn]
+    if queue == "drop-tail" and asking:
+        found = f"drop-tail, beside the `ecn` of {asking[0]}'s transport{merged.setting}"
+        raise merged.error(("queue",), found, "thresholds or step, or no `ecn`")
+    return queue
 
 
 def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None:

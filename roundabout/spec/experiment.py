@@ -4,7 +4,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.expectation import AnyExpectation, with_basis
@@ -13,6 +20,7 @@ from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
+from roundabout.spec.transports.queues import QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
@@ -23,6 +31,12 @@ Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 ONLY_VARIANT = "base"
 
 
+# A packet's DSCP is its job's priority: a whole number of those that IP has room for. 0 is everybody else's.
+Priority = Annotated[int, Field(ge=1, le=63)]
+# Ports have eight classes; one is for what stands for CNPs.
+MOST_QUEUES = 7
+Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
+
 Taken = Literal["profile", "start_offset_ms"]
 
 
@@ -31,6 +45,10 @@ class Value(NamedTuple):
 
     value: Any
     trials: tuple[str, ...]
+
+
+def _without(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}
 
 
 class Worked(Strict):
@@ -50,6 +68,9 @@ class Worked(Strict):
     departs_ms: Positive | None = None
     jitter: Jitter = Field(default=0.005, description="standard deviation of computing time, as a share of it")
     transport: Transport
+    priority: Priority | None = Field(
+        default=None, description="its packets' DSCP: ports send those of a larger one first, and without one last"
+    )
     takes: dict[Taken, Name] = Field(
         default={}, description="fields to take from trials of a variant, measured before; until then these stand in"
     )
@@ -69,6 +90,12 @@ class Worked(Strict):
         if self.departs_ms is not None and self.departs_ms <= self.begins_ms:
             raise ValueError(f"departs_ms after the job begins, at {self.begins_ms:g} ms")
         return self
+
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what says nothing: trials' keys from before there was any stay the same."""
+        return _without({"priority": None}, handler(self))
 
 
 class Job(Worked):
@@ -164,6 +191,11 @@ class Treatment(Strict):
     iterations: Iterations
     transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
     tcp: Tcp = Tcp()
+    queue: QueueName | Literal["meant"] = Field(
+        default="thresholds",
+        description="at switch ports: marks between thresholds; a step; drop-tail; or what all transports are meant for",
+    )
+    priority_queues: Queues = Field(default=MOST_QUEUES, description="of a port; jobs beyond them share the last")
     one_job_at_a_time: bool = False
     needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
@@ -203,8 +235,32 @@ class TrialSpec(Strict):
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     tcp: Tcp = Tcp()
+    queue: QueueName = "thresholds"
+    priority_queues: Queues = MOST_QUEUES
     one_job_at_a_time: bool = False
     capture: Capture | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what says nothing: trials' keys from before there was any stay the same."""
+        return _without({"queue": "thresholds", "priority_queues": MOST_QUEUES}, handler(self))
+
+    @property
+    def loses(self) -> bool:
+        """Whether ports may drop what they have no room for."""
+        return self.queue == "drop-tail" or self.topology.queue == "lossy"
+
+    @property
+    def queue_of(self) -> dict[int, int]:
+        """Which of a port's queues a priority has: 0 is the last to be served, as without one.
+
+        The highest ones have a queue each while there are any; those that are left share the last, with everybody who
+        has none. Without any priority there is one queue.
+        """
+        ranked = sorted({job.priority for job in self.jobs.values() if job.priority}, reverse=True)
+        others = any(job.priority is None for job in self.jobs.values()) or bool(self.cross_traffic)
+        own = min(len(ranked) if others else len(ranked) - 1, self.priority_queues - 1)
+        return {priority: max(own - rank, 0) for rank, priority in enumerate(ranked)}
 
     @property
     def jobs_meet(self) -> bool:

@@ -22,6 +22,7 @@ from roundabout.spec.check import (
     check_takes,
     check_transports,
     check_workers,
+    port_queue,
 )
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
@@ -254,6 +255,8 @@ def _cell(merged: Merged, library: Library) -> Cell:
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         tcp=treatment.tcp,
+        queue=port_queue(merged, treatment),
+        priority_queues=treatment.priority_queues,
         one_job_at_a_time=treatment.one_job_at_a_time,
         capture=treatment.capture,
     )

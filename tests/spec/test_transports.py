@@ -109,6 +109,8 @@ GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNT
         ("COUNTER", 'RULE(r, "T_us < T_us");\nCOUNTER', 2, 'the rule "T_us < T_us"', "not both are 0"),
         ("COUNTER", 'RULE(r, "T_us or gone");\nCOUNTER', 2, "gone in a rule", "one of T_us, compute_us"),
         ("COUNTER", "STANDS_FOR(RDMA);\nSTANDS_FOR(TCP);\nCOUNTER", 3, "STANDS_FOR a second time", "it once"),
+        ("COUNTER", "MEANT_FOR(step);\nMEANT_FOR(step);\nCOUNTER", 3, "MEANT_FOR a second time", "it once"),
+        ("COUNTER", "MEANT_FOR(deep);\nCOUNTER", 2, "the queue deep", "one of thresholds, step, drop_tail"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(  # noqa: PLR0917

@@ -2,6 +2,8 @@
 // The words in which a transport declares its parameters and counters, once:
 //
 //   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
+//   MEANT_FOR(step);                     the queue at switch ports that it works over (roundabout/spec/transports/queues.py):
+//                                        drop_tail unless said, step or thresholds
 //   struct mine_params {
 //     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
 //     CHOICE(name, chosen_by, value, names, meaning);   a parameter whose values have names: "first second third"
@@ -39,6 +41,7 @@
 #define TAG(text)
 #endif
 #define STANDS_FOR(what) _Static_assert(1, #what)
+#define MEANT_FOR(queue) _Static_assert(1, #queue)
 #define PARAMETER(type, name, unit, chosen_by, value, least, most, meaning)                                            \
   type name TAG("parameter;" unit ";" #value ";" #least ";" #most)
 #define CHOICE(name, chosen_by, value, names, meaning) __u32 name TAG("choice;" #value ";" names)

@@ -7,6 +7,7 @@
 #include "declare.h"
 
 STANDS_FOR(RDMA);
+MEANT_FOR(thresholds);
 
 struct dcqcn_params {
   PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1e9, "period of the rate-increase timer");

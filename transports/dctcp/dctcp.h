@@ -5,6 +5,8 @@
 
 #include "declare.h"
 
+MEANT_FOR(step);
+
 struct dctcp_params {
   PARAMETER(__u32, g_q24, "2^-24", experiment, 0.0625, 0.0001, 1, "weight of the newest window's marks in alpha");
 };

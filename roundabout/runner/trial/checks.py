@@ -110,7 +110,7 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
     dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
     if dropped:
         found.append(f"the network stack dropped {dropped} packets for want of CPU")
-    if trial.spec.topology.queue == "lossless":
+    if not trial.spec.loses:
         found += _losses(tables)
     return found
 

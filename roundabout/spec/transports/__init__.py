@@ -21,6 +21,7 @@ from roundabout.spec.base import Name, Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.transports import known
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
+from roundabout.spec.transports.queues import QueueName
 from roundabout.spec.transports.sets import Ecn, Published, published, set_names
 
 __all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Ecn", "Parameter", "Published", "Transport", "known"]
@@ -74,6 +75,11 @@ class Transport(Strict, extra="allow"):
     def thresholds(self) -> Ecn | None:
         """When switches mark; None if neither it nor its set says so."""
         return self.ecn if self.ecn or not self.published else self.published.ecn
+
+    @property
+    def meant_for(self) -> QueueName:
+        """The queue at switch ports that it works over; the kernel's own have none that marks."""
+        return self.declaration.meant_for if self.declaration else "drop-tail"
 
     @property
     def kernel_name(self) -> str:

@@ -4,12 +4,13 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, cast, get_args
 
 from roundabout.spec.errors import SpecError
+from roundabout.spec.transports.queues import QUEUES, QueueName
 
 ChosenBy = Literal["experiment", "testbed", "line_rate"]
 FACTS = ("compute_us",)
@@ -17,6 +18,7 @@ FACTS = ("compute_us",)
 
 USAGE = {
     "STANDS_FOR": "STANDS_FOR(name);",
+    "MEANT_FOR": "MEANT_FOR(queue);",
     "PARAMETER": "PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);",
     "CHOICE": "CHOICE(name, chosen_by, value, names, meaning);",
     "RULE": "RULE(name, rule);",
@@ -95,11 +97,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One transport: what it stands for in the papers, and what its program takes and tells."""
+    """One transport: what it stands for in the papers, the queue that it works over, what its program takes and tells."""
 
     name: str
     program: Path
     stands_for: str
+    meant_for: QueueName
     parameters: tuple[Parameter, ...]
     counters: tuple[Counter, ...]
     derived: tuple[Derived, ...]
@@ -151,9 +154,7 @@ def read_declaration(program: Path) -> Declaration:
     """
     name = program.name.removesuffix(".bpf.c")
     statements = [each for source in sources(program) for each in _statements(_text(source), str(source))]
-    stands_for = [each for each in statements if each.word == "STANDS_FOR"]
-    if len(stands_for) > 1:
-        stands_for[1].refuse("STANDS_FOR a second time", "it once")
+    stands_for, meant_for = _once("STANDS_FOR", statements), _once("MEANT_FOR", statements)
     readers = {"PARAMETER": _parameter, "CHOICE": _choice}
     parameters = {each: readers[each.word](each) for each in statements if each.word in readers}
     counters = {each: _counter(each) for each in statements if each.word == "COUNTER"}
@@ -166,7 +167,8 @@ def read_declaration(program: Path) -> Declaration:
     return Declaration(
         name=name,
         program=program,
-        stands_for=_name(stands_for[0], stands_for[0].arguments[0]) if stands_for else "TCP",
+        stands_for=_name(stands_for, stands_for.arguments[0]) if stands_for else "TCP",
+        meant_for=_queue(meant_for) if meant_for else "drop-tail",
         parameters=tuple(parameters.values()),
         counters=tuple(counters.values()),
         derived=tuple(derived.values()),
@@ -214,6 +216,21 @@ def _statement(word: str, code: str, at: int, file: str) -> _Statement:
     if len(arguments) != expected:
         statement.refuse(f"{word} with {len(arguments)} arguments", f"{expected}: {USAGE[word]}")
     return statement
+
+
+def _once(word: str, statements: Sequence[_Statement]) -> _Statement | None:
+    found = [each for each in statements if each.word == word]
+    if len(found) > 1:
+        found[1].refuse(f"{word} a second time", "it once")
+    return found[0] if found else None
+
+
+def _queue(at: _Statement) -> QueueName:
+    word = at.arguments[0]
+    named = {name.replace("-", "_"): name for name in QUEUES}
+    if word not in named:
+        at.refuse(f"the queue {word}", f"one of {', '.join(named)}")
+    return named[word]
 
 
 def _chosen_by(at: _Statement, word: str) -> ChosenBy:
