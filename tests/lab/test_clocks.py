@@ -31,7 +31,7 @@ def clocks(lab: Lab, host: str) -> list[tuple[int, int, int]]:
 def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
     shifts = {"s0": HOUR_NS, "s1": -1_500_000_000}
     lab = Lab.up(topology, lab_name(), clock_shift_ns=shifts, verify=False)
-    assert lab.capabilities() == {"own clock"}
+    assert lab.capabilities() == {"priorities", "own clock"}
     for host in lab.hosts:
         shift_ns = shifts.get(host, 0)
         monotonic, since_boot, utc = clocks(lab, host)
@@ -44,7 +44,7 @@ def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
 
 
 def test_hosts_share_the_machines_clock_unless_asked(lab):
-    assert lab.capabilities() == frozenset()
+    assert lab.capabilities() == {"priorities"}
     before, shown, after = clocks(lab, "s0")[0]
     assert before <= shown <= after
 

@@ -303,6 +303,55 @@ def test_what_an_experiment_asks_of_tcp_is_set_where_it_is_tcp():
     assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
 
 
+def asking(**changed):
+    """The fair trial of the flagship, and the lab's ports and settings for it, changed."""
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    transport = Transport(name=changed.pop("transport", "reno"))
+    priorities = changed.pop("priorities", (None, None))
+    jobs = {
+        name: job.model_copy(update={"transport": transport, "priority": priority})
+        for (name, job), priority in zip(fair.jobs.items(), priorities, strict=True)
+    }
+    spec, calibration = fair.model_copy(update={"jobs": jobs, **changed}), load_calibration()
+    queues = network.queues(lay_out(spec.topology), calibration, 100, 1, spec)
+    sysctl = host_settings.document(spec, "s0", calibration, 1)["sysctl"]
+    return {**next(iter(queues.values())).fifos}, host_settings.thresholds(spec, calibration, 100), sysctl
+
+
+def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
+    fifos, ecn, sysctl = asking()
+    assert fifos == {0x10003: 1 << 20, 0x10002: load_calibration().queue_bytes.lossless}
+    assert ecn == load_calibration().ecn
+    assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (1, 0)
+    assert sysctl["net.ipv4.tcp_wmem"] == "4096 16384 41943"
+
+
+def test_drop_tail_holds_a_millisecond_marks_nothing_and_probes_for_lost_tails():
+    fifos, ecn, sysctl = asking(queue="drop-tail")
+    assert fifos[0x10002] == 53_750  # of 430 Mbit/s
+    assert ecn.kmin_bytes == ecn.kmax_bytes > max(fifos.values())
+    assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (0, 3)
+    assert sysctl["net.ipv4.tcp_wmem"] == "4096 4194304 33554432"
+    assert asking(queue="drop-tail", tcp=Tcp(tail_loss_probes=False))[2]["net.ipv4.tcp_early_retrans"] == 0
+    short = star_of_stars(2, 2).model_copy(update={"queue_bytes": 2_500_000})
+    spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail", "topology": short})
+    queue = next(iter(network.queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
+    assert queue.limit_bytes == 25_000  # as the topology has it
+
+
+def test_a_step_is_one_threshold_of_twenty_packets_at_least():
+    fifos, ecn, sysctl = asking(queue="step", transport="dctcp")
+    assert fifos[0x10002] == load_calibration().queue_bytes.lossless
+    assert ecn == Ecn(kmin_bytes=30_000, kmax_bytes=30_000, pmax=1)
+    assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (1, 0)
+
+
+def test_priorities_have_a_fifo_each_and_the_higher_ones_come_first():
+    fifos, _, _ = asking(priorities=(2, 1))
+    assert list(fifos) == [0x10003, 0x10011, 0x10002]
+    assert list(asking(priorities=(7, 7))[0]) == [0x10003, 0x10002]  # alike, they share one
+
+
 def test_the_flagships_constants_are_what_they_were():
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     calibration = load_calibration()

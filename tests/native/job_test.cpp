@@ -39,6 +39,7 @@ TEST(Job, IsReadAsItIsTold) {
   EXPECT_EQ(job.begins_ns, 1'500'000);
   EXPECT_EQ(job.departs_ns, std::nullopt);
   ASSERT_EQ(job.phases.size(), 2u);
+  EXPECT_EQ(job.dscp, 0u);
   EXPECT_FALSE(job.phases[0].communicates());
   EXPECT_EQ(job.phases[0].compute_ns, 1'250'000);
   EXPECT_TRUE(job.phases[1].communicates());
@@ -72,6 +73,14 @@ TEST(Job, DepartsWhenItIsTold) {
   json job = good();
   job["departs_ms"] = 250;
   EXPECT_EQ(parse_job(job.dump()).departs_ns, 250'000'000);
+}
+
+TEST(Job, IsMarkedAsItIsTold) {
+  json job = good();
+  job["dscp"] = 46;
+  EXPECT_EQ(parse_job(job.dump()).dscp, 46u);
+  EXPECT_EQ(complaint([](json &wrong) { wrong["dscp"] = 64; }),
+            "job.dscp: expected a whole number from 0 to 63, found 64");
 }
 
 TEST(Job, ComplaintsNameTheFieldAndWhatWasFound) {

@@ -4,6 +4,7 @@
 import re
 import socket
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -104,6 +105,17 @@ def test_every_pattern_sends_what_its_transfers_say(
             acked = [flow["bytes_acked"] for flow in flows if flow["peer_rank"] == peer]
             assert (len(acked), sum(acked)) == (connections, 5 * sum(own))
         assert len(flows) == connections * len({receiver for sender, receiver, *_ in transfers if sender == rank})
+
+
+def test_all_packets_of_a_job_have_its_dscp(job: Callable[..., Any]) -> None:
+    ring = job([COMPUTE, ALLREDUCE], iterations=1, dscp=46)
+    ring.connect_all()
+    port = ring.told["workers"][0]["port"]
+    command = ["ss", "-tHn", "--tos", f"sport = :{port} or dport = :{port}"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    ring.begin()
+    assert shown.count("ESTAB") == 4  # two connections, each seen from both ends
+    assert shown.count("tos:0xb8") == 4
 
 
 def test_a_pipeline_passes_on_what_it_receives(job: Callable[..., Any]) -> None:

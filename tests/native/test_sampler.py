@@ -148,7 +148,7 @@ def pins(tmp_path: Path) -> Iterator[Pins]:
     subprocess.run(["umount", tmp_path], check=True)
 
 
-ECN_PORT = "<4Q4IQ"  # struct ecn_port: packets, bytes, ect_packets, marks, thresholds and the virtual queue's
+ECN_PORT = "<4Q4IQ72x"  # struct ecn_port: packets, bytes, ect_packets, marks, thresholds and the virtual queue's; queues
 
 
 def test_marks_are_those_of_the_maps(start: Callable[..., Any], namespaces: Any, pins: Pins) -> None:
@@ -172,7 +172,7 @@ def test_a_map_of_another_build_is_refused(start: Callable[..., Any], pins: Pins
     program = start("sampler", "--name", "tor0", "--ecn-maps", str(pins.folder))
     assert program.status() == 1
     assert "tor0: the eBPF map" in (text := program.errors())
-    assert "has keys of 4 bytes and values of 8, expected 4 and 56" in text
+    assert "has keys of 4 bytes and values of 8, expected 4 and 128" in text
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ Job parse_job(const std::string &text) {
     throw native::Failure("job: not JSON: " + text);
   const Reader reader(
       "job", document,
-      {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms", "phases"});
+      {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms", "dscp", "phases"});
   Job job;
   job.name = reader.text("name");
   check_name(reader, job.name);
@@ -198,6 +198,8 @@ Job parse_job(const std::string &text) {
   job.begins_ns = reader.milliseconds("begins_ms");
   if (reader.has("departs_ms"))
     job.departs_ns = reader.milliseconds("departs_ms");
+  if (reader.has("dscp"))
+    job.dscp = static_cast<unsigned>(reader.whole("dscp", 0, 63));
   for (const json &phase : reader.list("phases", 1))
     job.phases.push_back(read_phase(reader.where("phases", job.phases.size()), phase, job.workers.size()));
   // Seconds later a worker that was told something else would only look slow.

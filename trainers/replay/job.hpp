@@ -56,6 +56,7 @@ struct Job {
   double jitter = 0;
   native::Nanos begins_ns = 0; // after the agreed start
   std::optional<native::Nanos> departs_ns;
+  unsigned dscp = 0; // of all that it sends
   std::vector<Phase> phases;
   std::uint64_t fingerprint = 0; // of all this
 };

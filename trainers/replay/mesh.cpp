@@ -38,10 +38,12 @@ sockaddr_in socket_address(in_addr ip, std::uint16_t port) {
   return address;
 }
 
-Fd open_socket(in_addr own_ip, std::uint16_t port) {
+Fd open_socket(const Options &options, std::uint16_t port) {
+  const in_addr own_ip = options.self().ip;
   Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd)
     throw native::system_failure("cannot open a socket");
+  set(fd.get(), IPPROTO_IP, IP_TOS, static_cast<int>(options.job.dscp << 2)); // what a listener takes has its own
   if (port != 0)
     set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   const sockaddr_in address = socket_address(own_ip, port);
@@ -107,7 +109,7 @@ public:
     if (state_ != State::kIdle || now < next_try_ns_)
       return;
     next_try_ns_ = now + kRetryNs;
-    fd_ = open_socket(options_.self().ip, 0);
+    fd_ = open_socket(options_, 0);
     prepare(fd_.get());
     const sockaddr_in address = socket_address(peer_.ip, peer_.port);
     if (connect(fd_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)
@@ -261,7 +263,7 @@ std::vector<unsigned> peers(const Options &options, unsigned Transfer::*own, uns
 } // namespace
 
 Fd listen_for_peers(const Options &options) {
-  Fd fd = open_socket(options.self().ip, options.self().port);
+  Fd fd = open_socket(options, options.self().port);
   if (listen(fd.get(), 128) != 0)
     throw native::system_failure("cannot listen");
   return fd;

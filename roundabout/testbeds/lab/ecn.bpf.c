@@ -6,6 +6,9 @@
 // What comes to a port is counted, and its queue noted, by one of two programs: `mark_by_backlog` reads the root qdisc
 // (Linux 6.2 and later), `mark_by_virtual_queue` imitates it with a queue of its own. `mark_departing` sees packets
 // where they arrive, at the cable's far end, and marks by that queue, which has drained at the link's rate meanwhile.
+//
+// Where a port has several queues, each packet is put into that of its DSCP, and marked by what it leaves behind there.
+// How fast such a queue drains is up to the others, so its bytes are counted as they come and as they arrive.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -48,6 +51,7 @@ struct noted_queue {
   struct bpf_spin_lock lock;
   __u64 noted_ns;
   __u64 backlog_bytes;
+  __u64 waiting_bytes[ECN_QUEUES]; // of each queue, where there are several
 };
 
 struct {
@@ -128,6 +132,51 @@ static __always_inline __u8 ecn_of(struct __sk_buff *skb) {
   return tos & ECN_MASK;
 }
 
+static __always_inline __u32 queue_of(struct __sk_buff *skb, const struct ecn_port *port) {
+  __u8 tos = 0;
+
+  if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)))
+    return 0;
+  return port->queue_of_dscp[tos >> 2] & (ECN_QUEUES - 1);
+}
+
+// What overtakes all data, as CNPs do, is in none of the queues.
+static __always_inline int overtakes(struct __sk_buff *skb) { return ecn_of(skb) && is_pure_ack(skb); }
+
+// Chooses a packet's class and adds it to its queue, which holds no more than `most`: that mends what was miscounted.
+static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_port *port, struct noted_queue *noted,
+                                       __u64 most) {
+  __u32 queue = queue_of(skb, port);
+  __u64 length = skb->len;
+
+  if (overtakes(skb)) {
+    skb->priority = ECN_CLASS_CNPS;
+    return;
+  }
+  skb->priority = queue ? ECN_CLASS_OF(queue) : ECN_CLASS_LAST;
+  if (most > port->limit_bytes)
+    most = port->limit_bytes;
+  bpf_spin_lock(&noted->lock);
+  __u64 waiting = noted->waiting_bytes[queue] + length;
+  noted->waiting_bytes[queue] = waiting < most ? waiting : most;
+  bpf_spin_unlock(&noted->lock);
+}
+
+// Takes a packet from its queue, and returns what it leaves behind there.
+static __always_inline __u64 leave_queue(struct __sk_buff *skb, const struct ecn_port *port,
+                                         struct noted_queue *noted) {
+  __u32 queue = queue_of(skb, port);
+  __u64 length = skb->len, left;
+
+  if (overtakes(skb))
+    return 0;
+  bpf_spin_lock(&noted->lock);
+  left = noted->waiting_bytes[queue] > length ? noted->waiting_bytes[queue] - length : 0;
+  noted->waiting_bytes[queue] = left;
+  bpf_spin_unlock(&noted->lock);
+  return left;
+}
+
 static __always_inline void count(struct __sk_buff *skb, struct ecn_port *port) {
   __u32 segments = segments_of(skb);
 
@@ -157,6 +206,8 @@ int mark_by_backlog(struct __sk_buff *ctx) {
     __u64 now_ns = bpf_ktime_get_ns(), backlog = skb->dev->qdisc->qstats.backlog, length = ctx->wire_len;
 
     count(ctx, port);
+    if (port->queues > 1)
+      join_queue(ctx, port, queue, backlog + length);
     bpf_spin_lock(&queue->lock);
     if (now_ns >= queue->noted_ns) { // another CPU may have come later, and been quicker
       queue->noted_ns = now_ns;
@@ -179,6 +230,8 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
     __u64 now_ns = bpf_ktime_get_ns();
 
     count(ctx, port);
+    if (port->queues > 1)
+      join_queue(ctx, port, queue, limit);
     bpf_spin_lock(&queue->lock);
     __u64 backlog = left_of(queue, now_ns, rate);
     queue->noted_ns = now_ns;
@@ -186,6 +239,16 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
     bpf_spin_unlock(&queue->lock);
   }
   return TC_ACT_OK;
+}
+
+// What a packet leaves behind that arrives now.
+static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn_port *port, struct noted_queue *noted) {
+  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = skb->len;
+
+  bpf_spin_lock(&noted->lock);
+  __u64 left = left_of(noted, now_ns, rate);
+  bpf_spin_unlock(&noted->lock);
+  return left > own ? left - own : 0;
 }
 
 // Marks what can be marked and is not yet: a mark made upstream is not counted twice. Other filters go on behind it. A
@@ -198,14 +261,14 @@ int mark_departing(struct __sk_buff *ctx) {
   struct noted_queue *queue = ifindex ? bpf_map_lookup_elem(&queues, ifindex) : NULL;
   __u8 ecn = ecn_of(ctx);
 
-  if (!ifindex || !port || !queue || !ecn || ecn == ECN_CE)
+  if (!ifindex || !port || !queue)
     return TC_ACT_UNSPEC;
-  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = ctx->len;
-
-  bpf_spin_lock(&queue->lock);
-  __u64 left = left_of(queue, now_ns, rate);
-  bpf_spin_unlock(&queue->lock);
-  if (exceeds_thresholds(port, left > own ? left - own : 0) && !is_pure_ack(ctx) &&
+  __u64 left = port->queues > 1 ? leave_queue(ctx, port, queue) : 0;
+  if (!ecn || ecn == ECN_CE)
+    return TC_ACT_UNSPEC;
+  if (port->queues <= 1)
+    left = left_behind(ctx, port, queue);
+  if (exceeds_thresholds(port, left) && !is_pure_ack(ctx) &&
       !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);

@@ -9,6 +9,13 @@
 
 #define ECN_CERTAIN 65536 // a probability of 1
 #define ECN_MAX_SOURCES 4096
+#define ECN_DSCPS 64
+#define ECN_QUEUES 8 // at most, a power of two
+
+// HTB's classes, as network.py makes them: what stands for CNPs, the queue that is served last, and those before it.
+#define ECN_CLASS_CNPS 0x10003
+#define ECN_CLASS_LAST 0x10002
+#define ECN_CLASS_OF(queue) (0x10010 + (queue))
 
 // Whose packets a port marked. Of sources beyond ECN_MAX_SOURCES, marks are counted by port alone.
 struct ecn_source {
@@ -28,6 +35,10 @@ struct ecn_port {
   __u32 pmax_of_65536;
   __u32 limit_bytes; // for the virtual queue, where the kernel does not show the real one
   __u64 drain_bytes_per_s;
+  // Strict priority, where there is more than one queue: a higher one is served first, and 0 last.
+  __u32 queues;
+  __u32 unused;
+  __u8 queue_of_dscp[ECN_DSCPS];
 };
 
 #endif

@@ -6,9 +6,11 @@ from typing import Any
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport
 from roundabout.spec.transports.declarations import FACTS
+from roundabout.spec.transports.queues import step_bytes
 from roundabout.testbeds.lab.calibration import Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import HOST_INTERFACE, NETWORK
+from roundabout.testbeds.lab.network import mtu_bytes
 
 SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
@@ -18,14 +20,18 @@ SYSCTLS = {
 # and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues,
 # 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
 TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
+# Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout.
+DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
 # What stands for a NIC's transport never forgets its rate while a job computes.
 NIC_SYSCTLS = {
     "net.ipv4.tcp_ecn": 1,  # it lives on marks
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,
 }
-# What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way.
+# What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way. A queue that a transport is meant for
+# is its limit, and not that: scaled, it counts a packet's buffer for more than its bytes, and holds some ten packets.
 TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
+NEVER_BYTES = 2**32 - 1  # more than any port holds
 # Linux's own timers, which are stretched like all others: the least timeout, and the wait before a SACK.
 RTO_MIN_MS, COMP_SACK_DELAY_NS = 200, 1_000_000
 
@@ -39,9 +45,9 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
     asked: dict[str, Any] = {
         "sysctl": {
             **SYSCTLS,
-            **TCP,
+            **(DROP_TAIL if trial.queue == "drop-tail" else TCP),
             **trial.tcp.sysctls,
-            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(bytes_scale)),
+            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(trial, bytes_scale)),
             "net.ipv4.tcp_congestion_control": transport.kernel_name,
         },
         "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
@@ -61,13 +67,19 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
 def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
     """When the lab's switches mark: as its calibration says, or as the trial's transports ask that it says nothing of.
 
-    Raises LabError where those ask for different thresholds.
+    A step is as high as the bottleneck's rate asks, and drop-tail never marks. Raises LabError where transports ask for
+    different thresholds.
     """
+    if trial.queue == "drop-tail":
+        return Ecn(kmin_bytes=NEVER_BYTES, kmax_bytes=NEVER_BYTES, pmax=1)
     asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
     asked = {each.thresholds for each in asking if each.thresholds and not _calibrated(each, calibration)}
     if len(asked) > 1:
         found = "; ".join(sorted(map(str, asked)))
         raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
+    if not asked and trial.queue == "step":
+        step = step_bytes(trial.topology.bottleneck.line_rate_gbps, mtu_bytes(trial.topology, bytes_scale), bytes_scale)
+        return Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1)
     if not asked:
         return calibration.ecn
     (ecn,) = asked
@@ -85,8 +97,10 @@ def replaced(calibration: Calibration) -> tuple[str, ...]:
     )
 
 
-def _tcp_sysctls(bytes_scale: float) -> dict[str, Any]:
-    """Linux's own, with bytes under way scaled like all others."""
+def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
+    """Linux's own, with bytes under way scaled like all others, unless ports' queues shall be their limit."""
+    if trial.queue != "thresholds":
+        return {"net.ipv4.tcp_wmem": NIC_SYSCTLS["net.ipv4.tcp_wmem"], "net.ipv4.tcp_slow_start_after_idle": 1}
     most = max(round(TCP_WMEM_BYTES / bytes_scale), TCP_WMEM_LEAST_BYTES)
     return {
         "net.ipv4.tcp_wmem": f"4096 {TCP_WMEM_LEAST_BYTES} {most}",

@@ -210,8 +210,8 @@ class Lab:
         }
 
     def capabilities(self) -> frozenset[Capability]:
-        """Nothing beyond TCP: one kernel, no priorities, and one clock unless hosts were given their own."""
-        return frozenset({"own clock"}) if self.record.clock_shift_ns else frozenset()
+        """Priorities at switches' ports; beyond them TCP, one kernel, and one clock unless hosts got their own."""
+        return frozenset({"priorities", "own clock"} if self.record.clock_shift_ns else {"priorities"})
 
     def ssh_config(self) -> Path:
         """The file for `ssh -F`."""
@@ -241,11 +241,15 @@ class Lab:
         return host_settings.document(trial, host, self.record.calibration, self.dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Let switches mark as the trial's transports ask, where the lab was not calibrated for them.
+        """Let ports queue and mark as the trial and its transports ask, where the lab was not calibrated for them.
 
         Raises LabError where they ask for different thresholds.
         """
-        self.set_thresholds(host_settings.thresholds(trial, self.record.calibration, self.scale / self.dilation))
+        calibration = self.record.calibration
+        ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
+        queues = network.queues(self.layout, calibration, self.scale, self.dilation, trial)
+        network.renew(queues, {node: pid for node, pid in self.pids().items() if pid}, calibration.burst_bytes)
+        marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""

@@ -57,9 +57,12 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
     return TypeAdapter(Marker).validate_json(output)
 
 
-def set_thresholds(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> None:
-    """Change the thresholds of ports that are marked already; their counters go on."""
-    _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) for port, queue in queues.items()])
+def set_thresholds(
+    lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, queue_of: Mapping[int, int] | None = None
+) -> None:
+    """Change the thresholds of ports that are marked already, and the queue of each DSCP; their counters go on."""
+    waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
+    _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) + waiting for port, queue in queues.items()])
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:

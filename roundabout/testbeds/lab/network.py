@@ -14,8 +14,10 @@ from pyroute2 import IPRoute, NetlinkError
 from pyroute2.netlink.rtnl import tcmsg
 
 from roundabout.runner.hosts.site import Port
+from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.frames import frame_bytes, segment_bytes
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports.queues import drop_tail_bytes
 from roundabout.testbeds.lab import neighbours
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
@@ -27,6 +29,8 @@ LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
 HTB_CNPS = 0x10003
+HTB_FIRST = 0x10010  # and so on, for queues that are served before HTB_DATA (ecn.h)
+HTB_LEAST_SHARE = 1e-4  # of the rate: HTB knows no class without one of its own, which it has before any priority
 CNPS_SHARE = 0.1  # of the rate, far more than they need; beyond it they would wait with data
 CNPS_LIMIT_BYTES = 1 << 20
 # An ACK that is ECT is of a congestion control that needs ECN, and brings echoes of marks, as a CNP would: 52 bytes of
@@ -42,17 +46,43 @@ tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
 
 @dataclass(frozen=True)
 class Queue:
-    """What shapes a port: how fast it drains, headers included, and how much it holds."""
+    """What shapes a port: how fast it drains, headers included, and how much each of its classes holds.
+
+    Of several `classes` of data, the last one is served first, and each before those that come before it.
+    """
 
     drain_bytes_per_s: int
     limit_bytes: int
+    classes: int = 1
+
+    @property
+    def fifos(self) -> dict[int, int]:
+        """What its FIFOs hold, in bytes, by their classes' handles; the first is served first."""
+        own = [HTB_DATA, *(HTB_FIRST + place for place in range(1, self.classes))]
+        return {HTB_CNPS: CNPS_LIMIT_BYTES, **dict.fromkeys(own[::-1], self.limit_bytes)}
 
 
-def queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[Port, Queue]:
-    """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost."""
-    limit = _limit_bytes(layout.topology, calibration, scale / dilation)
-    mtu = mtu_bytes(layout.topology, scale / dilation)
-    return {port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit) for port in layout.ports}
+def queues(
+    layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0, trial: TrialSpec | None = None
+) -> dict[Port, Queue]:
+    """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost.
+
+    A trial may ask for another than its topology has, and for classes of its own.
+    """
+    topology, bytes_scale = layout.topology, scale / dilation
+    classes = 1 + max(trial.queue_of.values(), default=0) if trial else 1
+    short = trial is not None and trial.queue == "drop-tail" and topology.queue_bytes is None
+
+    def limit(port: Port) -> int:
+        if short:
+            return round(drop_tail_bytes(port.payload_rate_gbps) / bytes_scale)
+        return _limit_bytes(topology, calibration, bytes_scale)
+
+    mtu = mtu_bytes(topology, bytes_scale)
+    return {
+        port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit(port), classes)
+        for port in layout.ports
+    }
 
 
 def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
@@ -185,17 +215,45 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
         netlink.tc("add-filter", "u32", ifindex, parent=hook, action=[mirror], **everything)
 
 
+def renew(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
+    """Give ports of a lab that stands these queues; one that is so already stays, and what waits in another is lost.
+
+    Raises:
+        LabError: the kernel refused.
+    """
+    for switch in {port.switch for port in queues}:
+        own = {port: queue for port, queue in queues.items() if port.switch == switch}
+        inside(pids[switch], partial(_renew_ports, own, burst_bytes))
+
+
+def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
+    with IPRoute() as netlink:
+        for port, queue in queues.items():
+            if standing(netlink, port.ifindex) != queue.fifos:
+                with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+                    netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
+                    _shape(netlink, port.ifindex, queue, burst_bytes)
+
+
+def standing(netlink: IPRoute, ifindex: int) -> dict[int, int]:
+    """What a device's FIFOs hold, in bytes, by their classes' handles."""
+    fifos = (each for each in netlink.get_qdiscs(index=ifindex) if each.get_attr("TCA_KIND") == "bfifo")
+    return {each["parent"]: each.get_attr("TCA_OPTIONS")["limit"] for each in fifos}
+
+
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
     """Let a device send no faster than its queue drains, and what stands for CNPs before all else.
 
-    On RoCE networks these have a priority of their own.
+    On RoCE networks these have a priority of their own. Several classes of data borrow nearly all of the link's rate
+    from it, and it lends to the first.
     """
     burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
     rate = queue.drain_bytes_per_s
     netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
     netlink.tc("add-class", "htb", ifindex, HTB_LINK, parent=HTB_ROOT, rate=rate, **burst)
-    classes = ((HTB_CNPS, CNPS_SHARE, CNPS_LIMIT_BYTES), (HTB_DATA, 1 - CNPS_SHARE, queue.limit_bytes))
-    for prio, (handle, share, limit) in enumerate(classes):
+    data_share = 1 - CNPS_SHARE if queue.classes == 1 else HTB_LEAST_SHARE
+    for prio, (handle, limit) in enumerate(queue.fifos.items()):
+        share = CNPS_SHARE if handle == HTB_CNPS else data_share
         own = {"rate": round(share * rate), "ceil": rate, "prio": prio}
         netlink.tc("add-class", "htb", ifindex, handle, parent=HTB_LINK, **own, **burst)
         netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)

@@ -2,13 +2,14 @@
 // switchport: gives a lab's switch ports their ECN marking, and reads their counters.
 //
 //   switchport attach OBJECT PINS [PROGRAM]   one port a line on stdin:
-//                                             PID FAR_PID FAR_IFINDEX IFINDEX KMIN KMAX PMAX LIMIT DRAIN
+//                                             PID FAR_PID FAR_IFINDEX IFINDEX KMIN KMAX PMAX LIMIT DRAIN DSCP:QUEUE...
 //   switchport set PINS                       the same lines from IFINDEX on; counters stay
 //   switchport show PINS                      the ports as JSON
 //   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
 // PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
-// LIMIT are bytes, PMAX a probability, DRAIN bytes a second. PROGRAM, which notes the port's queue, is the best that
+// LIMIT are bytes, PMAX a probability, DRAIN bytes a second. Packets of a DSCP wait in its QUEUE, all others in the
+// last, 0. PROGRAM, which notes the port's queue, is the best that
 // the kernel can run, unless given. PINS is a folder on a bpffs; the maps `ports` and `sources` are pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,10 +56,26 @@ static int pin_path(char *path, const char *pins, const char *name) {
   return snprintf(path, PATH_MAX, "%s/%s", pins, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+// Whether all that is left of a line are DSCPs with their queues.
+static int read_queues(const char *text, struct ecn_port *port) {
+  unsigned dscp, queue;
+  int length;
+
+  port->queues = 1;
+  for (; sscanf(text, "%u:%u%n", &dscp, &queue, &length) == 2; text += length) {
+    if (dscp >= ECN_DSCPS || queue >= ECN_QUEUES)
+      return 0;
+    port->queue_of_dscp[dscp] = queue;
+    if (port->queues <= queue)
+      port->queues = queue + 1;
+  }
+  return text[strspn(text, " \n")] == '\0';
+}
+
 // 1: a line was read; 0: end of input; -EINVAL: nonsense.
 static int read_line(struct port_line *line, int with_places) {
-  char text[256];
-  int places = 0;
+  char text[1024];
+  int places = 0, figures = 0;
   double pmax;
 
   if (!fgets(text, sizeof(text), stdin))
@@ -66,8 +83,9 @@ static int read_line(struct port_line *line, int with_places) {
   memset(line, 0, sizeof(*line));
   if (with_places && sscanf(text, "%d %d %u %n", &line->pid, &line->far_pid, &line->far_ifindex, &places) != 3)
     return -EINVAL;
-  if (sscanf(text + places, "%u %u %u %lf %u %llu", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
-             &pmax, &line->port.limit_bytes, &line->port.drain_bytes_per_s) != 6)
+  if (sscanf(text + places, "%u %u %u %lf %u %llu%n", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
+             &pmax, &line->port.limit_bytes, &line->port.drain_bytes_per_s, &figures) != 6 ||
+      !read_queues(text + places + figures, &line->port))
     return -EINVAL;
   if (pmax < 0 || pmax > 1 || line->port.kmin_bytes > line->port.kmax_bytes)
     return -EINVAL;
@@ -127,7 +145,7 @@ static int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int
 }
 
 static int attach_port(const struct port_line *line, const struct bpf_object *object, int program) {
-  static const char nothing[64];
+  static const char nothing[128];
   int marking = bpf_program__fd(bpf_object__find_program_by_name(object, MARKING));
   int error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
 
