@@ -53,7 +53,7 @@ class Send:
 
 @dataclass(frozen=True)
 class FluidJob:
-    """A job of some workers: the phases of an iteration, the weight of its streams, and when it begins.
+    """A job of some workers: the phases of an iteration, weight and priority of its streams, and when it begins.
 
     It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
     by the part of the iteration's bytes that all of its workers together have sent.
@@ -62,6 +62,7 @@ class FluidJob:
     phases: tuple[Compute | Send, ...]
     workers: int
     weight: float = 1.0
+    priority: int = 0
     start_ms: float = 0.0
     iterations: int | None = None
     departs_ms: float | None = None
@@ -141,6 +142,7 @@ def _job(spec: TrialSpec, name: str) -> FluidJob:
         phases=tuple(phases),
         workers=len(job.workers),
         weight=float(job.flows),
+        priority=spec.queue_of.get(job.priority or 0, 0),
         start_ms=job.begins_ms,
         iterations=spec.iterations_of(name),
         departs_ms=job.departs_ms,

@@ -345,6 +345,8 @@ def _job(spec: TrialSpec, name: str) -> dict[str, float]:
 def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     """A job's parameters. What is payload is counted: a NIC at the line rate sends what its link carries of that."""
     transport = spec.jobs[name].transport
+    if spec.queue_of.get(spec.jobs[name].priority or 0):
+        raise MeetingError(f"job {name}: found a queue of its own by its priority, expected one queue for all")
     if base_of(transport) != "dcqcn" or transport.declaration is None:
         raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn, or MLTCP over it")
     if _acts_on(transport) == "decrease":

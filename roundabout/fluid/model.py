@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links shared like water: iteration times of jobs whose flows get weighted max-min shares.
+"""Links shared like water: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
 
 A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot
 leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
@@ -144,7 +144,9 @@ def _share(
 def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
     """The flows at their rates; whoever gets less than comes has a backlog from now on, and wants all there is."""
     return [
-        flow if each.rate >= min(flow.wanted, each.inflow) * (1 - 1e-12) else Flow(flow.path, math.inf, flow.weight)
+        flow
+        if each.rate >= min(flow.wanted, each.inflow) * (1 - 1e-12)
+        else Flow(flow.path, math.inf, flow.weight, None, flow.priority)
         for flow, each in zip(flows, live, strict=True)
     ]
 
@@ -158,7 +160,7 @@ def _rates_after(
         more[each.tally] += size
     weights = {tally: tally.weight(size) for tally, size in more.items()}
     weighed = [
-        Flow(flow.path, flow.wanted, weights[each.tally], flow.passes_on)
+        Flow(flow.path, flow.wanted, weights[each.tally], flow.passes_on, flow.priority)
         for flow, each in zip(flows, live, strict=True)
     ]
     return max_min_rates(weighed, capacity)
@@ -197,12 +199,12 @@ class _Live:
     rate: float = 0.0
 
     def flow(self, places: Mapping[int, int]) -> Flow:
-        weight = self.tally.weight()
+        weight, priority = self.tally.weight(), self.tally.job.priority
         if self.waiting > 0 or self.feeder is None:
-            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, weight)
+            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, weight, None, priority)
         # Nothing to pass on where nothing comes.
         first = places.get(id(self.feeder))
-        return Flow(self.stream.path, 0.0 if first is None else self.pace, weight, first)
+        return Flow(self.stream.path, 0.0 if first is None else self.pace, weight, first, priority)
 
     @property
     def inflow(self) -> float:

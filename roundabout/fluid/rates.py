@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighted max-min shares of links."""
+"""Weighted max-min shares of links, by strict priority."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +12,30 @@ Direction = tuple[str, str]
 class Flow:
     """Traffic at an instant: its path, what it wants (bytes/ms; inf: all there is), its connections.
 
-    `passes_on` is the place of an earlier flow of the same weight, beyond whose rate it has nothing to send.
+    `passes_on` is the place of an earlier flow of the same weight and priority, beyond whose rate it has nothing to send.
     """
 
     path: tuple[Direction, ...]
     wanted: float
     weight: float = 1.0
     passes_on: int | None = None
+    priority: int = 0
 
 
 def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) -> list[float]:
-    """Weighted max-min fair rates (bytes/ms) by progressive filling; `capacity` in bytes/ms per direction of a link."""
+    """Weighted max-min fair rates (bytes/ms); `capacity` in bytes/ms per direction of a link.
+
+    Of what a higher priority leaves; it takes all that it wants of every link on its way, and asks nobody.
+    """
     rates = [0.0] * len(flows)
     left = dict(capacity)
-    active = set(range(len(flows)))
+    for priority in sorted({flow.priority for flow in flows}, reverse=True):
+        _fill(flows, rates, left, {i for i, flow in enumerate(flows) if flow.priority == priority})
+    return rates
+
+
+def _fill(flows: Sequence[Flow], rates: list[float], left: dict[Direction, float], active: set[int]) -> None:
+    """Progressive filling by the flows at the places `active`, of what is `left`, which is less then."""
     while active:
         weights: dict[Direction, float] = {}
         for i in active:
@@ -43,4 +53,3 @@ def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) ->
                 active.remove(i)
                 for edge in flows[i].path:
                     left[edge] -= rates[i]
-    return rates

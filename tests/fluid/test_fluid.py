@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, left_by_cross_traffic
-from roundabout.fluid.jobs import Compute, FluidJob, send
+from roundabout.fluid.jobs import Compute, FluidJob, fluid_jobs, send
+from roundabout.fluid.left import Left
 from roundabout.fluid.limits import _unified_period, best_offsets, fluid_limits, unified_means_ms
-from roundabout.fluid.model import iteration_times
+from roundabout.fluid.model import Course, iteration_times
 from roundabout.fluid.rates import Flow, max_min_rates
-from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec
+from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.spec.patterns import transfers
 
@@ -88,6 +89,44 @@ def test_the_order_of_flows_does_not_matter(asking, capacity, random):
     assert [straight[i] for i in order] == pytest.approx(shuffled, rel=1e-9)
 
 
+ranked = st.lists(
+    st.builds(
+        Flow,
+        path=st.lists(edges, min_size=1, max_size=4, unique=True).map(tuple),
+        wanted=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
+        weight=st.integers(1, 4).map(float),
+        priority=st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(ranked, rates_of_links)
+def test_a_higher_priority_gets_what_it_would_get_without_lower_ones(asking, capacity):
+    rates = max_min_rates(asking, capacity)
+    for least in {flow.priority for flow in asking}:
+        upper = [i for i, flow in enumerate(asking) if flow.priority >= least]
+        assert [rates[i] for i in upper] == max_min_rates([asking[i] for i in upper], capacity)
+
+
+@given(ranked, rates_of_links)
+def test_whoever_wants_more_crosses_a_link_that_his_and_higher_priorities_fill(asking, capacity):
+    rates = max_min_rates(asking, capacity)
+    assert all(0 <= rate <= flow.wanted for flow, rate in zip(asking, rates, strict=True))
+    for flow, rate in zip(asking, rates, strict=True):
+        carried = {
+            edge: sum(
+                other_rate
+                for other, other_rate in zip(asking, rates, strict=True)
+                if edge in other.path and other.priority >= flow.priority
+            )
+            for edge in flow.path
+        }
+        assert all(carried[edge] <= capacity[edge] * (1 + 1e-9) for edge in flow.path)
+        assert rate >= flow.wanted or any(carried[edge] >= capacity[edge] * (1 - 1e-9) for edge in flow.path)
+
+
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 phases = st.lists(
@@ -128,6 +167,29 @@ def test_together_nobody_is_quicker_than_alone_nor_slower_than_with_half_the_lin
     for own, times in zip((first, second), together, strict=True):
         slowest = sum(least_ms(phase, PAYLOAD[LINK] / 2) for phase in own)
         assert all(sum(map(least_ms, own)) * (1 - 1e-9) <= time <= slowest * (1 + 1e-9) for time in times)
+
+
+@settings(max_examples=50)
+@given(phases, phases, st.floats(0, 400))
+def test_beside_a_lower_priority_a_job_is_as_alone(first, second, offset):
+    higher = two_ways(first, priority=1, iterations=6)
+    course = Course([higher, two_ways(second, start_ms=offset, iterations=6)], Left.always(PAYLOAD))
+    list(course)
+    times = [iteration.end_ms - iteration.start_ms for iteration in course.iterations[0][0]]
+    assert times == pytest.approx([sum(map(least_ms, first))] * 6, rel=1e-9, abs=1e-6)
+
+
+def test_of_two_alike_the_lower_priority_comes_after_the_higher_and_then_both_are_as_alone():
+    spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    ranks = {"j1": 2, "j2": 1}
+    jobs = {name: job.model_copy(update={"priority": ranks[name]}) for name, job in spec.jobs.items()}
+    spec = spec.model_copy(update={"jobs": jobs})
+    higher, lower = iteration_times(list(fluid_jobs(spec).values()), left_by_cross_traffic(spec), iterations=6)
+    assert higher[:6] == pytest.approx([293] * 6)
+    assert lower[0] == pytest.approx(150 + 2 * 574.68e6 / PAYLOAD[LINK])  # when both are through
+    assert lower[5] == pytest.approx(293)
+    limits = fluid_limits(spec)
+    assert limits["j1"] == limits["j2"]  # fair is fair
 
 
 @settings(max_examples=50)

@@ -175,9 +175,15 @@ def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive
     np.testing.assert_allclose(ended, [[2.0, 1.0], [2.0, 1.0]])
 
 
+def ranked(spec: TrialSpec) -> TrialSpec:
+    ranks = zip(spec.jobs.items(), (2, 1), strict=True)
+    return spec.model_copy(update={"jobs": {n: job.model_copy(update={"priority": rank}) for (n, job), rank in ranks}})
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        (ranked(trial()), "job j1: found a queue of its own by its priority"),
         (FIGURE_1, "found no thresholds"),
         (trial(j1={"ecn": ECN}), "found no thresholds, or several"),
         (

@@ -33,7 +33,7 @@ FIDELITY = Fidelity(
     (
         "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`; only "
         "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
-        "packets: no headers, no queues, no marks, no losses",
+        "packets: no headers, no queues but those of priorities, no marks, no losses",
         "jitter: phases last exactly as long as profiles say",
         "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
     ),
@@ -98,6 +98,8 @@ class FluidTestbed:
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
         """Compute the trial. A job to which cross traffic leaves too little to end beside it is a fault."""
+        if any(trial.spec.queue_of.values()) and trial.spec.cross_traffic:
+            return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
         start_ns = self._visit.clock.now_ns()
         try:
             crossing = loads(trial, self)
