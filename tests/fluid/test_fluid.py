@@ -187,7 +187,7 @@ def test_of_two_alike_the_lower_priority_comes_after_the_higher_and_then_both_ar
     higher, lower = iteration_times(list(fluid_jobs(spec).values()), left_by_cross_traffic(spec), iterations=6)
     assert higher[:6] == pytest.approx([293] * 6)
     assert lower[0] == pytest.approx(150 + 2 * 574.68e6 / PAYLOAD[LINK])  # when both are through
-    assert lower[5] == pytest.approx(293)
+    assert lower[5] == pytest.approx(293, rel=1e-3)
     limits = fluid_limits(spec)
     assert limits["j1"] == limits["j2"]  # fair is fair
 

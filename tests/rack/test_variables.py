@@ -115,3 +115,15 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
     other = replace(rack, inventory=read_inventory(inventory_file))
     with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):
         other.prepare(spec)
+
+
+def test_what_a_racks_ports_do_not_do_is_refused(inventory_file: Path) -> None:
+    spec = trial(j1={"workers": ["s0", "s2"]})
+    rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
+    rack.prepare(spec)
+    for queue in ("drop-tail", "step"):
+        with pytest.raises(RackError, match=f"queue: found {queue}, expected thresholds"):
+            rack.prepare(spec.model_copy(update={"queue": queue}))
+    ranked = {name: job.model_copy(update={"priority": 3}) for name, job in spec.jobs.items()}
+    with pytest.raises(RackError, match=r"jobs.j1.priority: found 3, expected none"):
+        rack.prepare(spec.model_copy(update={"jobs": ranked}))

@@ -110,7 +110,18 @@ class Rack:
         return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Switches are the inventory's. Raises RackError where the trial wants them to mark otherwise."""
+        """Switches are the inventory's. Raises RackError where the trial wants them to queue or mark otherwise."""
+        if trial.queue != "thresholds":
+            raise RackError(
+                f"queue: found {trial.queue}, expected thresholds: how ports queue and mark is the inventory's on a rack",
+                "leave it out, and state in the experiment's `source` how the switches are set",
+            )
+        if ranked := [name for name, job in trial.jobs.items() if job.priority]:
+            raise RackError(
+                f"jobs.{ranked[0]}.priority: found {trial.jobs[ranked[0]].priority}, expected none: an inventory has one "
+                "class for all jobs",
+                "docs/rack.md says what NICs and switches must do for priorities",
+            )
         ecn = self.inventory.all.children.switches.vars.ecn
         for host in self.hosts:
             transport = trial.transport_of(host)
