@@ -12,7 +12,8 @@ Direction = tuple[str, str]
 class Flow:
     """Traffic at an instant: its path, what it wants (bytes/ms; inf: all there is), its connections.
 
-    `passes_on` is the place of an earlier flow of the same weight and priority, beyond whose rate it has nothing to send.
+    `passes_on` is the place of an earlier flow of the same weight and priority, beyond whose rate it has nothing to
+    send.
     """
 
     path: tuple[Direction, ...]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import Basis, Complain, Expectation, Order
-from roundabout.spec.experiment import Cell, Job, Treatment, TrialSpec
+from roundabout.spec.experiment import Cell, CrossTraffic, Job, Treatment, TrialSpec
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
@@ -76,11 +76,13 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
     Raises:
         SpecError: these differ, or one asks for thresholds of ports that do not mark.
     """
-    users = {**treatment.jobs, **treatment.cross_traffic}
+    users: dict[str, Job | CrossTraffic] = {**treatment.jobs, **treatment.cross_traffic}
     meant = {name: user.transport.meant_for for name, user in users.items()}
     if treatment.queue == "meant" and len(set(meant.values())) > 1:
         found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())
-        raise merged.error(("queue",), f"transports meant for different queues: {found}{merged.setting}", choices(QUEUES))
+        raise merged.error(
+            ("queue",), f"transports meant for different queues: {found}{merged.setting}", choices(QUEUES)
+        )
     queue = next(iter(meant.values())) if treatment.queue == "meant" else treatment.queue
     asking = [name for name, user in users.items() if user.transport.ecn]
     if queue == "drop-tail" and asking:

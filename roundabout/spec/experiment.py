@@ -91,7 +91,6 @@ class Worked(Strict):
             raise ValueError(f"departs_ms after the job begins, at {self.begins_ms:g} ms")
         return self
 
-
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
@@ -193,7 +192,7 @@ class Treatment(Strict):
     tcp: Tcp = Tcp()
     queue: QueueName | Literal["meant"] = Field(
         default="thresholds",
-        description="at switch ports: marks between thresholds; a step; drop-tail; or what all transports are meant for",
+        description="at switch ports: marks between thresholds, a step, drop-tail, or what transports are meant for",
     )
     priority_queues: Queues = Field(default=MOST_QUEUES, description="of a port; jobs beyond them share the last")
     one_job_at_a_time: bool = False

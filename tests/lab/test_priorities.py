@@ -141,9 +141,7 @@ def sent(lab: Lab, rates: dict[str, float | None]) -> dict[str, tuple[int, int]]
             receiver.shutdown(socket.SHUT_RDWR)
         for reader in readers:
             reader.join()
-    return {
-        host: (after[host] - before[host], ce_packets(lab, receivers[host]) - marks[host]) for host in rates
-    }
+    return {host: (after[host] - before[host], ce_packets(lab, receivers[host]) - marks[host]) for host in rates}
 
 
 def open_flow(lab: Lab, source: str, target: str, dscp: int, rate: float | None) -> tuple[socket.socket, socket.socket]:

@@ -148,7 +148,7 @@ def pins(tmp_path: Path) -> Iterator[Pins]:
     subprocess.run(["umount", tmp_path], check=True)
 
 
-ECN_PORT = "<4Q4IQ72x"  # struct ecn_port: packets, bytes, ect_packets, marks, thresholds and the virtual queue's; queues
+ECN_PORT = "<4Q4IQ72x"  # struct ecn_port: packets, bytes, ect_packets, marks, thresholds, the virtual queue, queues
 
 
 def test_marks_are_those_of_the_maps(start: Callable[..., Any], namespaces: Any, pins: Pins) -> None:

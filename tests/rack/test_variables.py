@@ -118,7 +118,7 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
 
 
 def test_what_a_racks_ports_do_not_do_is_refused(inventory_file: Path) -> None:
-    spec = trial(j1={"workers": ["s0", "s2"]})
+    spec = trial(j1={"workers": ["s0", "s2"], "transport": {"name": "reno"}})
     rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
     rack.prepare(spec)
     for queue in ("drop-tail", "step"):

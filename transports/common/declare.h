@@ -2,8 +2,7 @@
 // The words in which a transport declares its parameters and counters, once:
 //
 //   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
-//   MEANT_FOR(step);                     the queue at switch ports that it works over (roundabout/spec/transports/queues.py):
-//                                        drop_tail unless said, step or thresholds
+//   MEANT_FOR(step);                     the queue at switch ports that it works over; drop_tail unless said
 //   struct mine_params {
 //     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
 //     CHOICE(name, chosen_by, value, names, meaning);   a parameter whose values have names: "first second third"

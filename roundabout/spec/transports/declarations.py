@@ -97,7 +97,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One transport: what it stands for in the papers, the queue that it works over, what its program takes and tells."""
+    """One transport: what it stands for in the papers, the queue it is meant for, what its program takes and tells."""
 
     name: str
     program: Path

@@ -28,8 +28,8 @@ NIC_SYSCTLS = {
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,
 }
-# What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way. A queue that a transport is meant for
-# is its limit, and not that: scaled, it counts a packet's buffer for more than its bytes, and holds some ten packets.
+# What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way. Where a trial asks for a queue, that
+# shall be the limit.
 TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
 NEVER_BYTES = 2**32 - 1  # more than any port holds
 # Linux's own timers, which are stretched like all others: the least timeout, and the wait before a SACK.

@@ -113,13 +113,13 @@ class Rack:
         """Switches are the inventory's. Raises RackError where the trial wants them to queue or mark otherwise."""
         if trial.queue != "thresholds":
             raise RackError(
-                f"queue: found {trial.queue}, expected thresholds: how ports queue and mark is the inventory's on a rack",
+                f"queue: found {trial.queue}, expected thresholds: a rack's ports are the inventory's",
                 "leave it out, and state in the experiment's `source` how the switches are set",
             )
         if ranked := [name for name, job in trial.jobs.items() if job.priority]:
             raise RackError(
-                f"jobs.{ranked[0]}.priority: found {trial.jobs[ranked[0]].priority}, expected none: an inventory has one "
-                "class for all jobs",
+                f"jobs.{ranked[0]}.priority: found {trial.jobs[ranked[0]].priority}, expected none: an inventory has "
+                "one class for all jobs",
                 "docs/rack.md says what NICs and switches must do for priorities",
             )
         ecn = self.inventory.all.children.switches.vars.ecn
