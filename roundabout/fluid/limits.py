@@ -48,9 +48,9 @@ NEVER = Limits(math.inf, math.inf, math.inf)
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
     """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
 
-    When jobs begin, end and depart is left out of account, and so are MLTCP and priorities: fair is fair. Times are means over a whole
-    unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at least; a job that is alone
-    does the same from its first on.
+    When jobs begin, end and depart is left out of account, and so are MLTCP and priorities: fair is fair. Times are
+    means over a whole unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at least; a
+    job that is alone does the same from its first on.
     """
     capacity = left_by_cross_traffic(spec)
     jobs = {name: replace(job, start_ms=0.0, factor=None, priority=0) for name, job in fluid_jobs(spec).items()}

@@ -243,7 +243,7 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
 
 // What a packet leaves behind that arrives now.
 static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn_port *port,
-                                        struct noted_queue *noted) {
+                                         struct noted_queue *noted) {
   __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = skb->len;
 
   bpf_spin_lock(&noted->lock);
