@@ -326,9 +326,9 @@ def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 16384 41943"
 
 
-def test_drop_tail_holds_a_millisecond_marks_nothing_and_probes_for_lost_tails():
+def test_drop_tail_holds_72_packets_at_least_marks_nothing_and_probes_for_lost_tails():
     fifos, ecn, sysctl = asking(queue="drop-tail")
-    assert fifos[0x10002] == 53_750  # of 430 Mbit/s
+    assert fifos[0x10002] == 72 * 1500
     assert ecn.kmin_bytes == ecn.kmax_bytes > max(fifos.values())
     assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (0, 3)
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 4194304 33554432"

@@ -100,11 +100,7 @@ class Lab:
             LabError: it does not exist, or a part of it has died.
         """
         lab = cls.find(name)
-        dead = [node for node, pid in lab.pids().items() if pid is None]
-        if dead:
-            raise LabError(
-                f"lab {name!r} is broken: {', '.join(dead)} died", f"`roundabout lab down {name}`, then up again"
-            )
+        lab.alive()
         return lab
 
     @staticmethod
@@ -196,6 +192,16 @@ class Lab:
             node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
         }
 
+    def alive(self) -> dict[str, int]:
+        """The pid of each host's and switch's init. Raises LabError where one has died."""
+        pids = self.pids()
+        if dead := [node for node, pid in pids.items() if pid is None]:
+            raise LabError(
+                f"lab {self.name!r} is broken: {', '.join(dead)} died",
+                f"`roundabout lab down {self.name}`, then up again",
+            )
+        return {node: pid for node, pid in pids.items() if pid is not None}
+
     def identity(self) -> dict[str, Any]:
         """What makes two labs give different results."""
         calibration = self.record.calibration.model_dump_json(by_alias=True)
@@ -243,12 +249,12 @@ class Lab:
     def prepare(self, trial: TrialSpec) -> None:
         """Let ports queue and mark as the trial and its transports ask, where the lab was not calibrated for them.
 
-        Raises LabError where they ask for different thresholds.
+        Raises LabError where they ask for different thresholds, or a part of the lab has died.
         """
         calibration = self.record.calibration
         ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
         queues = network.queues(self.layout, calibration, self.scale, self.dilation, trial)
-        network.renew(queues, {node: pid for node, pid in self.pids().items() if pid}, calibration.burst_bytes)
+        network.renew(queues, self.alive(), calibration.burst_bytes)
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
 
     def switch_samplers(self) -> list[list[str]]:

@@ -71,14 +71,14 @@ def queues(
     """
     topology, bytes_scale = layout.topology, scale / dilation
     classes = 1 + max(trial.queue_of.values(), default=0) if trial else 1
+    mtu = mtu_bytes(topology, bytes_scale)
     short = trial is not None and trial.queue == "drop-tail" and topology.queue_bytes is None
 
     def limit(port: Port) -> int:
         if short:
-            return round(drop_tail_bytes(port.payload_rate_gbps) / bytes_scale)
+            return drop_tail_bytes(port.payload_rate_gbps, mtu, bytes_scale)
         return _limit_bytes(topology, calibration, bytes_scale)
 
-    mtu = mtu_bytes(topology, bytes_scale)
     return {
         port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit(port), classes)
         for port in layout.ports
