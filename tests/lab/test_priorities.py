@@ -53,7 +53,7 @@ def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(top
     deep = lab.record.calibration.queue_bytes.lossless
 
     lab.prepare(trial(queue="drop-tail"))
-    assert ports(lab) == {((network.HTB_DATA, 72 * 1500), cnps)}
+    assert ports(lab) == {((network.HTB_DATA, 53_750), cnps)}
     assert thresholds(lab) == {(never, never)}
 
     lab.prepare(trial("dctcp", queue="step"))

@@ -326,9 +326,9 @@ def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 16384 41943"
 
 
-def test_drop_tail_holds_72_packets_at_least_marks_nothing_and_probes_for_lost_tails():
+def test_drop_tail_holds_a_millisecond_marks_nothing_and_probes_for_lost_tails():
     fifos, ecn, sysctl = asking(queue="drop-tail")
-    assert fifos[0x10002] == 72 * 1500
+    assert fifos[0x10002] == 53_750  # of 430 Mbit/s
     assert ecn.kmin_bytes == ecn.kmax_bytes > max(fifos.values())
     assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (0, 3)
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 4194304 33554432"
@@ -337,6 +337,9 @@ def test_drop_tail_holds_72_packets_at_least_marks_nothing_and_probes_for_lost_t
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail", "topology": short})
     queue = next(iter(network.queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
     assert queue.limit_bytes == 25_000  # as the topology has it
+    spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail"})
+    routes = [host_settings.document(spec, "s0", load_calibration(), dilation)["route"] for dilation in (1, 5)]
+    assert [route["10.77.0.0/16"]["rto_min_ms"] for route in routes] == [10, 50]
 
 
 def test_a_step_is_one_threshold_of_twenty_packets_at_least():

@@ -97,8 +97,7 @@ def test_higher_priorities_wait_in_higher_queues_and_those_beyond_them_share_the
 
 
 def test_drop_tail_is_a_millisecond_and_a_step_dctcps_k() -> None:
-    assert drop_tail_bytes(43, 1500) == 5_375_000
-    assert drop_tail_bytes(43, 1500, bytes_scale=100) == 72 * 1500
+    assert drop_tail_bytes(43) == 5_375_000
     assert step_bytes(10, 1500) == 65 * 1500
     assert step_bytes(1, 1500) == 20 * 1500
     assert step_bytes(50, 1500, bytes_scale=100) == 20 * 1500  # packets are no shorter where bytes are scaled

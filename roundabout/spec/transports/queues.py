@@ -8,24 +8,22 @@ QueueName = Literal["thresholds", "step", "drop-tail"]
 
 thresholds: they mark between two thresholds (WRED), those of the testbed or of the transport's set, and are as long as
 the topology says. step: the same, and they mark all above one threshold (`step_bytes`). drop-tail: nothing is marked;
-what is more than DROP_TAIL_MS of the link (`drop_tail_bytes`), or than the topology's `queue_bytes`, is lost.
+what is more than DROP_TAIL_MS of the link, or than the topology's `queue_bytes`, is lost.
 """
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
 
 # Of the link's payload rate: 5.4 MB at 43 Gbit/s, what a switch of a few tens of MB lends one port that is in need. A
-# guess, as no paper says over what its Reno and CUBIC ran. But where bytes are scaled and packets are not, a millisecond
-# is a few packets a flow, and what is lost is found by timeouts (docs/mltcp.md): no less than these, then.
-DROP_TAIL_MS, DROP_TAIL_LEAST_PACKETS = 1.0, 72
+# guess, as no paper says over what its Reno and CUBIC ran.
+DROP_TAIL_MS = 1.0
 
 # DCTCP's K (Alizadeh et al., SIGCOMM'10, section 3.5; RFC 8257 leaves it to operators): 65 packets of 1500 bytes at 10
 # Gbit/s, 20 at 1 Gbit/s. In proportion above; never below the latter, since windows have their floor in packets.
 STEP_BYTES_PER_GBPS, STEP_LEAST_PACKETS = 6.5 * 1500, 20
 
 
-def drop_tail_bytes(payload_rate_gbps: float, mtu_bytes: int, bytes_scale: float = 1.0) -> int:
-    """What a port of drop-tail holds, of a testbed where so many of the papers' bytes are one."""
-    sized = payload_rate_gbps * 1e9 / 8 * DROP_TAIL_MS / 1e3 / bytes_scale
-    return round(max(sized, DROP_TAIL_LEAST_PACKETS * mtu_bytes))
+def drop_tail_bytes(payload_rate_gbps: float) -> int:
+    """What a port of drop-tail holds, in the papers' bytes."""
+    return round(payload_rate_gbps * 1e9 / 8 * DROP_TAIL_MS / 1e3)
 
 
 def step_bytes(line_rate_gbps: float, mtu_bytes: int, bytes_scale: float = 1.0) -> int:

@@ -20,8 +20,11 @@ SYSCTLS = {
 # and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues,
 # 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
 TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
-# Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout.
+# Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout. Windows are short where
+# packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance:
+# here the least is what DCTCP's authors set for incast (SIGCOMM'10, section 4.2).
 DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
+DROP_TAIL_RTO_MIN_MS = 10
 # What stands for a NIC's transport never forgets its rate while a job computes.
 NIC_SYSCTLS = {
     "net.ipv4.tcp_ecn": 1,  # it lives on marks
@@ -53,9 +56,11 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
         "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
     }
     route = trial.tcp.route
+    rto_min_ms = DROP_TAIL_RTO_MIN_MS if trial.queue == "drop-tail" else RTO_MIN_MS
+    if rto_min_ms * dilation != RTO_MIN_MS:
+        route["rto_min_ms"] = round(rto_min_ms * dilation)
     if dilation != 1:
         asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
-        route["rto_min_ms"] = round(RTO_MIN_MS * dilation)
     if route:
         asked["route"] = {str(NETWORK): route}
     if transport.declaration:

@@ -76,7 +76,7 @@ def queues(
 
     def limit(port: Port) -> int:
         if short:
-            return drop_tail_bytes(port.payload_rate_gbps, mtu, bytes_scale)
+            return round(drop_tail_bytes(port.payload_rate_gbps) / bytes_scale)
         return _limit_bytes(topology, calibration, bytes_scale)
 
     return {
