@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from roundabout.btf import Btf
+from roundabout.elf import Elf
 from roundabout.errors import RoundaboutError
 from roundabout.programs import ROOT
 from roundabout.spec.transports import Declaration, Transport, known
@@ -19,6 +21,8 @@ TOOL = ROOT / "build/bin/transport"
 # What an object's name ends in, and what makes it that: the kernel's arguments of cong_control differ.
 VARIANTS = {".bpf.o": [], ".before_6_10.bpf.o": ["-DCONG_CONTROL_BEFORE_6_10"]}
 SHOWN_LINES = 20
+OPERATIONS, REGISTERED = "tcp_congestion_ops", ".struct_ops"  # a congestion control, and the section that it stands in
+NAME_BYTES, NON_RESTRICTED = 16, 1  # of its name; its flag without which only the machine's own namespace may use it
 
 
 def objects(transport: Transport) -> Path | None:
@@ -36,11 +40,12 @@ def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
         RoundaboutError: one does not build, or its program is not what its source declares.
     """
     found = (each.declaration for each in transports)
-    built = [path for each in found if each and known.is_outside(each) for path in _build(each)]
+    built = [path for each in found if each and known.is_outside(each) for path in build(each)]
     return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
 
 
-def _build(found: Declaration) -> list[Path]:
+def build(found: Declaration) -> list[Path]:
+    """Build one from outside the tree, for both of the kernel's signatures. Raises RoundaboutError as above."""
     folder = OUTSIDE / found.name
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -50,6 +55,7 @@ def _build(found: Declaration) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=OUTSIDE) as fresh:
             path = Path(fresh) / paths[-1].name
             _compile(found.program, path, defines)
+            _rename(found, path)
             _check_declarations(found, path)
             path.replace(paths[-1])
     return paths
@@ -75,6 +81,25 @@ def _compile(program: Path, path: Path, defines: list[str]) -> None:
 def _strip() -> str | None:
     names = ("llvm-strip", *(f"llvm-strip-{version}" for version in (14, 15, 16, 18)))
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def _rename(found: Declaration, path: Path) -> None:
+    """Let the kernel know it by the name that ours have, whatever it calls itself, and lab hosts use it."""
+    elf = Elf(path.read_bytes())
+    types = Btf(elf.section(".BTF") or b"")
+    name, flags = (types.member(OPERATIONS, member) for member in ("name", "flags"))
+    variables = elf.variables(REGISTERED)
+    if not variables or not name or not flags:
+        lacks = f"struct {OPERATIONS}" if not variables else f"{OPERATIONS}.{'flags' if name else 'name'}"
+        raise RoundaboutError(
+            f'{found.program}: found no {lacks}, expected one with name and flags in SEC("{REGISTERED}")'
+        )
+    blob = bytearray(path.read_bytes())
+    for at in variables.values():
+        name_at, flags_at = at + name.offset_bits // 8, at + flags.offset_bits // 8
+        blob[name_at : name_at + NAME_BYTES] = known.kernel_name(found.name).encode().ljust(NAME_BYTES, b"\0")
+        blob[flags_at] |= NON_RESTRICTED
+    path.write_bytes(blob)
 
 
 def _check_declarations(found: Declaration, path: Path) -> None:

@@ -246,10 +246,20 @@ static void take_out(const char *name) {
   rmdir(path);
 }
 
-// The map through which an object registers its congestion control, or NULL.
-static struct bpf_map *ops_of(const struct bpf_object *object) {
+// Registers the first congestion control of an object that the kernel takes: others may be there that lack functions.
+// Returns its map, or NULL.
+static struct bpf_map *register_ops(const struct bpf_object *object) {
   struct bpf_map *map;
-  bpf_object__for_each_map(map, object) if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS) return map;
+  errno = ENOENT;
+  bpf_object__for_each_map(map, object) {
+    struct bpf_link *link =
+        bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS ? bpf_map__attach_struct_ops(map) : NULL;
+    if (link) {
+      bpf_link__disconnect(link);
+      bpf_link__destroy(link);
+      return map;
+    }
+  }
   return NULL;
 }
 
@@ -273,15 +283,13 @@ static int pin(struct bpf_map *map, const char *name, const char *leaf) {
 }
 
 static int register_object(struct bpf_object *object, const char *name) {
-  struct bpf_map *ops = ops_of(object);
   if (values_write_defaults(object))
     return 1;
-  struct bpf_link *link = ops ? bpf_map__attach_struct_ops(ops) : NULL;
-  if (!link)
+  struct bpf_map *ops = register_ops(object);
+  if (!ops)
     return fail("cannot register %s with the kernel: %s\n%s", name,
-                ops ? strerror(errno) : "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")", reasons());
-  bpf_link__disconnect(link);
-  bpf_link__destroy(link);
+                errno == ENOENT ? "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")" : strerror(errno),
+                reasons());
   if (pin(ops, name, "ops") || pin(bpf_object__find_map_by_name(object, "params"), name, "params") ||
       pin(bpf_object__find_map_by_name(object, "counters"), name, "counters"))
     return 1;
