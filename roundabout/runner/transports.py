@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sysconfig
@@ -62,13 +63,16 @@ def build(found: Declaration) -> list[Path]:
 
 
 def _compile(program: Path, path: Path, defines: list[str]) -> None:
-    """What cmake/BpfObject.cmake does for transports of the tree."""
+    """What cmake/BpfObject.cmake does for transports of the tree, but that style is their author's own.
+
+    That clang compiles for this machine's kernel, glibc's headers need to know.
+    """
     clang, strip = shutil.which("clang"), _strip()
     if not clang or not strip:
         raise RoundaboutError(
             f"found no {'llvm-strip' if clang else 'clang'}, expected it to build {program}", "run ./bootstrap"
         )
-    flags = (ROOT / "cmake/bpf_flags.txt").read_text().split()
+    flags = [*(ROOT / "cmake/bpf_flags.txt").read_text().split(), "-Wno-error", f"-D__{os.uname().machine}__"]
     multiarch = ["-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"]
     include = ["-I", str(known.TREE / "common"), "-I", str(program.parent)]
     command = [clang, *flags, *multiarch, *include, *defines, "-c", program.name, "-o", str(path)]

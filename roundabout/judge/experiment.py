@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment that a judgement runs: two and three training jobs over each contestant, alike but for that."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from roundabout.judge.figures import JOBS, Scene
+
+PEERS = ("cubic", "dctcp", "dcqcn")
+WORKERS = {"j1": ["s0", "s3"], "j2": ["s1", "s4"], "j3": ["s2", "s5"]}
+PROFILES = {"two-jobs": "vgg19-fig1", "three-jobs": "thirds"}
+COUNTS = {"two-jobs": 2, "three-jobs": 3}
+
+
+def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
+    """Write it down: a variant for each contestant and number of jobs. One number at least, for the transports."""
+    counts = [scene for scene in scenes if scene in JOBS] or list(JOBS[:1])
+    transports: dict[str, Any] = {name: {"file": str(program)}, **{peer: {"name": peer} for peer in PEERS}}
+    document = {
+        "schema": 1,
+        "name": f"cc-{name.replace('_', '-')}",
+        "about": f"Training jobs over {name}, {', '.join(PEERS[:-1])} and {PEERS[-1]}: do they interleave, is anyone hurt",
+        "topology": "dumbbell-3x3",
+        "profile": PROFILES["two-jobs"],
+        "jobs": {job: {"workers": WORKERS[job]} for job in ("j1", "j2")},
+        "iterations": iterations,
+        "factors": {
+            "variant": {
+                f"{scene}-{contestant}": {
+                    "profile": PROFILES[scene],
+                    "transport": transport,
+                    "jobs": {job: {"workers": WORKERS[job]} for job in list(WORKERS)[: COUNTS[scene]]},
+                }
+                for scene in counts
+                for contestant, transport in transports.items()
+            }
+        },
+        "study": {"kind": "levels", "baseline": f"{counts[0]}-cubic"},
+    }
+    path = folder / "jobs.yaml"
+    path.write_text(json.dumps(document, indent=1))  # which is YAML, too
+    return path
+

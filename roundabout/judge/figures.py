@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured of a congestion control, by name: the one list, which tables, `--only` and `--fail-if` follow."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, get_args
+
+from roundabout.errors import UsageError
+
+Scene = Literal["alone", "cost", "fairness", "marks", "loss", "incast", "two-jobs", "three-jobs"]
+SCENES: tuple[Scene, ...] = get_args(Scene)
+PAIR, LINK, JOBS = SCENES[:2], SCENES[2:6], SCENES[6:]
+
+Figures = dict[str, float | None]
+"""By quantity; None where it could not be told."""
+
+
+class Quantity(NamedTuple):
+    """One figure of one contestant."""
+
+    name: str
+    scene: Scene
+    title: str
+    form: str
+    about: str
+
+
+QUANTITIES = (
+    Quantity("gbps", "alone", "one flow, Gbit/s", ".2f", "that nothing limits but this machine; not scaled"),
+    Quantity("throughput", "alone", "over cubic's", ".3f", "of that flow"),
+    Quantity("program_ns", "cost", "in its programs, ns an ACK", ".0f", "the kernel's own have none"),
+    Quantity("cpu_us", "cost", "CPU, us an ACK", ".2f", "of the whole machine, at 800 Mbit/s paced"),
+    Quantity("cost", "cost", "over cubic's", ".2f", "of that CPU"),
+    *(
+        quantity
+        for count in (2, 8, 32)
+        for quantity in (
+            Quantity(f"jain_{count}", "fairness", f"Jain's index, {count} flows", ".3f", "1 where all get the same"),
+            Quantity(f"use_{count}", "fairness", "of the link", ".3f", "what they carry together"),
+        )
+    ),
+    Quantity("use_marks", "marks", "of the link", ".3f", "one flow whose packets are marked beyond half a millisecond"),
+    Quantity("dip_marks", "marks", "slowest tenth over mean", ".2f", "of tenths of a second"),
+    Quantity("window_marks", "marks", "window after a cut", ".2f", "over that before; blank where it was not cut twice"),
+    Quantity("queue_marks_ms", "marks", "round trip, ms", ".2f", "with the queue that it leaves"),
+    Quantity("marked", "marks", "packets marked", ".3f", "as a share"),
+    Quantity("use_loss", "loss", "of the link", ".3f", "one flow in a queue of a millisecond that drops"),
+    Quantity("dip_loss", "loss", "slowest tenth over mean", ".2f", "of tenths of a second"),
+    Quantity("window_loss", "loss", "window after a cut", ".2f", "over that before; blank where it was not cut twice"),
+    Quantity("queue_loss_ms", "loss", "round trip, ms", ".2f", "with the queue that it leaves"),
+    Quantity("lost", "loss", "sent again", ".4f", "as a share of segments"),
+    Quantity("incast", "incast", "16 answers", ".2f", "time over what the link needs for their bytes, where it drops"),
+    *(
+        quantity
+        for scene in JOBS
+        for prefix in (scene.replace("-", "_"),)
+        for quantity in (
+            Quantity(f"{prefix}_interleaved", scene, "interleaved after", ".0f", "iterations; blank: never"),
+            Quantity(f"{prefix}_mean", scene, "jobs' mean over alone", ".3f", "of the last half of the iterations"),
+            Quantity(f"{prefix}_worst", scene, "worst job's over alone", ".3f", "more than the others': it is hurt"),
+        )
+    ),
+)
+NAMES = tuple(each.name for each in QUANTITIES)
+
+
+def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
+    """The scenes asked for, in order; all where none is. Raises UsageError for an unknown one."""
+    wanted = set(asked) or set(SCENES)
+    if strange := wanted - set(SCENES):
+        raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
+    return tuple(scene for scene in SCENES if scene in wanted)
+
+
+def over_cubic(figures: Mapping[str, Figures]) -> None:
+    """Add what is said as a ratio to cubic's, by contestant."""
+    for name, of in (("throughput", "gbps"), ("cost", "cpu_us")):
+        cubic = figures["cubic"].get(of)
+        for each in figures.values():
+            own = each.get(of)
+            if of in each:
+                each[name] = own / cubic if own is not None and cubic else None

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where one flow meets nothing: two hosts on an unshaped veth pair, gone with this process, however it ends."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError
+from roundabout.spec.transports import Transport
+from roundabout.testbeds.lab.namespaces import inside
+
+HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
+SYSCTLS = Path("/proc/sys/net/ipv4")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A host: a process in its network namespace, and its address."""
+
+    pid: int
+    address: str
+
+    def run(self, *argv: str) -> str:
+        """Run a short program there: its stdout. Raises RoundaboutError with what it said."""
+        done = inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
+        if done.returncode != 0:
+            raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+        return done.stdout
+
+    def start(self, *argv: str) -> "subprocess.Popen[str]":
+        """Start a program there."""
+        pipe = subprocess.PIPE
+        return inside(
+            self.pid, lambda: subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+        )
+
+    def acks(self) -> int:
+        """TCP segments that it has received: for who sends, ACKs."""
+        lines = inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+        return int(values[names.index("InSegs")])
+
+    def use(self, kernel_name: str) -> None:
+        """Make a congestion control its default, with ECN. Raises RoundaboutError where it may not be used."""
+        for name, value in (("tcp_congestion_control", kernel_name), ("tcp_ecn", "1")):
+            path = SYSCTLS / name
+            try:
+                inside(self.pid, lambda path=path, value=value: path.write_text(value))
+            except OSError as error:
+                raise RoundaboutError(f"net.ipv4.{name}: cannot be set to {value}: {error.strerror}") from error
+
+
+@contextmanager
+def unshaped() -> Iterator[tuple[Place, Place]]:
+    """A sender and a receiver."""
+    with ExitStack() as stack:
+        one, other = (Place(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
+        _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
+        for each in (one, other):
+            each.run("ip", "addr", "add", f"{each.address}/24", "dev", "eth0")
+            each.run("ip", "link", "set", "eth0", "up")
+        yield one, other
+
+
+def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
+    """What `transport set` is told where the line rate is `rate_mbps`, or as high as the program lets it be."""
+    declared = transport.declaration.parameters if transport.declaration else ()
+    values = {
+        each.name: rate_mbps or each.most if each.chosen_by == "line_rate" else transport.asked.get(each.name, each.usual)
+        for each in declared
+    }
+    return [f"{name}={value:f}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
+
+
+@contextmanager
+def _namespace() -> Iterator[int]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(HOLDER, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as holder:
+        assert holder.stdout and holder.stderr
+        if holder.stdout.readline() != "\n":
+            said = holder.stderr.read().strip()
+            raise RoundaboutError(f"cannot make a network namespace: {said}", "run as root, with sudo for example")
+        yield holder.pid
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RoundaboutError(f"ip {' '.join(words[:2])}: {done.stderr.strip()}")
+

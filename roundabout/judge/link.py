@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows on one link of the lab: who gets how much, what marks and losses do, and what an incast takes.
+
+All contestants meet the same two queues, which are ours: a deep one that marks what leaves more than `MARKS_AT` behind
+(ECN, RFC 3168), and a short one that drops. Rates and bytes are a lab's: divided by its scale.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from roundabout.judge.ground import Place
+from roundabout.judge.incast import incast
+from roundabout.judge.traffic import Flows, send
+from roundabout.runner.transports import TOOL
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration import Ecn
+from roundabout.testbeds.lab.layout import HOST_INTERFACE
+
+QUEUE_MS = 1.0  # of the link's own rate: where it marks half way, and where it drops
+FAIRNESS = (2, 8, 32)
+SECONDS = 4.0
+INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 64 << 10
+NEVER = Ecn(kmin_bytes=1 << 30, kmax_bytes=1 << 30, pmax=1)
+
+Figures = dict[str, float | None]
+
+
+def queue_bytes(topology: Topology) -> int:
+    """What the bottleneck carries in `QUEUE_MS`, at the papers' scale."""
+    return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * QUEUE_MS / 1e3)
+
+
+def dropping(topology: Topology) -> Topology:
+    """The same with short queues that drop."""
+    return topology.model_copy(update={"queue": "lossy", "queue_bytes": queue_bytes(topology)})
+
+
+class Link:
+    """A lab whose two sides meet on one link; those on the left send to the first on the right."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._link = lab.topology.bottleneck
+        places = {name: Place(pid, lab.hosts[name].address) for name, pid in lab.pids().items() if pid and name in lab.hosts}
+        first = next(iter(places))
+        others = [name for name in places if len(lab.topology.path(first, name)) > 2]
+        self.senders = [place for name, place in places.items() if name not in others]
+        self.receiver = places[others[0]]
+        self._places = places
+        self.gbps = self._link.payload_rate_gbps / lab.scale
+
+    def mark(self, *, at_all: bool) -> None:
+        """Mark every packet that leaves half of `QUEUE_MS` behind it, or none."""
+        half = round(queue_bytes(self._lab.topology) / self._lab.scale / 2)
+        self._lab.set_thresholds(Ecn(kmin_bytes=half, kmax_bytes=half, pmax=1) if at_all else NEVER)
+
+    def prepare(self, trial: TrialSpec) -> None:
+        """Let all hosts use the trial's transport, as a trial's would."""
+        (transport,) = trial.transports.values()
+        host = next(name for name in self._places if trial.transport_of(name))
+        asked = self._lab.settings_document(trial, host)
+        values = asked.get("transport", {}).get(transport.name, {})
+        for place in self._places.values():
+            place.use(transport.kernel_name)
+            place.run("sysctl", "-qw", *(f"{name}={value}" for name, value in asked["sysctl"].items()))
+            place.run("ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"]))
+            if values:
+                place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))
+
+    @contextmanager
+    def counted(self) -> Iterator[list[float]]:
+        """The share of packets that the link marked meanwhile, once the context has ended."""
+        (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._far)
+        before = self._lab.counters()[port.ifindex]
+        share: list[float] = []
+        yield share
+        after = self._lab.counters()[port.ifindex]
+        share.append((after.marks - before.marks) / max(1, after.packets - before.packets))
+
+    @property
+    def _far(self) -> str:
+        receiver = next(name for name, place in self._places.items() if place == self.receiver)
+        hops = self._lab.topology.path(next(iter(self._places)), receiver)
+        return next(hop.receiver for hop in hops if hop.link == self._link)
+
+
+def fairness(link: Link, seconds: float = SECONDS) -> Figures:
+    """Jain's index among flows, and how much of the link they use together."""
+    found: Figures = {}
+    for count in FAIRNESS:
+        flows = send(link.senders, link.receiver, count, seconds)
+        found |= {f"jain_{count}": flows.jain, f"use_{count}": flows.total_gbps / link.gbps}
+    return found
+
+
+def marks(link: Link, seconds: float = SECONDS) -> Figures:
+    """One flow whose packets are marked: how far it falls, what queue it leaves, how many are marked."""
+    with link.counted() as share:
+        flows = send(link.senders[:1], link.receiver, 1, seconds)
+    return {**_answer(flows, link, "marks"), "marked": share[0]}
+
+
+def losses(link: Link, seconds: float = SECONDS) -> Figures:
+    """The same of one whose packets are dropped."""
+    flows = send(link.senders[:1], link.receiver, 1, seconds)
+    return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
+
+
+def many(link: Link) -> Figures:
+    """An incast: how much longer it takes than the link needs for its bytes, in the median."""
+    least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
+    times_s = [incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
+    return {"incast": statistics.median(times_s) / least_s}
+
+
+SEGMENT_BYTES = 1448
+
+
+def _answer(flows: Flows, link: Link, to: str) -> Figures:
+    return {
+        f"use_{to}": flows.total_gbps / link.gbps,
+        f"dip_{to}": flows.dip,
+        f"window_{to}": flows.window_fall,
+        f"queue_{to}_ms": flows.rtt_ms,
+    }

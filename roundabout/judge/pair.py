@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One flow on an unshaped pair: what it carries, and what an ACK costs, turn by turn with the others."""
+
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from roundabout.judge import programs
+from roundabout.judge.ground import Place, at_rate, unshaped
+from roundabout.judge.traffic import Flows, send
+from roundabout.runner.transports import TOOL
+from roundabout.spec.transports import Transport
+
+PACED_MBPS = 800.0
+IDLE_S = 1.0
+
+Samples = dict[str, list[float]]
+"""By contestant, one a round."""
+
+
+def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: float) -> Samples:
+    """Gbit/s of one flow that nothing limits but the machine. Transports must be loaded."""
+    found: Samples = {name: [] for name in contestants}
+    with unshaped() as (sender, receiver):
+        for _ in range(rounds):
+            for name, transport in contestants.items():
+                _prepare(transport, (sender, receiver), None)
+                found[name].append(send([sender], receiver, 1, seconds).total_gbps)
+    return found
+
+
+def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: float) -> Samples:
+    """CPU time of the whole machine per ACK, less what it spends anyway, us: all send at one rate, paced.
+
+    The same rate means the same bursts and the same ACKs. Counts on a quiet machine only.
+    """
+    found: Samples = {name: [] for name in contestants}
+    with unshaped() as (sender, receiver):
+        for _ in range(rounds):
+            for name, transport in contestants.items():
+                _prepare(transport, (sender, receiver), PACED_MBPS)
+                found[name].append(_cpu_per_ack_us(sender, receiver, seconds, *paced()))
+    return found
+
+
+def paced() -> tuple[str, str]:
+    """What iperf3 is told for the kernel to pace at that rate (SO_MAX_PACING_RATE)."""
+    return "--fq-rate", f"{PACED_MBPS:.0f}M"
+
+
+def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: float) -> Samples:
+    """Nanoseconds per ACK inside each contestant's own eBPF programs, whose ids `own` has; none for the kernel's own."""
+    found: Samples = {name: [] for name in contestants}
+    with unshaped() as (sender, receiver), programs.statistics():
+        for name, transport in contestants.items():
+            if own.get(name):
+                _prepare(transport, (sender, receiver), PACED_MBPS)
+                before_ns, before = _spent_ns(own[name]), sender.acks()
+                send([sender], receiver, 1, seconds, *paced())
+                found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.acks() - before))
+    return found
+
+
+def _prepare(transport: Transport, places: Sequence[Place], rate_mbps: float | None) -> None:
+    for place in places:
+        place.use(transport.kernel_name)
+        if values := at_rate(transport, rate_mbps):
+            place.run(str(TOOL), "set", transport.name, *values)
+
+
+def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: float, *options: str) -> float:
+    idle_from_s, begun_s = _busy_s(), time.monotonic()
+    time.sleep(IDLE_S)
+    idle = (_busy_s() - idle_from_s) / (time.monotonic() - begun_s)
+    busy_from_s, begun_s, before = _busy_s(), time.monotonic(), sender.acks()
+    send([sender], receiver, 1, seconds, *options)
+    spent_s = _busy_s() - busy_from_s - idle * (time.monotonic() - begun_s)
+    return spent_s / max(1, sender.acks() - before) * 1e6
+
+
+def _busy_s() -> float:
+    """CPU time that the machine has spent on anything."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    return (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def _spent_ns(ids: Sequence[int]) -> int:
+    now = programs.spent_ns()
+    return sum(now.get(each, 0) for each in ids)

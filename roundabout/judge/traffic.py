@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows between places, sent by iperf3, and what became of each."""
+
+import json
+import statistics
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from roundabout.errors import RoundaboutError
+from roundabout.judge.ground import Place
+
+PORT = 5201
+EVERY_S = 0.1
+WARM_UP_S = 1
+PATIENCE_S = 30.0  # beyond a transfer's own time: the machine may have much else to do
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Flows that shared a path, after the warm-up: payload of each, and the course of all, every `EVERY_S`."""
+
+    gbps: tuple[float, ...]
+    course_gbps: tuple[float, ...]
+    rtt_ms: float
+    windows_kb: tuple[tuple[float, ...], ...]
+    retransmitted: int
+    sent_bytes: int
+
+    @property
+    def total_gbps(self) -> float:
+        """Of all flows together, as the receiver counts it."""
+        return sum(self.gbps)
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of fairness (DEC-TR-301, 1984): 1 where all get the same, 1/n where one gets all."""
+        squares = sum(each * each for each in self.gbps)
+        return self.total_gbps**2 / (len(self.gbps) * squares) if squares else 0.0
+
+    @property
+    def dip(self) -> float:
+        """The slowest of ten `EVERY_S` over the mean: how far the rate of all falls, and 1 where it never does."""
+        mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
+        ordered = sorted(self.course_gbps)
+        return ordered[len(ordered) // 10] / mean if mean else 0.0
+
+    @property
+    def window_fall(self) -> float | None:
+        """The median cut: a window after it has fallen over what it was. None where it fell less than twice."""
+        falls = [
+            after / before
+            for window in self.windows_kb
+            for before, after in zip(window, window[1:], strict=False)
+            if 0 < after < before
+        ]
+        return statistics.median(falls) if len(falls) > 1 else None
+
+
+def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: float, *options: str) -> Flows:
+    """Send over `flows` connections, dealt out among `senders`, for so long after a warm-up.
+
+    Raises RoundaboutError where iperf3 cannot, or does not end.
+    """
+    shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
+    words = ["-t", f"{seconds:g}", "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]
+    clients = []
+    with ExitStack() as stack:
+        for number, (sender, share) in enumerate(zip(senders, shares, strict=True)):
+            if share:
+                port = PORT + number
+                stack.enter_context(_server(receiver, port))
+                argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
+                clients.append(stack.enter_context(_ended(sender.start(*argv))))
+        return _flows([_told(client, WARM_UP_S + seconds + PATIENCE_S) for client in clients])
+
+
+@contextmanager
+def _server(place: Place, port: int) -> Iterator[None]:
+    with _ended(place.start("iperf3", "-s", "-1", "-p", str(port), "--forceflush")) as server:
+        assert server.stdout
+        for line in server.stdout:
+            if "listening" in line:
+                break
+        else:
+            assert server.stderr
+            raise RoundaboutError(f"iperf3 -s: {server.stderr.read().strip()}")
+        yield
+
+
+@contextmanager
+def _ended(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
+    try:
+        out, errors = client.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise RoundaboutError(f"found flows that did not end within {limit_s:.0f} s, expected iperf3 to") from None
+    try:
+        told: dict[str, Any] = json.loads(out)
+    except ValueError:
+        raise RoundaboutError(f"iperf3: {errors.strip() or out.strip()}") from None
+    if "error" in told:
+        raise RoundaboutError(f"iperf3: {told['error']}")
+    return told
+
+
+def _flows(told: Sequence[dict[str, Any]]) -> Flows:
+    ends = [stream for each in told for stream in each["end"]["streams"]]
+    courses = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in told]
+    intervals = [stream for course in courses for one in course for stream in one["streams"]]
+    sums = zip(*([one["sum"]["bits_per_second"] / 1e9 for one in course] for course in courses), strict=False)
+    sockets: dict[tuple[int, int], list[float]] = {}
+    for number, course in enumerate(courses):
+        for one in course:
+            for stream in one["streams"]:
+                sockets.setdefault((number, stream["socket"]), []).append(stream.get("snd_cwnd", 0) / 1e3)
+    round_trips = [stream["rtt"] / 1e3 for stream in intervals if stream.get("rtt")]
+    return Flows(
+        gbps=tuple(stream["receiver"]["bits_per_second"] / 1e9 for stream in ends),
+        course_gbps=tuple(map(sum, sums)),
+        rtt_ms=statistics.median(round_trips) if round_trips else 0.0,
+        windows_kb=tuple(map(tuple, sockets.values())),
+        retransmitted=sum(stream["sender"].get("retransmits", 0) for stream in ends),
+        sent_bytes=sum(stream["sender"]["bytes"] for stream in ends),
+    )

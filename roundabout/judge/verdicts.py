@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures of a congestion control say in words, held against its peers' of the same run.
+
+The bounds are ours, and wide: they tell what is broken, not what is better.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from roundabout.judge.figures import Figures
+
+
+class Verdict(NamedTuple):
+    """A sentence, and whether it is good news."""
+
+    good: bool
+    words: str
+
+
+class _Rule(NamedTuple):
+    """`is_good` takes the figure and those of the peers that have one; words get the figure."""
+
+    quantity: str
+    is_good: Callable[[float, list[float]], bool]
+    good: str
+    bad: str
+
+
+def _at_least(bound: float) -> Callable[[float, list[float]], bool]:
+    return lambda value, _: value >= bound
+
+
+def _at_most(bound: float) -> Callable[[float, list[float]], bool]:
+    return lambda value, _: value <= bound
+
+
+RULES = (
+    _Rule("throughput", _at_least(0.97), "carries as much as cubic", "carries {:.0%} of what cubic does"),
+    _Rule("gbps", lambda value, peers: value >= 0.1 * min(peers, default=0), "", "its window does not grow"),
+    _Rule("cost", _at_most(1.5), "an ACK costs {:.2f} times cubic's", "an ACK costs {:.2f} times cubic's"),
+    _Rule("jain_8", _at_least(0.9), "8 flows share evenly ({:.2f})", "8 flows do not share evenly ({:.2f})"),
+    _Rule("jain_32", _at_least(0.9), "32 flows share evenly ({:.2f})", "32 flows do not share evenly ({:.2f})"),
+    _Rule(
+        "queue_marks_ms",
+        lambda value, peers: value <= 3 * max(peers, default=value) + 1,
+        "answers marks: they leave a round trip of {:.1f} ms",
+        "ignores marks: they leave a round trip of {:.1f} ms",
+    ),
+    _Rule("use_marks", _at_least(0.8), "", "marks cost it the link: it uses {:.0%}"),
+    _Rule("use_loss", _at_least(0.7), "", "losses cost it the link: it uses {:.0%}"),
+    _Rule(
+        "lost",
+        lambda value, peers: value <= 5 * max(peers, default=value) + 0.01,
+        "answers losses: {:.2%} is sent again",
+        "does not answer losses: {:.2%} is sent again",
+    ),
+    _Rule(
+        "incast",
+        lambda value, peers: value <= 2 * max(peers, default=value),
+        "an incast takes {:.1f} times the link's time",
+        "an incast takes {:.1f} times the link's time",
+    ),
+    *(
+        _Rule(
+            f"{jobs}_worst",
+            lambda value, peers: value <= 1.05 * max(peers, default=value),
+            f"no job of {count} is hurt: the worst takes {{:.2f}} times its time alone",
+            f"of {count} jobs one is hurt: it takes {{:.2f}} times its time alone",
+        )
+        for jobs, count in (("two_jobs", "two"), ("three_jobs", "three"))
+    ),
+)
+
+
+def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
+    """What can be said of the one that is judged; nothing of what was not measured."""
+    found = []
+    for rule in RULES:
+        value = judged.get(rule.quantity)
+        if value is None:
+            continue
+        others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]
+        good = rule.is_good(value, others)
+        words = (rule.good if good else rule.bad).format(value)
+        if words:
+            found.append(Verdict(good, words))
+    return found
