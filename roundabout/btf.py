@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst), as far as we need it."""
+"""Reads BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst), as far as needed."""
 
 import struct
 from collections.abc import Iterator, Sequence

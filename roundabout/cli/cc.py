@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout cc`: the congestion controls that experiments can name, and what each declares."""
+"""`roundabout cc`: the congestion controls that experiments can name, and what each declares; or a file's, judged."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from roundabout.cli.options import Json
+from roundabout.cli.options import Json, Runs
 from roundabout.cli.screen import Screen
+from roundabout.errors import UsageError
 from roundabout.spec.transports import Declaration, Parameter, known
 from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
 
@@ -17,10 +21,41 @@ FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of t
 CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.bpf.c]", help="A congestion control of anyone's, to be judged.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Measure this alone. May be repeated.")] = None,
+    fail_if: Annotated[
+        list[str] | None, typer.Option(help="Exit with 3 where it holds: 'jain_8 < 0.9'. May be repeated.")
+    ] = None,
+    btf: Annotated[
+        list[Path] | None, typer.Option(help="BTF of another kernel to hold it against. May be repeated.")
+    ] = None,
+    runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List congestion controls with their parameters and counters, as their sources declare them."""
+    """List congestion controls with their parameters and counters, or judge one beside cubic, dctcp and dcqcn.
+
+    A judgement needs root, and takes ten minutes: whether this kernel takes it, throughput alone, cost per ACK,
+    fairness, marks, losses, an incast, and training jobs.
+    """
+    if program is None:
+        if only or fail_if or btf:
+            raise UsageError("found --only, --fail-if or --btf without a file, expected FILE.bpf.c to judge")
+        _list(as_json=as_json)
+        return
+    # What only this needs takes a second to import.
+    from roundabout.cli.judging import Asked, judge  # noqa: PLC0415
+    from roundabout.judge.conditions import condition  # noqa: PLC0415
+    from roundabout.judge.figures import scenes  # noqa: PLC0415
+
+    wanted = scenes(only or ())
+    conditions = [condition(each, wanted) for each in fail_if or ()]
+    judge(Asked(program, wanted, conditions, btf or (), runs), as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
     declared = [found for name in known.names() if (found := known.declaration(name))]
     if as_json:
         print(json.dumps([_record(each) for each in declared], indent=2))

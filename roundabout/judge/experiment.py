@@ -21,7 +21,7 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
     document = {
         "schema": 1,
         "name": f"cc-{name.replace('_', '-')}",
-        "about": f"Training jobs over {name}, {', '.join(PEERS[:-1])} and {PEERS[-1]}: do they interleave, is anyone hurt",
+        "about": f"Training jobs over {name} and {', '.join(PEERS)}: do they interleave, is anyone hurt",
         "topology": "dumbbell-3x3",
         "profile": PROFILES["two-jobs"],
         "jobs": {job: {"workers": WORKERS[job]} for job in ("j1", "j2")},
@@ -42,4 +42,3 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
     path = folder / "jobs.yaml"
     path.write_text(json.dumps(document, indent=1))  # which is YAML, too
     return path
-

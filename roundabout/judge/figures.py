@@ -28,7 +28,7 @@ QUANTITIES = (
     Quantity("gbps", "alone", "one flow, Gbit/s", ".2f", "that nothing limits but this machine; not scaled"),
     Quantity("throughput", "alone", "over cubic's", ".3f", "of that flow"),
     Quantity("program_ns", "cost", "in its programs, ns an ACK", ".0f", "the kernel's own have none"),
-    Quantity("cpu_us", "cost", "CPU, us an ACK", ".2f", "of the whole machine, at 800 Mbit/s paced"),
+    Quantity("cpu_us", "cost", "CPU, us an ACK", ".2f", "of both ends and interrupts, at 800 Mbit/s paced"),
     Quantity("cost", "cost", "over cubic's", ".2f", "of that CPU"),
     *(
         quantity
@@ -40,7 +40,9 @@ QUANTITIES = (
     ),
     Quantity("use_marks", "marks", "of the link", ".3f", "one flow whose packets are marked beyond half a millisecond"),
     Quantity("dip_marks", "marks", "slowest tenth over mean", ".2f", "of tenths of a second"),
-    Quantity("window_marks", "marks", "window after a cut", ".2f", "over that before; blank where it was not cut twice"),
+    Quantity(
+        "window_marks", "marks", "window after a cut", ".2f", "over that before; blank where it was not cut twice"
+    ),
     Quantity("queue_marks_ms", "marks", "round trip, ms", ".2f", "with the queue that it leaves"),
     Quantity("marked", "marks", "packets marked", ".3f", "as a share"),
     Quantity("use_loss", "loss", "of the link", ".3f", "one flow in a queue of a millisecond that drops"),

@@ -12,7 +12,6 @@ from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab.namespaces import inside
 
 HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
-SYSCTLS = Path("/proc/sys/net/ipv4")
 
 
 @dataclass(frozen=True)
@@ -43,24 +42,19 @@ class Place:
         return int(values[names.index("InSegs")])
 
     def use(self, kernel_name: str) -> None:
-        """Make a congestion control its default, with ECN. Raises RoundaboutError where it may not be used."""
-        for name, value in (("tcp_congestion_control", kernel_name), ("tcp_ecn", "1")):
-            path = SYSCTLS / name
-            try:
-                inside(self.pid, lambda path=path, value=value: path.write_text(value))
-            except OSError as error:
-                raise RoundaboutError(f"net.ipv4.{name}: cannot be set to {value}: {error.strerror}") from error
+        """Make a congestion control its default, with ECN."""
+        self.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={kernel_name}", "net.ipv4.tcp_ecn=1")
 
 
 @contextmanager
-def unshaped() -> Iterator[tuple[Place, Place]]:
-    """A sender and a receiver."""
+def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
+    """A sender and a receiver; `gso_max` is what `ip link` is told of the bursts that they send."""
     with ExitStack() as stack:
         one, other = (Place(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
         _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
         for each in (one, other):
             each.run("ip", "addr", "add", f"{each.address}/24", "dev", "eth0")
-            each.run("ip", "link", "set", "eth0", "up")
+            each.run("ip", "link", "set", "eth0", "up", *gso_max)
         yield one, other
 
 
@@ -68,7 +62,9 @@ def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
     """What `transport set` is told where the line rate is `rate_mbps`, or as high as the program lets it be."""
     declared = transport.declaration.parameters if transport.declaration else ()
     values = {
-        each.name: rate_mbps or each.most if each.chosen_by == "line_rate" else transport.asked.get(each.name, each.usual)
+        each.name: rate_mbps or each.most
+        if each.chosen_by == "line_rate"
+        else transport.asked.get(each.name, each.usual)
         for each in declared
     }
     return [f"{name}={value:f}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
@@ -78,7 +74,8 @@ def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
 def _namespace() -> Iterator[int]:
     pipe = subprocess.PIPE
     with subprocess.Popen(HOLDER, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as holder:
-        assert holder.stdout and holder.stderr
+        assert holder.stdout
+        assert holder.stderr
         if holder.stdout.readline() != "\n":
             said = holder.stderr.read().strip()
             raise RoundaboutError(f"cannot make a network namespace: {said}", "run as root, with sudo for example")
@@ -89,4 +86,3 @@ def _ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
     if done.returncode != 0:
         raise RoundaboutError(f"ip {' '.join(words[:2])}: {done.stderr.strip()}")
-

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows on one link of the lab: who gets how much, what marks and losses do, and what an incast takes.
 
-All contestants meet the same two queues, which are ours: a deep one that marks what leaves more than `MARKS_AT` behind
-(ECN, RFC 3168), and a short one that drops. Rates and bytes are a lab's: divided by its scale.
+All contestants meet the same two queues, which are ours: a deep one that marks whatever leaves more than half of
+`QUEUE_MS` behind (ECN, RFC 3168), and a short one that drops. Rates and bytes are a lab's: divided by its scale.
 """
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
+from roundabout.judge.figures import Figures, Scene
 from roundabout.judge.ground import Place
 from roundabout.judge.incast import incast
 from roundabout.judge.traffic import Flows, send
@@ -21,11 +22,10 @@ from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
 QUEUE_MS = 1.0  # of the link's own rate: where it marks half way, and where it drops
 FAIRNESS = (2, 8, 32)
-SECONDS = 4.0
+SECONDS = 4
 INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 64 << 10
+SEGMENT_BYTES = 1448
 NEVER = Ecn(kmin_bytes=1 << 30, kmax_bytes=1 << 30, pmax=1)
-
-Figures = dict[str, float | None]
 
 
 def queue_bytes(topology: Topology) -> int:
@@ -44,7 +44,9 @@ class Link:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._link = lab.topology.bottleneck
-        places = {name: Place(pid, lab.hosts[name].address) for name, pid in lab.pids().items() if pid and name in lab.hosts}
+        places = {
+            name: Place(pid, lab.hosts[name].address) for name, pid in lab.pids().items() if pid and name in lab.hosts
+        }
         first = next(iter(places))
         others = [name for name in places if len(lab.topology.path(first, name)) > 2]
         self.senders = [place for name, place in places.items() if name not in others]
@@ -66,7 +68,9 @@ class Link:
         for place in self._places.values():
             place.use(transport.kernel_name)
             place.run("sysctl", "-qw", *(f"{name}={value}" for name, value in asked["sysctl"].items()))
-            place.run("ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"]))
+            place.run(
+                "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
+            )
             if values:
                 place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))
 
@@ -87,25 +91,25 @@ class Link:
         return next(hop.receiver for hop in hops if hop.link == self._link)
 
 
-def fairness(link: Link, seconds: float = SECONDS) -> Figures:
+def fairness(link: Link) -> Figures:
     """Jain's index among flows, and how much of the link they use together."""
     found: Figures = {}
     for count in FAIRNESS:
-        flows = send(link.senders, link.receiver, count, seconds)
+        flows = send(link.senders, link.receiver, count, SECONDS)
         found |= {f"jain_{count}": flows.jain, f"use_{count}": flows.total_gbps / link.gbps}
     return found
 
 
-def marks(link: Link, seconds: float = SECONDS) -> Figures:
+def marks(link: Link) -> Figures:
     """One flow whose packets are marked: how far it falls, what queue it leaves, how many are marked."""
     with link.counted() as share:
-        flows = send(link.senders[:1], link.receiver, 1, seconds)
+        flows = send(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "marks"), "marked": share[0]}
 
 
-def losses(link: Link, seconds: float = SECONDS) -> Figures:
+def losses(link: Link) -> Figures:
     """The same of one whose packets are dropped."""
-    flows = send(link.senders[:1], link.receiver, 1, seconds)
+    flows = send(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
 
 
@@ -116,7 +120,12 @@ def many(link: Link) -> Figures:
     return {"incast": statistics.median(times_s) / least_s}
 
 
-SEGMENT_BYTES = 1448
+MEASURED: Mapping[Scene, Callable[[Link], Figures]] = {
+    "fairness": fairness,
+    "marks": marks,
+    "loss": losses,
+    "incast": many,
+}
 
 
 def _answer(flows: Flows, link: Link, to: str) -> Figures:

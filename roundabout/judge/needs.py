@@ -15,13 +15,13 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 class Needs:
     """Functions that it calls, and members of structures that it reads or writes, as `sock.sk_pacing_rate`."""
 
-    functions: tuple[str, ...]
-    fields: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, by its BTF, and what it lacks of a program's needs. What only a branch needs, the verifier may prune."""
+    """A kernel, by its BTF, and what it lacks of a program's needs. Branches may do without."""
 
     name: str
     lacks: tuple[str, ...]

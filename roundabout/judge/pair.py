@@ -2,25 +2,25 @@
 """One flow on an unshaped pair: what it carries, and what an ACK costs, turn by turn with the others."""
 
 import os
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from roundabout.judge import programs
 from roundabout.judge.ground import Place, at_rate, unshaped
-from roundabout.judge.traffic import Flows, send
+from roundabout.judge.traffic import send
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
 PACED_MBPS = 800.0
 IDLE_S = 1.0
+SMALL_BURSTS = ("gso_max_size", "4600")  # as on the lab's links: an ACK for three segments
 
 Samples = dict[str, list[float]]
 """By contestant, one a round."""
 
 
-def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: float) -> Samples:
+def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
     """Gbit/s of one flow that nothing limits but the machine. Transports must be loaded."""
     found: Samples = {name: [] for name in contestants}
     with unshaped() as (sender, receiver):
@@ -31,13 +31,13 @@ def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: float
     return found
 
 
-def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: float) -> Samples:
-    """CPU time of the whole machine per ACK, less what it spends anyway, us: all send at one rate, paced.
+def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
+    """CPU time of both ends and of the machine's interrupts per ACK, less what it spends anyway, us.
 
-    The same rate means the same bursts and the same ACKs. Counts on a quiet machine only.
+    All send at one rate, paced, which means the same bursts and the same ACKs. Counts on a quiet machine only.
     """
     found: Samples = {name: [] for name in contestants}
-    with unshaped() as (sender, receiver):
+    with unshaped(*SMALL_BURSTS) as (sender, receiver):
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), PACED_MBPS)
@@ -50,10 +50,10 @@ def paced() -> tuple[str, str]:
     return "--fq-rate", f"{PACED_MBPS:.0f}M"
 
 
-def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: float) -> Samples:
-    """Nanoseconds per ACK inside each contestant's own eBPF programs, whose ids `own` has; none for the kernel's own."""
+def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int) -> Samples:
+    """Nanoseconds per ACK inside each contestant's own eBPF programs, whose ids `own` has; the kernel's have none."""
     found: Samples = {name: [] for name in contestants}
-    with unshaped() as (sender, receiver), programs.statistics():
+    with unshaped(*SMALL_BURSTS) as (sender, receiver), programs.statistics():
         for name, transport in contestants.items():
             if own.get(name):
                 _prepare(transport, (sender, receiver), PACED_MBPS)
@@ -70,20 +70,20 @@ def _prepare(transport: Transport, places: Sequence[Place], rate_mbps: float | N
             place.run(str(TOOL), "set", transport.name, *values)
 
 
-def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: float, *options: str) -> float:
-    idle_from_s, begun_s = _busy_s(), time.monotonic()
+def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: int, *options: str) -> float:
+    idle_from_s, begun_s = _softirq_s(), time.monotonic()
     time.sleep(IDLE_S)
-    idle = (_busy_s() - idle_from_s) / (time.monotonic() - begun_s)
-    busy_from_s, begun_s, before = _busy_s(), time.monotonic(), sender.acks()
-    send([sender], receiver, 1, seconds, *options)
-    spent_s = _busy_s() - busy_from_s - idle * (time.monotonic() - begun_s)
-    return spent_s / max(1, sender.acks() - before) * 1e6
+    idle = (_softirq_s() - idle_from_s) / (time.monotonic() - begun_s)
+    busy_from_s, begun_s, before = _softirq_s(), time.monotonic(), sender.acks()
+    flows = send([sender], receiver, 1, seconds, *options)
+    softirq_s = _softirq_s() - busy_from_s - idle * (time.monotonic() - begun_s)
+    return (flows.cpu_s + softirq_s) / max(1, sender.acks() - before) * 1e6
 
 
-def _busy_s() -> float:
-    """CPU time that the machine has spent on anything."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    return (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+def _softirq_s() -> float:
+    """CPU time that the machine has spent in interrupts, soft ones included."""
+    fields = Path("/proc/stat").read_text().split(maxsplit=8)
+    return (int(fields[6]) + int(fields[7])) / os.sysconf("SC_CLK_TCK")
 
 
 def _spent_ns(ids: Sequence[int]) -> int:

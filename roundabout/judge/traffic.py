@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from roundabout.errors import RoundaboutError
@@ -28,6 +29,7 @@ class Flows:
     windows_kb: tuple[tuple[float, ...], ...]
     retransmitted: int
     sent_bytes: int
+    cpu_s: float  # of both ends' processes, the warm-up included
 
     @property
     def total_gbps(self) -> float:
@@ -51,21 +53,18 @@ class Flows:
     def window_fall(self) -> float | None:
         """The median cut: a window after it has fallen over what it was. None where it fell less than twice."""
         falls = [
-            after / before
-            for window in self.windows_kb
-            for before, after in zip(window, window[1:], strict=False)
-            if 0 < after < before
+            after / before for window in self.windows_kb for before, after in pairwise(window) if 0 < after < before
         ]
         return statistics.median(falls) if len(falls) > 1 else None
 
 
-def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: float, *options: str) -> Flows:
+def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *options: str) -> Flows:
     """Send over `flows` connections, dealt out among `senders`, for so long after a warm-up.
 
     Raises RoundaboutError where iperf3 cannot, or does not end.
     """
     shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
-    words = ["-t", f"{seconds:g}", "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]
+    words = ["-t", str(seconds), "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]
     clients = []
     with ExitStack() as stack:
         for number, (sender, share) in enumerate(zip(senders, shares, strict=True)):
@@ -74,7 +73,8 @@ def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: float, 
                 stack.enter_context(_server(receiver, port))
                 argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
                 clients.append(stack.enter_context(_ended(sender.start(*argv))))
-        return _flows([_told(client, WARM_UP_S + seconds + PATIENCE_S) for client in clients])
+        lasts_s = WARM_UP_S + seconds
+        return _flows([_told(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
     return told
 
 
-def _flows(told: Sequence[dict[str, Any]]) -> Flows:
+def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> Flows:
     ends = [stream for each in told for stream in each["end"]["streams"]]
     courses = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in told]
     intervals = [stream for course in courses for one in course for stream in one["streams"]]
@@ -123,6 +123,7 @@ def _flows(told: Sequence[dict[str, Any]]) -> Flows:
         for one in course:
             for stream in one["streams"]:
                 sockets.setdefault((number, stream["socket"]), []).append(stream.get("snd_cwnd", 0) / 1e3)
+    used = [each["end"]["cpu_utilization_percent"] for each in told]
     round_trips = [stream["rtt"] / 1e3 for stream in intervals if stream.get("rtt")]
     return Flows(
         gbps=tuple(stream["receiver"]["bits_per_second"] / 1e9 for stream in ends),
@@ -131,4 +132,5 @@ def _flows(told: Sequence[dict[str, Any]]) -> Flows:
         windows_kb=tuple(map(tuple, sockets.values())),
         retransmitted=sum(stream["sender"].get("retransmits", 0) for stream in ends),
         sent_bytes=sum(stream["sender"]["bytes"] for stream in ends),
+        cpu_s=sum(each["host_total"] + each["remote_total"] for each in used) / 100 * lasts_s,
     )

@@ -130,7 +130,7 @@ class Runner:
     def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
         with ExitStack() as stack:
             ending = stack.enter_context(_Ending(self.observer))
-            notes = stack.enter_context(self._machine(experiment.name, path)) if self.facility.takes_machine else None
+            notes = stack.enter_context(self.machine(experiment.name, path)) if self.facility.takes_machine else None
             ending.notes = notes
             transports = tuple(experiment.transports.values())
             artefacts = self.facility.artefacts(transports)
@@ -152,9 +152,9 @@ class Runner:
         return run
 
     @contextmanager
-    def _machine(self, experiment: str, path: Path) -> Iterator[Journal]:
-        """This machine for the run alone, once nobody owes it anything, and the journal of what the run does."""
-        with lease.hold("machine", f"{experiment} {path.name}", self.state):
+    def machine(self, what: str, path: Path) -> Iterator[Journal]:
+        """This machine for one run alone, once nobody owes it anything, and the journal of what the run does."""
+        with lease.hold("machine", f"{what} {path.name}", self.state):
             self._settle_debts()
             with journal.keep(path.name, path, self.journals) as notes, temporary.files(path.name, notes, self.state):
                 yield notes

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cc FILE.bpf.c`: from a program to its page."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis import judged as analysis
+from analysis.render import screen
+from roundabout.cli import judged
+from roundabout.cli.live import watching
+from roundabout.cli.running import undo_when_ended
+from roundabout.cli.screen import Screen
+from roundabout.errors import RoundaboutError
+from roundabout.judge import experiment
+from roundabout.judge.conditions import Condition
+from roundabout.judge.figures import JOBS, Scene, over_cubic
+from roundabout.judge.judgement import SAYS, Judgement
+from roundabout.judge.needs import RUNNING, needs_of
+from roundabout.judge.session import RefusedError, Session
+from roundabout.runner.observer import Observer
+from roundabout.runner.run import Runner
+from roundabout.runner.transports import build
+from roundabout.spec import Experiment, load_experiment
+from roundabout.spec.transports import known
+from roundabout.store import Run, new_run_id
+from roundabout.store.files import give_back_tree, write_json, write_text
+from roundabout.testbeds import undo
+from roundabout.testbeds.lab.facility import LabFacility
+
+ITERATIONS = 40
+
+
+class FailedError(RoundaboutError):
+    """A condition of `--fail-if` holds."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    program: Path
+    scenes: Sequence[Scene]
+    conditions: Sequence[Condition]
+    kernels: Sequence[Path]
+    runs: Path
+
+
+def judge(asked: Asked, *, as_json: bool) -> None:
+    """Judge a program, store and show what came of it.
+
+    Raises RefusedError where it does not compile or the kernel does not take it, and FailedError where a condition
+    holds; both after the page is written.
+    """
+    undo_when_ended()
+    console = Screen(stderr=as_json)
+    name = asked.program.name.removesuffix(known.PROGRAM)
+    path = asked.runs / "cc" / new_run_id()
+    path.mkdir(parents=True)
+    found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
+    written = experiment.written(asked.program.resolve(), name, asked.scenes, ITERATIONS, path)
+    refused = None
+    try:
+        with watching(console) as observer:
+            _measure(asked, found, written, path, observer)
+    except RefusedError as error:
+        found.refused, refused = error.message, error
+    _keep(found, path)
+    _show(found, path, console)
+    if as_json:
+        json.dump(found.record(), sys.stdout, indent=2)
+        print()
+    if refused:
+        raise refused
+    if failed := [each for each in asked.conditions if each.holds(found.figures[name])]:
+        told = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
+        raise FailedError(f"{name}: {told}")
+
+
+def _measure(asked: Asked, found: Judgement, written: Path, path: Path, observer: Observer) -> None:
+    """Fill `found`, the cheapest first."""
+    jobs = load_experiment(written)
+    trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
+    transport = trials[found.name].transports[found.name]
+    assert transport.declaration
+    try:
+        program, *_ = build(transport.declaration)
+    except RoundaboutError as error:
+        raise RefusedError(error.message, error.hint) from error
+    found.needs, found.kernels = needs_of(program, (RUNNING, *asked.kernels))
+    facility = LabFacility()
+    runner = Runner(facility, observer, undo)
+    found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, path)
+    over_cubic(found.figures)
+    if any(scene in JOBS for scene in asked.scenes):
+        _add_jobs(found, runner.start(jobs, str(written), path.parent.parent), jobs)
+
+
+def _add_jobs(found: Judgement, run: Run, jobs: Experiment) -> None:
+    """What training jobs say."""
+    told = analysis.of_jobs(run)
+    found.run = run.id
+    found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
+    for cell in jobs.cells:
+        variant = str(cell.levels["variant"])
+        (name,) = cell.spec.transports
+        scene = variant.removesuffix(f"-{name}").replace("-", "_")
+        found.figures[name] |= {f"{scene}_{what}": value for what, value in told.get(variant, {}).items()}
+
+
+def _keep(found: Judgement, path: Path) -> None:
+    write_json(path / "judgement.json", found.record())
+    write_text(path / "report.html", judged.whole_page(found))
+    give_back_tree(path)
+
+
+def _show(found: Judgement, path: Path, console: Console) -> None:
+    for table in (*judged.measured(found), judged.needs(found), judged.verdicts(found)):
+        console.print(screen.shown(table))
+    console.print(Text(SAYS, style="dim"))
+    console.print(f"report  {path / 'report.html'}\ndata    {path / 'judgement.json'}", soft_wrap=True, highlight=False)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came of judging one congestion control."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from roundabout.judge.figures import Figures
+from roundabout.judge.needs import Kernel, Needs
+from roundabout.judge.session import Spread
+from roundabout.judge.verdicts import Verdict, verdicts
+
+SAYS = (
+    "A lab's verdict is not a NIC's: this is kernel TCP on emulated links of one machine, a hundredth as fast. "
+    "What fails here fails elsewhere; what passes here has yet to be shown there."
+)
+"""Beside every verdict."""
+
+
+@dataclass
+class Judgement:
+    """Figures of each contestant, the one that is judged first, and what they say of that one.
+
+    `refused` has the words of the compiler or the kernel that did not take it, and nothing is measured then. `spread`
+    is least and most of what was measured in several rounds; `invalid` names trials of jobs that count for nothing.
+    """
+
+    name: str
+    program: str
+    system: str
+    needs: Needs = field(default_factory=Needs)
+    kernels: tuple[Kernel, ...] = ()
+    refused: str = ""
+    figures: dict[str, Figures] = field(default_factory=dict)
+    spread: Spread = field(default_factory=dict)
+    invalid: list[str] = field(default_factory=list)
+    run: str = ""
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What is said of it."""
+        if self.refused:
+            return [Verdict(False, "it is not taken: nothing else could be measured")]
+        found = [Verdict(True, "the verifier takes it")] if self.figures else []
+        peers = {name: each for name, each in self.figures.items() if name != self.name}
+        return found + verdicts(self.figures.get(self.name, {}), peers)
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        told = [each._asdict() for each in self.verdicts]
+        return {"schema": 1, **asdict(self), "verdicts": told, "about": SAYS}

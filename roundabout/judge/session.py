@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judgement's measurements on this machine, in order; transports and lab are undone at the end, as a run's are."""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError
+from roundabout.judge import link, pair, programs
+from roundabout.judge.figures import LINK, PAIR, Figures, Scene
+from roundabout.judge.link import Link
+from roundabout.runner.machine.journal import Journal
+from roundabout.runner.run import Runner
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.facility import LabFacility
+
+SECONDS = {"alone": 2, "cost": 2}
+ROUNDS = 3
+
+
+class RefusedError(RoundaboutError):
+    """The kernel does not take the congestion control that is judged."""
+
+
+Spread = dict[str, dict[str, tuple[float, float]]]
+"""Least and most of the rounds, by contestant and quantity."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is measured: each contestant's trial, by its name, the one that is judged first."""
+
+    runner: Runner
+    facility: LabFacility
+    contestants: Mapping[str, TrialSpec]
+    tell: Callable[[str], None]
+
+    @property
+    def transports(self) -> dict[str, Transport]:
+        """Those of the contestants, by name."""
+        return {name: trial.transports[name] for name, trial in self.contestants.items()}
+
+    def measure(self, scenes: Sequence[Scene], path: Path) -> tuple[dict[str, Figures], Spread]:
+        """Every scene but those of jobs. `path`, whose last part is the judgement's id, is what journals note.
+
+        Raises RefusedError with the verifier's words, and RoundaboutError.
+        """
+        figures: dict[str, Figures] = {name: {} for name in self.contestants}
+        spread: Spread = {name: {} for name in self.contestants}
+        with self.runner.machine("cc", path) as notes, self._loaded(notes, path.name.lower()) as own:
+            for scene in (each for each in scenes if each in PAIR):
+                self.tell(f"{scene}: one flow, unshaped")
+                for quantity, samples in self._on_pair(scene, own).items():
+                    for name, values in samples.items():
+                        figures[name][quantity] = statistics.median(values) if values else None
+                        if len(values) > 1:
+                            spread[name][quantity] = (min(values), max(values))
+            if wanted := [each for each in scenes if each in LINK]:
+                for name, found in self._on_link(wanted, notes, path.name.lower()):
+                    figures[name] |= found
+        return figures, spread
+
+    @contextmanager
+    def _loaded(self, notes: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
+        """The ids of each contestant's own programs, which are loaded meanwhile."""
+        own: dict[str, list[int]] = {}
+        with ExitStack() as stack:
+            for name, transport in self.transports.items():
+                where = {"owner": owner, "where": dict(self.facility.where)}
+                stack.enter_context(notes.owing({"kind": "transport", "name": name, **where}, self.facility.undo))
+                before = programs.spent_ns()
+                try:
+                    self.facility.load_transport(transport, owner)
+                except RoundaboutError as error:
+                    raise (error if own else RefusedError(error.message, error.hint)) from error
+                own[name] = [each for each in programs.spent_ns() if each not in before]
+            yield own
+
+    def _on_pair(self, scene: Scene, own: Mapping[str, Sequence[int]]) -> dict[str, pair.Samples]:
+        if scene == "alone":
+            return {"gbps": pair.throughput(self.transports, ROUNDS, SECONDS["alone"])}
+        return {
+            "program_ns": pair.programs_ns(self.transports, own, SECONDS["cost"]),
+            "cpu_us": pair.cost_us(self.transports, ROUNDS, SECONDS["cost"]),
+        }
+
+    def _on_link(self, scenes: Sequence[Scene], notes: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
+        topology = next(iter(self.contestants.values())).topology
+        marking = [each for each in scenes if each in ("fairness", "marks")]
+        losing = [each for each in scenes if each in ("loss", "incast")]
+        for there, wanted, marks in ((topology, marking, True), (link.dropping(topology), losing, False)):
+            if wanted:
+                yield from self._in_lab(there, wanted, notes, owner, marks=marks)
+
+    def _in_lab(
+        self, topology: Topology, scenes: Sequence[Scene], notes: Journal, owner: str, *, marks: bool
+    ) -> Iterator[tuple[str, Figures]]:
+        """One lab for some scenes, which its queues suit."""
+        entry = {"kind": "testbed", "name": owner, "where": dict(self.facility.where)}
+        with notes.owing(entry, self.facility.undo):
+            self.tell(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")
+            shared = Link(Lab.up(topology, owner))
+            shared.mark(at_all=marks)
+            for scene in scenes:
+                for name, trial in self.contestants.items():
+                    self.tell(f"{scene}: {name}")
+                    shared.prepare(trial)
+                    yield name, link.MEASURED[scene](shared)
