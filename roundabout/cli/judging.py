@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
@@ -63,14 +64,16 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     undo_when_ended()
     console = Screen(stderr=as_json)
     name = asked.program.name.removesuffix(known.PROGRAM)
+    with TemporaryDirectory() as scratch:  # nothing is stored of a file that cannot be judged
+        jobs = load_experiment(_written(asked, name, Path(scratch)))
     path = asked.runs / "cc" / new_run_id()
     path.mkdir(parents=True)
+    written = _written(asked, name, path)
     found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
-    written = experiment.written(asked.program.resolve(), name, asked.scenes, ITERATIONS, path)
     refused = None
     try:
         with watching(console) as observer:
-            _measure(asked, found, written, path, observer)
+            _measure(asked, found, jobs, written, observer)
     except RefusedError as error:
         found.refused, refused = error.message, error
     _keep(found, path)
@@ -85,9 +88,12 @@ def judge(asked: Asked, *, as_json: bool) -> None:
         raise FailedError(f"{name}: {told}")
 
 
-def _measure(asked: Asked, found: Judgement, written: Path, path: Path, observer: Observer) -> None:
+def _written(asked: Asked, name: str, folder: Path) -> Path:
+    return experiment.written(asked.program.resolve(), name, asked.scenes, ITERATIONS, folder)
+
+
+def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
     """Fill `found`, the cheapest first."""
-    jobs = load_experiment(written)
     trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
     transport = trials[found.name].transports[found.name]
     assert transport.declaration
@@ -98,10 +104,10 @@ def _measure(asked: Asked, found: Judgement, written: Path, path: Path, observer
     found.needs, found.kernels = needs_of(program, (RUNNING, *asked.kernels))
     facility = LabFacility()
     runner = Runner(facility, observer, undo)
-    found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, path)
+    found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, written.parent)
     over_cubic(found.figures)
     if any(scene in JOBS for scene in asked.scenes):
-        _add_jobs(found, runner.start(jobs, str(written), path.parent.parent), jobs)
+        _add_jobs(found, runner.start(jobs, str(written), asked.runs), jobs)
 
 
 def _add_jobs(found: Judgement, run: Run, jobs: Experiment) -> None:

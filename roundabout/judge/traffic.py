@@ -47,7 +47,7 @@ class Flows:
         """The slowest of ten `EVERY_S` over the mean: how far the rate of all falls, and 1 where it never does."""
         mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
         ordered = sorted(self.course_gbps)
-        return ordered[len(ordered) // 10] / mean if mean else 0.0
+        return ordered[(len(ordered) - 1) // 10] / mean if mean else 0.0
 
     @property
     def window_fall(self) -> float | None:

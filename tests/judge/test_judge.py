@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judging a congestion control: what it needs, what figures say, what a condition is, and broken ones of our own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.render import screen
+from roundabout.btf import Btf, Field
+from roundabout.cli import judged
+from roundabout.cli.main import main
+from roundabout.elf import Elf
+from roundabout.errors import UsageError
+from roundabout.judge import experiment
+from roundabout.judge.conditions import condition
+from roundabout.judge.figures import NAMES, SCENES, Figures, over_cubic, scenes
+from roundabout.judge.judgement import Judgement
+from roundabout.judge.needs import RUNNING, Needs, needs_of
+from roundabout.judge.session import RefusedError, Session
+from roundabout.judge.traffic import Flows
+from roundabout.judge.verdicts import verdicts
+from roundabout.runner.run import Runner
+from roundabout.runner.transports import build
+from roundabout.spec import load_experiment
+from roundabout.testbeds import undo
+from roundabout.testbeds.lab.facility import LabFacility
+from tests.observers import Silent
+
+PROGRAMS = Path(__file__).parent / "programs"
+BUILT = Path(__file__).parents[2] / "build/bpf"
+
+
+def flows(*gbps: float, **other: Any) -> Flows:
+    told: dict[str, Any] = {"course_gbps": (), "rtt_ms": 1.0, "windows_kb": (), "retransmitted": 0, "sent_bytes": 1}
+    return Flows(gbps, **{**told, "cpu_s": 1.0, **other})
+
+
+def test_a_programs_needs_are_read_from_it() -> None:
+    needs, (kernel,) = needs_of(BUILT / "mltcp_cubic.bpf.o")
+    assert "cubictcp_cong_avoid" in needs.functions
+    assert "tcp_sock.snd_cwnd" in needs.fields
+    assert (kernel.name, kernel.lacks) == ("this one", ())
+
+
+def test_what_a_kernel_lacks_is_named(tmp_path: Path) -> None:
+    """A program's own BTF stands for that of a kernel which has the structures that it knows, and no others."""
+    program = BUILT / "mltcp_cubic.bpf.o"
+    (tmp_path / "old").write_bytes(Elf(program.read_bytes()).section(".BTF") or b"")
+    _, (kernel,) = needs_of(BUILT / "dcqcn.bpf.o", (tmp_path / "old",))
+    assert kernel.name == "old"
+    assert kernel.lacks == ("inet_connection_sock.icsk_ack.pending", "inet_connection_sock.icsk_ca_priv")
+    (tmp_path / "old").write_text("no BTF, and long enough for its header")
+    with pytest.raises(UsageError, match="old: found magic .*, expected a kernel's BTF"):
+        needs_of(program, (tmp_path / "old",))
+
+
+def test_members_of_nameless_structures_are_found() -> None:
+    kernel = Btf(RUNNING.read_bytes())
+    assert kernel.has_field(Field("sock", ("__sk_common", "skc_net", "net")))
+    assert kernel.has_field(Field("sock_common", ("skc_daddr",)))  # in a nameless structure of a nameless union
+    assert not kernel.has_field(Field("sock", ("__sk_common", "nothing")))
+
+
+def test_jains_index_and_falls() -> None:
+    assert flows(1, 1, 1).jain == pytest.approx(1)
+    assert flows(1, 0, 0, 0).jain == pytest.approx(0.25)
+    assert flows(0).jain == 0
+    assert flows(1, course_gbps=(1.0,) * 18 + (0.25,) * 2).dip == pytest.approx(0.25 / 0.925)
+    assert flows(1, windows_kb=((10, 20, 10, 20, 14, 28),)).window_fall == pytest.approx(0.6)
+    assert flows(1, windows_kb=((10, 20, 30),)).window_fall is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jain_8", "expected QUANTITY < NUMBER"),
+        ("jain_8 = 1", "expected QUANTITY < NUMBER"),
+        ("jain_9 < 1", "found the quantity 'jain_9', expected one of"),
+        ("jain_8 < much", "found the bound 'much'"),
+        ("jain_8 < nan", "found the bound 'nan'"),
+        ("incast > 3", "which incast measures, expected that among --only"),
+    ],
+)
+def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        condition(text, ("fairness",))
+
+
+def test_conditions_hold_or_not() -> None:
+    for text, holds in {"jain_8 < 0.9": True, "jain_8 >= 0.8": True, "jain_8>0.8": False, "jain_2 < 0": True}.items():
+        assert condition(text, SCENES).holds({"jain_8": 0.8, "jain_2": None}) == holds
+
+
+def test_scenes_are_chosen_by_name() -> None:
+    assert scenes(["marks", "alone"]) == ("alone", "marks")
+    assert scenes([]) == SCENES
+    with pytest.raises(UsageError, match="found 'mark', expected some of alone"):
+        scenes(["mark"])
+
+
+GOOD: Figures = {"gbps": 9.9, "cpu_us": 2.2, "jain_8": 0.99, "queue_marks_ms": 0.6, "use_marks": 0.97}
+PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks_ms": 0.7}}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, None),
+        ({"gbps": 0.3}, "its window does not grow"),
+        ({"cpu_us": 3.2}, "an ACK costs 1.60 times cubic's"),
+        ({"jain_8": 0.5}, "8 flows do not share evenly (0.50)"),
+        ({"queue_marks_ms": 40.0}, "ignores marks: they leave a round trip of 40.0 ms"),
+    ],
+)
+def test_what_is_broken_is_said(change: Figures, words: str | None) -> None:
+    figures = {"mine": GOOD | change, **{name: dict(each) for name, each in PEERS.items()}}
+    over_cubic(figures)
+    bad = [each.words for each in verdicts(figures["mine"], {"cubic": figures["cubic"]}) if not each.good]
+    assert (words in bad) if words else not bad
+
+
+def test_every_figure_is_shown() -> None:
+    figures: dict[str, Figures] = {name: dict.fromkeys(NAMES, 0.5) for name in ("mine", "cubic")}
+    figures["mine"]["window_marks"] = None
+    found = Judgement("mine", "mine.bpf.c", "Linux", Needs(("f",), ("sock.x",)), figures=figures)
+    assert len(list(judged.measured(found))) == len(SCENES)
+    for table in judged.measured(found):
+        screen.shown(table)
+    page = judged.whole_page(found)
+    assert "A lab&#39;s verdict is not a NIC&#39;s" in page
+    assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5
+
+
+def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cc"]) == 0
+    assert "dcqcn (stands for RDMA)" in capsys.readouterr().out
+    assert main(["cc", "--fail-if", "jain_8 < 1"]) == 2
+    assert "without a file, expected FILE.bpf.c" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.bpf.c", "no such file or directory, expected the source of a transport"),
+        ("mine.c", "expected a file called NAME.bpf.c"),
+        ("cubic.bpf.c", "expected a name that no other transport has"),
+    ],
+)
+def test_a_file_that_cannot_be_judged_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
+) -> None:
+    assert main(["cc", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+class Judge:
+    """Judges one of ours beside cubic alone, with a machine's state of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def __call__(self, name: str, *wanted: Any) -> dict[str, Figures]:
+        program = PROGRAMS / f"{name}.bpf.c"
+        jobs = load_experiment(experiment.written(program, name, wanted, 5, self._home))
+        trials = {each: cell.spec for cell in jobs.cells for each in cell.spec.transports if each in (name, "cubic")}
+        declared = trials[name].transports[name].declaration
+        assert declared
+        build(declared)
+        runner = Runner(LabFacility(), Silent(), undo, state=self._home / "run", journals=self._home / "journals")
+        figures, _ = Session(runner, LabFacility(), trials, lambda _: None).measure(wanted, self._home / "t-judge")
+        assert not any((self._home / "journals").glob("*"))
+        over_cubic(figures)
+        return figures
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    monkeypatch.setattr("roundabout.judge.session.ROUNDS", 1)
+    monkeypatch.setattr("roundabout.judge.session.SECONDS", {"alone": 1, "cost": 1})
+    return Judge(tmp_path)
+
+
+def test_a_window_that_never_grows_is_told(judge: Judge) -> None:
+    figures = judge("still", "alone")
+    said = [each.words for each in verdicts(figures["still"], {"cubic": figures["cubic"]}) if not each.good]
+    assert "its window does not grow" in said
+
+
+def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
+    with pytest.raises(RefusedError, match="invalid mem access 'map_value_or_null'") as caught:
+        judge("crooked", "alone")
+    found = Judgement("crooked", "crooked.bpf.c", "Linux", refused=caught.value.message)
+    assert [each.good for each in found.verdicts] == [False]
+    assert "map_value_or_null" in judged.whole_page(found)
+
+
+@pytest.mark.proof
+def test_one_that_ignores_marks_is_told(judge: Judge) -> None:
+    figures = judge("deaf", "marks")
+    said = [each.words for each in verdicts(figures["deaf"], {"cubic": figures["cubic"]}) if not each.good]
+    assert any(each.startswith("ignores marks") for each in said)
