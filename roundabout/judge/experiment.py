@@ -17,7 +17,10 @@ COUNTS = {"two-jobs": 2, "three-jobs": 3}
 def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
     """Write it down: a variant for each contestant and number of jobs. One number at least, for the transports."""
     counts = [scene for scene in scenes if scene in JOBS] or list(JOBS[:1])
-    transports: dict[str, Any] = {name: {"file": str(program)}, **{peer: {"name": peer} for peer in PEERS if peer != name}}
+    transports: dict[str, Any] = {
+        name: {"file": str(program)},
+        **{peer: {"name": peer} for peer in PEERS if peer != name},
+    }
     document = {
         "schema": 1,
         "name": f"cc-{name.replace('_', '-')}",

@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from roundabout.judge import programs
@@ -13,6 +13,7 @@ from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
 PACED_MBPS = 800.0
+PACED, UNPACED = ("--fq-rate", f"{PACED_MBPS:.0f}M"), ("-b", f"{PACED_MBPS:.0f}M")  # by the kernel; by iperf3 itself
 IDLE_S = 1.0
 SMALL_BURSTS = ("gso_max_size", "4600")  # as on the lab's links: an ACK for three segments
 
@@ -31,23 +32,19 @@ def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) 
     return found
 
 
-def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
+def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()) -> Samples:
     """CPU time of both ends and of the machine's interrupts per ACK, less what it spends anyway, us.
 
-    All send at one rate, paced, which means the same bursts and the same ACKs. Counts on a quiet machine only.
+    All send at one rate, paced by the kernel, which means the same bursts and the same ACKs; but for the `unpaced`:
+    their application holds itself to that rate. Counts on a quiet machine only.
     """
     found: Samples = {name: [] for name in contestants}
     with unshaped(*SMALL_BURSTS) as (sender, receiver):
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), PACED_MBPS)
-                found[name].append(_cpu_per_ack_us(sender, receiver, seconds, *paced()))
+                found[name].append(_cpu_per_ack_us(sender, receiver, seconds, UNPACED if name in unpaced else PACED))
     return found
-
-
-def paced() -> tuple[str, str]:
-    """What iperf3 is told for the kernel to pace at that rate (SO_MAX_PACING_RATE)."""
-    return "--fq-rate", f"{PACED_MBPS:.0f}M"
 
 
 def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int) -> Samples:
@@ -58,7 +55,7 @@ def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence
             if own.get(name):
                 _prepare(transport, (sender, receiver), PACED_MBPS)
                 before_ns, before = _spent_ns(own[name]), sender.acks()
-                send([sender], receiver, 1, seconds, *paced())
+                send([sender], receiver, 1, seconds, *PACED)
                 found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.acks() - before))
     return found
 
@@ -70,7 +67,7 @@ def _prepare(transport: Transport, places: Sequence[Place], rate_mbps: float | N
             place.run(str(TOOL), "set", transport.name, *values)
 
 
-def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: int, *options: str) -> float:
+def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: int, options: Sequence[str]) -> float:
     idle_from_s, begun_s = _softirq_s(), time.monotonic()
     time.sleep(IDLE_S)
     idle = (_softirq_s() - idle_from_s) / (time.monotonic() - begun_s)
