@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare clean setup setup-tests
+.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare clean setup setup-tests setup-proofs
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -69,7 +69,7 @@ else
 	$(SUDO) $(PYTHON) -m pytest $(COMPUTING:%=--ignore=%)
 endif
 
-proof: setup-tests ## run the long proofs: before a change to what they prove
+proof: setup-proofs ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m proof --numprocesses auto $(COMPUTING)
 	$(SUDO) $(PYTHON) -m pytest -m proof $(COMPUTING:%=--ignore=%)
 
@@ -90,3 +90,6 @@ setup:
 
 setup-tests:
 	@./bootstrap tests
+
+setup-proofs:
+	@./bootstrap proofs

@@ -30,6 +30,7 @@ OPTIONAL = {
     "google-chrome": "chromium elsewhere",
     "chromium": "Ubuntu has it as a snap only",
     "debootstrap": "make bare installs it",
+    **dict.fromkeys(("ab", "curl", "nginx", "pg_dump", "psql"), "make proof installs it"),
 }
 # First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.
 OUR_WORDS = {

@@ -63,14 +63,15 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "found 'test', expected nothing, or the word tests" in done.stderr
+    assert "found 'test', expected nothing, or one of the words tests and proofs" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("target", "parts"),
     [
         *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
-        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "proof", "fuzz", "bench")),
+        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
+        ("proof", ["./bootstrap proofs"]),
         ("bare", []),
     ],
 )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion controls that nobody here wrote, judged: BPF selftests of the kernel's source, as Debian packages it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCENES = ("alone", "cost", "fairness", "marks", "loss")
+SELFTESTS = "tools/testing/selftests/bpf"
+FILES = ("bpf_tcp_helpers.h", "progs/bpf_cubic.c", "progs/bpf_dctcp.c")
+
+
+@pytest.fixture(scope="module")
+def selftests(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with them; the package (140 MB) is fetched and read, and not installed. Nothing is skipped."""
+    folder = tmp_path_factory.mktemp("linux")
+    found = subprocess.run(["apt-cache", "depends", "linux-source"], check=True, capture_output=True, text=True).stdout
+    (package,) = (line.split()[-1] for line in found.splitlines() if "Depends: linux-source-" in line)
+    subprocess.run(["apt-get", "-q", "download", package], cwd=folder, check=True, capture_output=True)
+    (archive,) = folder.glob("*.deb")
+    script = 'dpkg-deb --fsys-tarfile "$1" | tar -xO --wildcards "./usr/src/linux-source-*.tar.*" > source'
+    subprocess.run(["sh", "-c", script, "sh", archive.name], cwd=folder, check=True)
+    wanted = [f"*/{SELFTESTS}/{name}" for name in FILES]
+    subprocess.run(["tar", "-xf", "source", "--strip-components=5", "--wildcards", *wanted], cwd=folder, check=True)
+    (folder / "source").unlink()
+    for program in (folder / "progs").glob("*.c"):
+        program.rename(folder / f"{program.stem}.bpf.c")
+    return folder
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", ["bpf_cubic", "bpf_dctcp"])
+def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: str) -> None:
+    only = [word for scene in SCENES for word in ("--only", scene)]
+    command = [sys.executable, "-m", "roundabout.cli.main", "cc", str(selftests / f"{name}.bpf.c"), "--json", *only]
+    done = subprocess.run([*command, "--runs", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert told["refused"] == ""
+    assert list(told["figures"]) == [name, "cubic", "dctcp", "dcqcn"]
+    assert all(not kernel["lacks"] for kernel in told["kernels"])
+    figures = told["figures"][name]
+    assert figures["throughput"] > 0.5
+    assert figures["jain_8"] > 0.8
+    assert figures["program_ns"] > 0
+    assert "its window does not grow" not in [each["words"] for each in told["verdicts"]]
+    assert (tmp_path / "cc").is_dir()
+    print(json.dumps(figures, indent=1), *(each["words"] for each in told["verdicts"]), sep="\n")
