@@ -34,11 +34,8 @@ def needs(found: Judgement) -> Table:
         [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
         for kernel in found.kernels
     ]
-    asked = [*(f"{name}()" for name in found.needs.functions), *found.needs.fields]
-    caption = f"It needs {', '.join(asked)}." if asked else ""
-    return Table(
-        (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words")), plain(rows), "Needs", caption
-    )
+    columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
+    return Table(columns, plain(rows), "What it needs of a kernel")
 
 
 def measured(found: Judgement) -> Iterator[Table]:
@@ -51,12 +48,21 @@ def measured(found: Judgement) -> Iterator[Table]:
             if any(each.name in figures for each in quantities)
         ]
         if rows:
-            columns = (
-                Column(kind="names"),
-                *(Column(each.title.replace(", ", ",\n"), each.form) for each in quantities),
-            )
-            about = "; ".join(f"{each.title}: {each.about}" for each in quantities)
-            yield Table(columns, plain(rows), TITLES[scene], f"{about}.")
+            columns = (Column(kind="names"), *(Column(each.title, each.form) for each in quantities))
+            yield Table(columns, plain(rows), TITLES[scene])
+
+
+def asked(found: Judgement) -> str:
+    """What it needs of a kernel, in a sentence."""
+    names = (*(f"{name}()" for name in found.needs.functions), *found.needs.fields)
+    return f"It needs {', '.join(names)}." if names else ""
+
+
+def meanings(found: Judgement) -> list[tuple[str, str]]:
+    """What `--fail-if` calls each figure, and what it is."""
+    known = {name for figures in found.figures.values() for name in figures}
+    titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
+    return [(name, f" {title}: {about}") for name, title, about in titled]
 
 
 def whole_page(found: Judgement) -> str:
@@ -67,8 +73,10 @@ def whole_page(found: Judgement) -> str:
         page.shown(verdicts(found)),
         page.text(found.refused),
         *(part for table in measured(found) for part in (page.filled("strong", text=table.title), page.shown(table))),
-        page.filled("strong", text="What it needs of a kernel"),
+        page.filled("strong", text=needs(found).title),
         page.shown(needs(found)),
+        page.text(asked(found)),
+        page.by_name("What columns mean", meanings(found)),
         page.listed("Trials of jobs that were invalid, and count for nothing:", found.invalid),
         page.filled("fidelity", fidelity=FIDELITY),
     ]

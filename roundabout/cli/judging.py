@@ -131,5 +131,6 @@ def _keep(found: Judgement, path: Path) -> None:
 def _show(found: Judgement, path: Path, console: Console) -> None:
     for table in (*judged.measured(found), judged.needs(found), judged.verdicts(found)):
         console.print(screen.shown(table))
+    console.print(Text(judged.asked(found), style="dim"))
     console.print(Text(SAYS, style="dim"))
     console.print(f"report  {path / 'report.html'}\ndata    {path / 'judgement.json'}", soft_wrap=True, highlight=False)

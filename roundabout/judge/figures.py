@@ -25,40 +25,46 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES = (
-    Quantity("gbps", "alone", "one flow, Gbit/s", ".2f", "that nothing limits but this machine; not scaled"),
-    Quantity("throughput", "alone", "over cubic's", ".3f", "of that flow"),
-    Quantity("program_ns", "cost", "in its programs, ns an ACK", ".0f", "the kernel's own have none"),
-    Quantity("cpu_us", "cost", "CPU, us an ACK", ".2f", "of both ends and interrupts, at 800 Mbit/s paced"),
-    Quantity("cost", "cost", "over cubic's", ".2f", "of that CPU"),
+    Quantity("gbps", "alone", "Gbit/s", ".2f", "that nothing limits but this machine; not scaled"),
+    Quantity("throughput", "alone", "over\ncubic's", ".3f", "of that flow"),
+    Quantity("program_ns", "cost", "ns in its\nprograms", ".0f", "the kernel's own have none"),
+    Quantity("cpu_us", "cost", "us of\nCPU", ".2f", "of both ends and interrupts, at 800 Mbit/s paced"),
+    Quantity("cost", "cost", "over\ncubic's", ".2f", "of that CPU"),
     *(
         quantity
         for count in (2, 8, 32)
         for quantity in (
-            Quantity(f"jain_{count}", "fairness", f"Jain's index, {count} flows", ".3f", "1 where all get the same"),
-            Quantity(f"use_{count}", "fairness", "of the link", ".3f", "what they carry together"),
+            Quantity(f"jain_{count}", "fairness", f"Jain's,\n{count} flows", ".3f", "1 where all get the same"),
+            Quantity(f"use_{count}", "fairness", "use of\nthe link", ".3f", "what they carry together"),
         )
     ),
-    Quantity("use_marks", "marks", "of the link", ".3f", "one flow whose packets are marked beyond half a millisecond"),
-    Quantity("dip_marks", "marks", "slowest tenth over mean", ".2f", "of tenths of a second"),
     Quantity(
-        "window_marks", "marks", "window after a cut", ".2f", "over that before; blank where it was not cut twice"
+        "use_marks", "marks", "use of\nthe link", ".3f", "one flow whose packets are marked beyond half a millisecond"
     ),
-    Quantity("queue_marks_ms", "marks", "round trip, ms", ".2f", "with the queue that it leaves"),
-    Quantity("marked", "marks", "packets marked", ".3f", "as a share"),
-    Quantity("use_loss", "loss", "of the link", ".3f", "one flow in a queue of a millisecond that drops"),
-    Quantity("dip_loss", "loss", "slowest tenth over mean", ".2f", "of tenths of a second"),
-    Quantity("window_loss", "loss", "window after a cut", ".2f", "over that before; blank where it was not cut twice"),
-    Quantity("queue_loss_ms", "loss", "round trip, ms", ".2f", "with the queue that it leaves"),
-    Quantity("lost", "loss", "sent again", ".4f", "as a share of segments"),
-    Quantity("incast", "incast", "16 answers", ".2f", "time over what the link needs for their bytes, where it drops"),
+    Quantity("dip_marks", "marks", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
+    Quantity("window_marks", "marks", "window\nafter cut", ".2f", "over that before; blank where it was not cut twice"),
+    Quantity("queue_marks_ms", "marks", "round\ntrip, ms", ".2f", "with the queue that it leaves"),
+    Quantity("marked", "marks", "packets\nmarked", ".3f", "as a share"),
+    Quantity("use_loss", "loss", "use of\nthe link", ".3f", "one flow in a queue of five milliseconds that drops"),
+    Quantity("dip_loss", "loss", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
+    Quantity("window_loss", "loss", "window\nafter cut", ".2f", "over that before; blank where it was not cut twice"),
+    Quantity("queue_loss_ms", "loss", "round\ntrip, ms", ".2f", "with the queue that it leaves"),
+    Quantity("lost", "loss", "sent\nagain", ".4f", "as a share of segments"),
+    Quantity(
+        "incast",
+        "incast",
+        "time of 16\nover least",
+        ".2f",
+        "answers; what the link needs for their bytes, where it drops",
+    ),
     *(
         quantity
         for scene in JOBS
         for prefix in (scene.replace("-", "_"),)
         for quantity in (
-            Quantity(f"{prefix}_interleaved", scene, "interleaved after", ".0f", "iterations; blank: never"),
-            Quantity(f"{prefix}_mean", scene, "jobs' mean over alone", ".3f", "of the last half of the iterations"),
-            Quantity(f"{prefix}_worst", scene, "worst job's over alone", ".3f", "more than the others': it is hurt"),
+            Quantity(f"{prefix}_interleaved", scene, "interleaved\nafter", ".0f", "iterations; blank: never"),
+            Quantity(f"{prefix}_mean", scene, "mean over\nalone", ".3f", "of the last half of the iterations"),
+            Quantity(f"{prefix}_worst", scene, "worst over\nalone", ".3f", "more than the others': it is hurt"),
         )
     ),
 )

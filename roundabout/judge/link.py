@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows on one link of the lab: who gets how much, what marks and losses do, and what an incast takes.
 
-All contestants meet the same two queues, which are ours: a deep one that marks whatever leaves more than half of
-`QUEUE_MS` behind (ECN, RFC 3168), and a short one that drops. Rates and bytes are a lab's: divided by its scale.
+All contestants meet the same two queues, which are ours: a deep one that marks whatever leaves more than `MARKS_MS` of
+the link's rate behind (ECN, RFC 3168), and one of `DROPS_MS` that drops. Rates and bytes are a lab's: divided by its
+scale; but hosts' buffers are not what limits a flow.
 """
 
 import statistics
@@ -20,22 +21,24 @@ from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
-QUEUE_MS = 1.0  # of the link's own rate: where it marks half way, and where it drops
+MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
 FAIRNESS = (2, 8, 32)
 SECONDS = 4
-INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 64 << 10
+INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 256 << 10
 SEGMENT_BYTES = 1448
+# Besides what a trial asks of its hosts: room to send, and lost tails are sent again.
+FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
 NEVER = Ecn(kmin_bytes=1 << 30, kmax_bytes=1 << 30, pmax=1)
 
 
-def queue_bytes(topology: Topology) -> int:
-    """What the bottleneck carries in `QUEUE_MS`, at the papers' scale."""
-    return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * QUEUE_MS / 1e3)
+def waiting_bytes(topology: Topology, ms: float) -> int:
+    """What the bottleneck carries in so long, at the papers' scale."""
+    return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * ms / 1e3)
 
 
 def dropping(topology: Topology) -> Topology:
     """The same with short queues that drop."""
-    return topology.model_copy(update={"queue": "lossy", "queue_bytes": queue_bytes(topology)})
+    return topology.model_copy(update={"queue": "lossy", "queue_bytes": waiting_bytes(topology, DROPS_MS)})
 
 
 class Link:
@@ -55,9 +58,9 @@ class Link:
         self.gbps = self._link.payload_rate_gbps / lab.scale
 
     def mark(self, *, at_all: bool) -> None:
-        """Mark every packet that leaves half of `QUEUE_MS` behind it, or none."""
-        half = round(queue_bytes(self._lab.topology) / self._lab.scale / 2)
-        self._lab.set_thresholds(Ecn(kmin_bytes=half, kmax_bytes=half, pmax=1) if at_all else NEVER)
+        """Mark every packet that leaves `MARKS_MS` behind it, or none."""
+        step = round(waiting_bytes(self._lab.topology, MARKS_MS) / self._lab.scale)
+        self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Let all hosts use the trial's transport, as a trial's would."""
@@ -67,7 +70,7 @@ class Link:
         values = asked.get("transport", {}).get(transport.name, {})
         for place in self._places.values():
             place.use(transport.kernel_name)
-            place.run("sysctl", "-qw", *(f"{name}={value}" for name, value in asked["sysctl"].items()))
+            place.run("sysctl", "-qw", *(f"{name}={value}" for name, value in (asked["sysctl"] | FREE).items()))
             place.run(
                 "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
             )
@@ -96,7 +99,7 @@ def fairness(link: Link) -> Figures:
     found: Figures = {}
     for count in FAIRNESS:
         flows = send(link.senders, link.receiver, count, SECONDS)
-        found |= {f"jain_{count}": flows.jain, f"use_{count}": flows.total_gbps / link.gbps}
+        found |= {f"jain_{count}": flows.jain, f"use_{count}": _use(flows, link)}
     return found
 
 
@@ -128,9 +131,14 @@ MEASURED: Mapping[Scene, Callable[[Link], Figures]] = {
 }
 
 
+def _use(flows: Flows, link: Link) -> float:
+    """All of it where more arrived than it carries meanwhile: a queue emptied after the end."""
+    return min(1.0, flows.total_gbps / link.gbps)
+
+
 def _answer(flows: Flows, link: Link, to: str) -> Figures:
     return {
-        f"use_{to}": flows.total_gbps / link.gbps,
+        f"use_{to}": _use(flows, link),
         f"dip_{to}": flows.dip,
         f"window_{to}": flows.window_fall,
         f"queue_{to}_ms": flows.rtt_ms,

@@ -33,7 +33,7 @@ class Flows:
 
     @property
     def total_gbps(self) -> float:
-        """Of all flows together, as the receiver counts it."""
+        """Of all flows together, as the receiver counts it: what waited at the end, too."""
         return sum(self.gbps)
 
     @property

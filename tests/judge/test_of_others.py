@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-SCENES = ("alone", "cost", "fairness", "marks", "loss")
+SCENES = ("alone", "cost", "fairness", "marks", "loss", "two-jobs")
 SELFTESTS = "tools/testing/selftests/bpf"
 FILES = ("bpf_tcp_helpers.h", "progs/bpf_cubic.c", "progs/bpf_dctcp.c")
 
@@ -47,6 +47,7 @@ def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: s
     assert figures["throughput"] > 0.5
     assert figures["jain_8"] > 0.8
     assert figures["program_ns"] > 0
+    assert figures["two_jobs_worst"] < 2
     assert "its window does not grow" not in [each["words"] for each in told["verdicts"]]
     assert (tmp_path / "cc").is_dir()
     print(json.dumps(figures, indent=1), *(each["words"] for each in told["verdicts"]), sep="\n")

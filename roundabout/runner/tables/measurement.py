@@ -249,7 +249,7 @@ def _reactions(measured: Measurement) -> Columns:
                 {
                     **_when(measured.ledger, host, np.full(len(after), at_ns, dtype=np.int64)),
                     **_constants(len(after), transport=transport),
-                    "counter": np.array(list(after)),
+                    "counter": np.array(list(after), dtype=object),  # there may be none
                     "before": np.array([before[name] for name in after], dtype=np.float64),
                     "after": np.array(list(after.values()), dtype=np.float64),
                 }
