@@ -2,9 +2,10 @@
 """Where one flow meets nothing: two hosts on an unshaped veth pair, gone with this process, however it ends."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError
@@ -41,9 +42,14 @@ class Place:
         names, values = (line.split() for line in lines if line.startswith("Tcp:"))
         return int(values[names.index("InSegs")])
 
+    def set(self, sysctls: Mapping[str, str | int]) -> None:
+        """Set sysctls of its namespace, `net.ipv4.tcp_ecn` for one. Raises RoundaboutError where one is refused."""
+        for name, value in sysctls.items():
+            inside(self.pid, partial(_write, name, str(value)))
+
     def use(self, kernel_name: str) -> None:
         """Make a congestion control its default, with ECN."""
-        self.run("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={kernel_name}", "net.ipv4.tcp_ecn=1")
+        self.set({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
 
 
 @contextmanager
@@ -80,6 +86,13 @@ def _namespace() -> Iterator[int]:
             said = holder.stderr.read().strip()
             raise RoundaboutError(f"cannot make a network namespace: {said}", "run as root, with sudo for example")
         yield holder.pid
+
+
+def _write(sysctl: str, value: str) -> None:
+    try:
+        Path("/proc/sys", *sysctl.split(".")).write_text(value)
+    except OSError as error:
+        raise RoundaboutError(f"{sysctl}: cannot be set to {value}: {error.strerror}") from error
 
 
 def _ip(*words: str) -> None:

@@ -69,8 +69,7 @@ class Link:
         asked = self._lab.settings_document(trial, host)
         values = asked.get("transport", {}).get(transport.name, {})
         for place in self._places.values():
-            place.use(transport.kernel_name)
-            place.run("sysctl", "-qw", *(f"{name}={value}" for name, value in (asked["sysctl"] | FREE).items()))
+            place.set(asked["sysctl"] | FREE)
             place.run(
                 "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
             )

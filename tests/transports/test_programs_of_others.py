@@ -91,7 +91,7 @@ def dump(client: Any, server: Any, home: Path) -> None:
     fill = f"create table t as select n, md5(n::text) as word from generate_series(1, {ROWS}) as n"
     with serving(server, *NOBODY, str(programs / "postgres"), "-D", str(data), *words):
         here = ["-h", str(data), "-U", "rb", "-d", "postgres"]
-        patiently(lambda: server.run("psql", *here, "-c", "select 1", check=False))
+        patiently(lambda: server.run("psql", *here, "-c", "SELECT 1", check=False))
         server.run("psql", *here, "-c", fill)
         beside = server.run("pg_dump", *here).stdout
         over = client.run("pg_dump", "-h", server.address, "-U", "rb", "-d", "postgres").stdout
