@@ -252,8 +252,7 @@ static struct bpf_map *register_ops(const struct bpf_object *object) {
   struct bpf_map *map;
   errno = ENOENT;
   bpf_object__for_each_map(map, object) {
-    struct bpf_link *link =
-        bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS ? bpf_map__attach_struct_ops(map) : NULL;
+    struct bpf_link *link = bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS ? bpf_map__attach_struct_ops(map) : NULL;
     if (link) {
       bpf_link__disconnect(link);
       bpf_link__destroy(link);
