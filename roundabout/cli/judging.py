@@ -14,6 +14,8 @@ from rich.text import Text
 
 from analysis import judged as analysis
 from analysis.render import screen
+from analysis.report import render
+from analysis.summary import summarise
 from roundabout.cli import judged
 from roundabout.cli.live import watching
 from roundabout.cli.running import undo_when_ended
@@ -106,20 +108,23 @@ def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, ob
     runner = Runner(facility, observer, undo)
     found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, written.parent)
     over_cubic(found.figures)
-    if any(scene in JOBS for scene in asked.scenes):
-        _add_jobs(found, runner.start(jobs, str(written), asked.runs), jobs)
+    if wanted := [scene for scene in asked.scenes if scene in JOBS]:
+        run = runner.start(jobs, str(written), asked.runs)
+        run.write_summary(summarise(run).record())
+        render(run)
+        give_back_tree(run.path)
+        _add_jobs(found, run, wanted)
 
 
-def _add_jobs(found: Judgement, run: Run, jobs: Experiment) -> None:
+def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
     """What training jobs say."""
-    told = analysis.of_jobs(run)
-    found.run = run.id
+    found.run = str(run.path)
     found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
-    for cell in jobs.cells:
-        variant = str(cell.levels["variant"])
-        (name,) = cell.spec.transports
-        scene = variant.removesuffix(f"-{name}").replace("-", "_")
-        found.figures[name] |= {f"{scene}_{what}": value for what, value in told.get(variant, {}).items()}
+    told = analysis.of_jobs(run)
+    for scene in scenes:
+        for name, figures in found.figures.items():
+            of_trial = told.get(experiment.variant(scene, name), {})
+            figures |= {f"{scene.replace('-', '_')}_{what}": value for what, value in of_trial.items()}
 
 
 def _keep(found: Judgement, path: Path) -> None:

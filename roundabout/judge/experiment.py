@@ -10,8 +10,13 @@ from roundabout.judge.figures import JOBS, Scene
 
 PEERS = ("cubic", "dctcp", "dcqcn")
 WORKERS = {"j1": ["s0", "s3"], "j2": ["s1", "s4"], "j3": ["s2", "s5"]}
-PROFILES = {"two-jobs": "vgg19-fig1", "three-jobs": "thirds"}
-COUNTS = {"two-jobs": 2, "three-jobs": 3}
+PROFILES: dict[Scene, str] = {"two-jobs": "vgg19-fig1", "three-jobs": "thirds"}
+COUNTS: dict[Scene, int] = {"two-jobs": 2, "three-jobs": 3}
+
+
+def variant(scene: Scene, contestant: str) -> str:
+    """What the experiment calls a contestant's trial of a scene."""
+    return f"{contestant}-{COUNTS[scene]}"
 
 
 def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
@@ -31,7 +36,7 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
         "iterations": iterations,
         "factors": {
             "variant": {
-                f"{scene}-{contestant}": {
+                variant(scene, contestant): {
                     "profile": PROFILES[scene],
                     "transport": transport,
                     "jobs": {job: {"workers": WORKERS[job]} for job in list(WORKERS)[: COUNTS[scene]]},
@@ -40,7 +45,7 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
                 for contestant, transport in transports.items()
             }
         },
-        "study": {"kind": "levels", "baseline": f"{counts[0]}-cubic"},
+        "study": {"kind": "levels", "baseline": variant(counts[0], "cubic")},
     }
     path = folder / "jobs.yaml"
     path.write_text(json.dumps(document, indent=1))  # which is YAML, too

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from analysis.judged import of_jobs
 from analysis.render import screen
 from roundabout.btf import Btf, Field
 from roundabout.cli import judged
@@ -24,7 +25,7 @@ from roundabout.judge.verdicts import verdicts
 from roundabout.runner.run import Runner
 from roundabout.runner.transports import build
 from roundabout.spec import load_experiment
-from roundabout.testbeds import undo
+from roundabout.testbeds import facility, undo
 from roundabout.testbeds.lab.facility import LabFacility
 from tests.observers import Silent
 
@@ -131,6 +132,16 @@ def test_every_figure_is_shown() -> None:
     page = judged.whole_page(found)
     assert "A lab&#39;s verdict is not a NIC&#39;s" in page
     assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5
+
+
+def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
+    """What the fluid model computes: (150 + 2 x 106.9) ms of 293 for two jobs, and none of them hurt more."""
+    jobs = load_experiment(experiment.written(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 6, tmp_path))
+    run = Runner(facility({"testbed": "fluid"}), Silent(), undo).start(jobs, "jobs.yaml", tmp_path / "runs")
+    told = of_jobs(run)
+    assert set(told) == {experiment.variant("two-jobs", name) for name in ("still", *experiment.PEERS)}
+    assert told["still-2"]["interleaved"] is None
+    assert told["still-2"]["mean"] == told["still-2"]["worst"] == pytest.approx(363.8 / 293, abs=0.001)
 
 
 def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
