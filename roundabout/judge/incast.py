@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from roundabout.errors import RoundaboutError
 from roundabout.judge.ground import Place
+from roundabout.judge.traffic import StuckError
 from roundabout.testbeds.lab.namespaces import inside
 
 CONNECT_S, LIMIT_S = 5.0, 30.0
@@ -20,7 +20,7 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhe
 def incast(senders: Sequence[Place], receiver: Place, flows: int, each_bytes: int) -> float:
     """Seconds from the start of `flows` answers, over connections dealt out among `senders`, to the last byte.
 
-    Raises RoundaboutError where that takes longer than `LIMIT_S`.
+    Raises StuckError where that takes longer than `LIMIT_S`.
     """
     with ExitStack() as stack:
         listener = stack.enter_context(inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))
@@ -57,7 +57,7 @@ def _receive(others: Sequence[socket.socket], wanted: int) -> None:
             ready.register(other, selectors.EVENT_READ)
         while got < wanted:
             if time.monotonic() > deadline:
-                raise RoundaboutError(f"incast: found {got} bytes after {LIMIT_S:.0f} s, expected {wanted}")
+                raise StuckError(f"incast: found {got} bytes after {LIMIT_S:.0f} s, expected {wanted}")
             for key, _ in ready.select(0.5):
                 assert isinstance(key.fileobj, socket.socket)
                 got += key.fileobj.recv_into(room)

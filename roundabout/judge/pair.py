@@ -4,11 +4,12 @@
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from roundabout.judge import programs
 from roundabout.judge.ground import Place, at_rate, unshaped
-from roundabout.judge.traffic import send
+from roundabout.judge.traffic import StuckError, send
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
@@ -18,7 +19,7 @@ IDLE_S = 1.0
 SMALL_BURSTS = ("gso_max_size", "4600")  # as on the lab's links: an ACK for three segments
 
 Samples = dict[str, list[float]]
-"""By contestant, one a round."""
+"""By contestant, one a round; none of a round in which its flow got stuck."""
 
 
 def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
@@ -28,7 +29,8 @@ def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) 
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), None)
-                found[name].append(send([sender], receiver, 1, seconds).total_gbps)
+                with suppress(StuckError):
+                    found[name].append(send([sender], receiver, 1, seconds).total_gbps)
     return found
 
 
@@ -43,7 +45,9 @@ def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: int, unp
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), PACED_MBPS)
-                found[name].append(_cpu_per_ack_us(sender, receiver, seconds, UNPACED if name in unpaced else PACED))
+                options = UNPACED if name in unpaced else PACED
+                with suppress(StuckError):
+                    found[name].append(_cpu_per_ack_us(sender, receiver, seconds, options))
     return found
 
 
@@ -55,8 +59,9 @@ def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence
             if own.get(name):
                 _prepare(transport, (sender, receiver), PACED_MBPS)
                 before_ns, before = _spent_ns(own[name]), sender.acks()
-                send([sender], receiver, 1, seconds, *PACED)
-                found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.acks() - before))
+                with suppress(StuckError):
+                    send([sender], receiver, 1, seconds, *PACED)
+                    found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.acks() - before))
     return found
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from roundabout.errors import RoundaboutError
 from roundabout.judge import link, pair, programs
-from roundabout.judge.figures import LINK, PAIR, Figures, Scene
+from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
 from roundabout.judge.link import Link
+from roundabout.judge.traffic import StuckError
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.run import Runner
 from roundabout.spec.experiment import TrialSpec
@@ -110,4 +111,8 @@ class Session:
                 for name, trial in self.contestants.items():
                     self.tell(f"{scene}: {name}")
                     shared.prepare(trial)
-                    yield name, link.MEASURED[scene](shared)
+                    try:
+                        yield name, link.MEASURED[scene](shared)
+                    except StuckError as error:
+                        self.tell(f"{scene}: {name}: {error.message}")
+                        yield name, {each.name: None for each in QUANTITIES if each.scene == scene}

@@ -19,6 +19,10 @@ WARM_UP_S = 1
 PATIENCE_S = 30.0  # beyond a transfer's own time: the machine may have much else to do
 
 
+class StuckError(RoundaboutError):
+    """Flows did not come through: what was to be measured of them cannot be told."""
+
+
 @dataclass(frozen=True)
 class Flows:
     """Flows that shared a path, after the warm-up: payload of each, and the course of all, every `EVERY_S`."""
@@ -61,7 +65,7 @@ class Flows:
 def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *options: str) -> Flows:
     """Send over `flows` connections, dealt out among `senders`, for so long after a warm-up.
 
-    Raises RoundaboutError where iperf3 cannot, or does not end.
+    Raises StuckError where they do not end, and RoundaboutError where iperf3 cannot.
     """
     shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
     words = ["-t", str(seconds), "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]
@@ -103,7 +107,7 @@ def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
     try:
         out, errors = client.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise RoundaboutError(f"found flows that did not end within {limit_s:.0f} s, expected iperf3 to") from None
+        raise StuckError(f"found flows that did not end within {limit_s:.0f} s, expected iperf3 to") from None
     try:
         told: dict[str, Any] = json.loads(out)
     except ValueError:

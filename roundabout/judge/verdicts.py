@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from roundabout.judge.figures import Figures
 
+Test = Callable[[float, list[float]], bool]
+
 
 class Verdict(NamedTuple):
     """A sentence, and whether it is good news."""
@@ -21,16 +23,16 @@ class _Rule(NamedTuple):
     """`is_good` takes the figure and those of the peers that have one; words get the figure."""
 
     quantity: str
-    is_good: Callable[[float, list[float]], bool]
+    is_good: Test
     good: str
     bad: str
 
 
-def _at_least(bound: float) -> Callable[[float, list[float]], bool]:
+def _at_least(bound: float) -> Test:
     return lambda value, _: value >= bound
 
 
-def _at_most(bound: float) -> Callable[[float, list[float]], bool]:
+def _at_most(bound: float) -> Test:
     return lambda value, _: value <= bound
 
 
@@ -72,12 +74,18 @@ RULES = (
 )
 
 
+ALWAYS = ("gbps", "jain_8", "use_marks", "use_loss", "incast")
+"""What can be told of whatever sends at all."""
+
+
 def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
     """What can be said of the one that is judged; nothing of what was not measured."""
     found = []
     for rule in RULES:
         value = judged.get(rule.quantity)
         if value is None:
+            if rule.quantity in judged and rule.quantity in ALWAYS:
+                found.append(Verdict(False, f"{rule.quantity} could not be told: its flows got stuck"))
             continue
         others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]
         good = rule.is_good(value, others)

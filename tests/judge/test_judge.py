@@ -112,6 +112,7 @@ PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks
         ({"gbps": 0.3}, "its window does not grow"),
         ({"cpu_us": 3.2}, "an ACK costs 1.60 times cubic's"),
         ({"jain_8": 0.5}, "8 flows do not share evenly (0.50)"),
+        ({"gbps": None}, "gbps could not be told: its flows got stuck"),
         ({"queue_marks_ms": 40.0}, "ignores marks: they leave a round trip of 40.0 ms"),
     ],
 )
