@@ -35,7 +35,7 @@ def needs(found: Judgement) -> Table:
         for kernel in found.kernels
     ]
     columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
-    return Table(columns, plain(rows), "What it needs of a kernel")
+    return Table(columns, plain(rows), "What it needs of a kernel", empty="Nobody can tell.")
 
 
 def measured(found: Judgement) -> Iterator[Table]:

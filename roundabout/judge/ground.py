@@ -73,7 +73,7 @@ def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
         else transport.asked.get(each.name, each.usual)
         for each in declared
     }
-    return [f"{name}={value:f}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
+    return [f"{name}={value}" for name, value in values.items()]
 
 
 @contextmanager

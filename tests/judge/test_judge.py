@@ -168,6 +168,19 @@ def test_a_file_that_cannot_be_judged_is_refused(
     assert not (tmp_path / "runs").exists()
 
 
+def test_what_does_not_compile_is_told_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "typo.bpf.c"
+    program.write_text((PROGRAMS / "still.bpf.c").read_text().replace("still", "typo").replace("snd_cwnd", "snd_cwdn"))
+    assert main(["cc", str(program), "--runs", str(tmp_path / "runs"), "--json"]) == 1
+    said = capsys.readouterr()
+    assert "typo.bpf.c does not build" in said.err
+    told = json.loads(said.out)
+    assert "no member named 'snd_cwdn'" in told["refused"]
+    assert [each["good"] for each in told["verdicts"]] == [False]
+    (page,) = (tmp_path / "runs/cc").glob("*/report.html")
+    assert "no member named" in page.read_text()
+
+
 class Judge:
     """Judges one of ours beside cubic alone, with a machine's state of its own."""
 
@@ -210,6 +223,7 @@ def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.quiet
 def test_one_that_ignores_marks_is_told(judge: Judge) -> None:
     figures = judge("deaf", "marks")
     said = [each.words for each in verdicts(figures["deaf"], {"cubic": figures["cubic"]}) if not each.good]
