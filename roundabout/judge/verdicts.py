@@ -41,7 +41,7 @@ def _fair(value: float, peers: list[float]) -> bool:
 
 
 RULES = (
-    _Rule("throughput", _at_least(0.97), "carries as much as cubic", "carries {:.0%} of what cubic does"),
+    _Rule("throughput", _at_least(0.9), "carries {:.0%} of what cubic does", "carries {:.0%} of what cubic does"),
     _Rule("gbps", lambda value, peers: value >= 0.1 * min(peers, default=0), "", "its window does not grow"),
     _Rule("cost", _at_most(1.5), "an ACK costs {:.2f} times cubic's", "an ACK costs {:.2f} times cubic's"),
     _Rule("jain_8", _fair, "8 flows share evenly ({:.2f})", "8 flows do not share evenly ({:.2f})"),
