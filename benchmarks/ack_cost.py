@@ -5,7 +5,7 @@
 
     cost        CPU of both ends and of interrupts per ACK, all paced at 800 Mbit/s: the same bursts, and the same ACKs
     programs    nanoseconds of that inside the transport's own eBPF programs, as the kernel counts them
-    pacing      cubic that its application holds to that rate, against cubic and dcqcn that the kernel paces
+    pacing      CPU per MB of cubic that its application holds to that rate, and of cubic and dcqcn that the kernel paces
     throughput  of one flow that nothing limits but the machine
 
 Medians of rounds, with least and most. Needs root, iperf3 and an otherwise idle machine.
@@ -66,26 +66,32 @@ def summed_up(samples: list[float], base: list[float]) -> dict[str, float]:
 def measure(transports: dict[str, Transport], rounds: int, seconds: int) -> dict[str, Any]:
     with loaded(transports) as own:
         contestants = {**transports, UNPACED: transports["cubic"]}
-        cost = pair.cost_us(contestants, rounds, seconds, unpaced=(UNPACED,))
+        cost = pair.cost(contestants, rounds, seconds, unpaced=(UNPACED,))
         inside = pair.programs_ns(transports, own, seconds)
         gbps = pair.throughput(transports, rounds, seconds)
     return {
-        "cost_us": {name: summed_up(found, cost["cubic"]) for name, found in cost.items()},
+        **{
+            unit: {name: summed_up(found, of_each["cubic"]) for name, found in of_each.items()}
+            for unit in pair.Cost._fields
+            for of_each in ({name: [getattr(each, unit) for each in found] for name, found in cost.items()},)
+        },
         "programs_ns": {name: found[0] for name, found in inside.items() if found},
         "throughput_gbps": {name: summed_up(found, gbps["cubic"]) for name, found in gbps.items()},
     }
 
 
 def shown(result: dict[str, Any]) -> Iterator[str]:
-    for name, found in result["cost_us"].items():
-        inside = f", {result['programs_ns'][name]:.0f} ns in its programs" if name in result["programs_ns"] else ""
-        yield f"{name:16} {_ratio(found, '.2f')} cubic's CPU per ACK, {found['median']:.2f} us{inside}"
+    for name, found in result["per_ack"].items():
+        if name != UNPACED:
+            inside = f", {result['programs_ns'][name]:.0f} ns in its programs" if name in result["programs_ns"] else ""
+            yield f"{name:12} {_ratio(found, '.2f')} cubic's CPU per ACK, {found['median']:.2f} us{inside}"
     for name, found in result["throughput_gbps"].items():
-        yield f"{name:16} {_ratio(found, '.3f')} cubic's throughput, {found['median']:.2f} Gbit/s"
-    cost = {name: found["median"] for name, found in result["cost_us"].items()}
+        yield f"{name:12} {_ratio(found, '.3f')} cubic's throughput, {found['median']:.2f} Gbit/s"
+    cost = {name: found["median"] for name, found in result["per_megabyte"].items()}
     if "dcqcn" in cost:
+        told = ", ".join(f"{name} {cost[name]:.0f}" for name in (UNPACED, "cubic", "dcqcn"))
         pacing, whole = cost["cubic"] - cost[UNPACED], cost["dcqcn"] - cost[UNPACED]
-        yield f"pacing          {pacing:6.2f} us of the {whole:.2f} us by which dcqcn is above cubic that nobody paces"
+        yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB that dcqcn takes more than cubic without it ({told})"
     yield f"asked are at most {LIMITS['cost']} times cubic's CPU, and at least {LIMITS['throughput']} of its throughput"
 
 

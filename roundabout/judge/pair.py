@@ -6,10 +6,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from roundabout.judge import programs
 from roundabout.judge.ground import Place, at_rate, unshaped
-from roundabout.judge.traffic import StuckError, send
+from roundabout.judge.traffic import WARM_UP_S, StuckError, send
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
@@ -34,20 +35,28 @@ def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) 
     return found
 
 
-def cost_us(contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()) -> Samples:
-    """CPU time of both ends and of the machine's interrupts per ACK, less what it spends anyway, us.
+class Cost(NamedTuple):
+    """CPU time of both ends and of the machine's interrupts, less what these take anyway, us."""
 
-    All send at one rate, paced by the kernel, which means the same bursts and the same ACKs; but for the `unpaced`:
-    their application holds itself to that rate. Counts on a quiet machine only.
+    per_ack: float
+    per_megabyte: float
+
+
+def cost(
+    contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()
+) -> dict[str, list[Cost]]:
+    """What sending costs, by contestant and round, at one rate, and so with the same bursts and ACKs.
+
+    The kernel paces; but the `unpaced` their application holds to that rate: its bursts are others, and so are its ACKs.
+    Counts on a quiet machine only.
     """
-    found: Samples = {name: [] for name in contestants}
+    found: dict[str, list[Cost]] = {name: [] for name in contestants}
     with unshaped(*SMALL_BURSTS) as (sender, receiver):
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), PACED_MBPS)
-                options = UNPACED if name in unpaced else PACED
                 with suppress(StuckError):
-                    found[name].append(_cpu_per_ack_us(sender, receiver, seconds, options))
+                    found[name].append(_cost(sender, receiver, seconds, UNPACED if name in unpaced else PACED))
     return found
 
 
@@ -72,14 +81,16 @@ def _prepare(transport: Transport, places: Sequence[Place], rate_mbps: float | N
             place.run(str(TOOL), "set", transport.name, *values)
 
 
-def _cpu_per_ack_us(sender: Place, receiver: Place, seconds: int, options: Sequence[str]) -> float:
+def _cost(sender: Place, receiver: Place, seconds: int, options: Sequence[str]) -> Cost:
     idle_from_s, begun_s = _softirq_s(), time.monotonic()
     time.sleep(IDLE_S)
     idle = (_softirq_s() - idle_from_s) / (time.monotonic() - begun_s)
     busy_from_s, begun_s, before = _softirq_s(), time.monotonic(), sender.acks()
     flows = send([sender], receiver, 1, seconds, *options)
     softirq_s = _softirq_s() - busy_from_s - idle * (time.monotonic() - begun_s)
-    return (flows.cpu_s + softirq_s) / max(1, sender.acks() - before) * 1e6
+    spent_us = (flows.cpu_s + softirq_s) * 1e6
+    megabytes = flows.total_gbps * (WARM_UP_S + seconds) * 1e3 / 8
+    return Cost(spent_us / max(1, sender.acks() - before), spent_us / max(1, megabytes))
 
 
 def _softirq_s() -> float:

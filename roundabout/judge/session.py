@@ -85,9 +85,10 @@ class Session:
     def _on_pair(self, scene: Scene, own: Mapping[str, Sequence[int]]) -> dict[str, pair.Samples]:
         if scene == "alone":
             return {"gbps": pair.throughput(self.transports, ROUNDS, SECONDS["alone"])}
+        costs = pair.cost(self.transports, ROUNDS, SECONDS["cost"])
         return {
             "program_ns": pair.programs_ns(self.transports, own, SECONDS["cost"]),
-            "cpu_us": pair.cost_us(self.transports, ROUNDS, SECONDS["cost"]),
+            "cpu_us": {name: [each.per_ack for each in rounds] for name, rounds in costs.items()},
         }
 
     def _on_link(self, scenes: Sequence[Scene], notes: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
