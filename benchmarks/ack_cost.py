@@ -5,7 +5,7 @@
 
     cost        CPU of both ends and of interrupts per ACK, all paced at 800 Mbit/s: the same bursts, and the same ACKs
     programs    nanoseconds of that inside the transport's own eBPF programs, as the kernel counts them
-    pacing      CPU per MB of cubic that its application holds to that rate, and of cubic and dcqcn that the kernel paces
+    pacing      CPU per MB of cubic that its application holds to that rate, of cubic paced, and of dcqcn
     throughput  of one flow that nothing limits but the machine
 
 Medians of rounds, with least and most. Needs root, iperf3 and an otherwise idle machine.
@@ -91,7 +91,7 @@ def shown(result: dict[str, Any]) -> Iterator[str]:
     if "dcqcn" in cost:
         told = ", ".join(f"{name} {cost[name]:.0f}" for name in (UNPACED, "cubic", "dcqcn"))
         pacing, whole = cost["cubic"] - cost[UNPACED], cost["dcqcn"] - cost[UNPACED]
-        yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB that dcqcn takes more than cubic without it ({told})"
+        yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB by which dcqcn exceeds cubic without ({told})"
     yield f"asked are at most {LIMITS['cost']} times cubic's CPU, and at least {LIMITS['throughput']} of its throughput"
 
 

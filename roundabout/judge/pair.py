@@ -47,7 +47,7 @@ def cost(
 ) -> dict[str, list[Cost]]:
     """What sending costs, by contestant and round, at one rate, and so with the same bursts and ACKs.
 
-    The kernel paces; but the `unpaced` their application holds to that rate: its bursts are others, and so are its ACKs.
+    The kernel paces; but the `unpaced` their application holds to that rate: with other bursts, and other ACKs.
     Counts on a quiet machine only.
     """
     found: dict[str, list[Cost]] = {name: [] for name in contestants}
