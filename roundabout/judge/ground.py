@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where one flow meets nothing: two hosts on an unshaped veth pair, gone with this process, however it ends."""
 
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,19 @@ from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab.namespaces import inside
 
 HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
+
+# Runs a program, and ends it when standard input closes.
+GUARDED = """
+exec 3<&0
+"$@" < /dev/null 3<&- &
+program=$!
+(read -r _ <&3; kill "$program") > /dev/null 2>&1 &
+guard=$!
+wait "$program"
+status=$?
+kill "$guard" 2> /dev/null
+exit "$status"
+"""
 
 
 @dataclass(frozen=True)
@@ -29,12 +43,20 @@ class Place:
             raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
         return done.stdout
 
-    def start(self, *argv: str) -> "subprocess.Popen[str]":
-        """Start a program there."""
+    @contextmanager
+    def started(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
+        """A program there; it ends with the context, and where this process is killed."""
         pipe = subprocess.PIPE
-        return inside(
-            self.pid, lambda: subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
-        )
+        alive, ends = os.pipe()
+        words = ["sh", "-c", GUARDED, "sh", *argv]
+        with inside(
+            self.pid, lambda: subprocess.Popen(words, stdin=alive, stdout=pipe, stderr=pipe, text=True)
+        ) as program:
+            os.close(alive)
+            try:
+                yield program
+            finally:
+                os.close(ends)
 
     def acks(self) -> int:
         """TCP segments that it has received: for who sends, ACKs."""

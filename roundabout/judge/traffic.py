@@ -76,14 +76,14 @@ def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *o
                 port = PORT + number
                 stack.enter_context(_server(receiver, port))
                 argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
-                clients.append(stack.enter_context(_ended(sender.start(*argv))))
+                clients.append(stack.enter_context(sender.started(*argv)))
         lasts_s = WARM_UP_S + seconds
         return _flows([_told(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
 
 
 @contextmanager
 def _server(place: Place, port: int) -> Iterator[None]:
-    with _ended(place.start("iperf3", "-s", "-1", "-p", str(port), "--forceflush")) as server:
+    with place.started("iperf3", "-s", "-1", "-p", str(port), "--forceflush") as server:
         assert server.stdout
         for line in server.stdout:
             if "listening" in line:
@@ -92,15 +92,6 @@ def _server(place: Place, port: int) -> Iterator[None]:
             assert server.stderr
             raise RoundaboutError(f"iperf3 -s: {server.stderr.read().strip()}")
         yield
-
-
-@contextmanager
-def _ended(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:

@@ -35,7 +35,7 @@ WRAPPERS = words("""
 SHELLS = words("bash sh")
 # What a shell does itself.
 BUILTINS = words("""
-    alias break case cd command continue do done echo elif else esac eval exec exit export false fi for if in local
+    alias break case cd command continue do done echo elif else esac eval exec exit export false fi for if in kill local
     printf pwd read return set shift test then time trap true type ulimit umask unset until wait while
 """)
 BETWEEN = words("do then else if while elif")
