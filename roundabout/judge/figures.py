@@ -80,10 +80,10 @@ def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
 
 
 def over_cubic(figures: Mapping[str, Figures]) -> None:
-    """Add what is said as a ratio to cubic's, by contestant."""
+    """Add what is said as a ratio to cubic's, by contestant; of CPU that others' noise made negative there is none."""
     for name, of in (("throughput", "gbps"), ("cost", "cpu_us")):
         cubic = figures["cubic"].get(of)
         for each in figures.values():
             own = each.get(of)
             if of in each:
-                each[name] = own / cubic if own is not None and cubic else None
+                each[name] = own / cubic if own and cubic and min(own, cubic) > 0 else None
