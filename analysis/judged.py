@@ -3,15 +3,16 @@
 
 import numpy as np
 
+from analysis.reading.apart import first_lasting, overlaps
 from analysis.reading.cells import cells_of
-from analysis.reading.traces import communicating, first_apart
+from analysis.reading.traces import communicating
 from roundabout.store import Run
 
 Told = dict[str, dict[str, float | None]]
 
 
 def of_jobs(run: Run) -> Told:
-    """By variant: `interleaved`, the iteration from which on jobs hardly send at once, None where that never comes;
+    """By variant: `interleaved`, the iteration from which jobs stay interleaved, None where that never comes;
     `mean` and `worst`, of all jobs and of the slowest, the last half's median iteration over the profile's alone.
 
     Variants without a valid trial have no figure.
@@ -21,7 +22,7 @@ def of_jobs(run: Run) -> Told:
         if not cell.trials:
             continue
         _, spans = communicating(run, cell, cell.trials[0])
-        first = first_apart(list(spans.values()), next(iter(spans.values()))[:, 1])
+        first = first_lasting(overlaps(spans))
         slow = []
         for job, times in cell.times.items():
             (series,) = times.values()

@@ -137,7 +137,7 @@ def test_every_figure_is_shown() -> None:
 
 def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
     """What the fluid model computes: (150 + 2 x 106.9) ms of 293 for two jobs, and none of them hurt more."""
-    jobs = load_experiment(experiment.written(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 6, tmp_path))
+    jobs = load_experiment(experiment.written(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 12, tmp_path))
     run = Runner(facility({"testbed": "fluid"}), Silent(), undo).start(jobs, "jobs.yaml", tmp_path / "runs")
     told = of_jobs(run)
     assert set(told) == {experiment.variant("two-jobs", name) for name in ("still", *experiment.PEERS)}
