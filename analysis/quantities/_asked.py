@@ -157,6 +157,5 @@ class Asked:
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
         """A figure of one job of a cell, named by what tells it from the others asked for."""
         profile = cell.spec.jobs[job].profile
-        levels = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
         name = job if len(self.cells) == 1 else f"{self.called(cell)}, {job}"
-        return Case(name, value, ci95, levels | {"job": job, "profile": profile.name, "model": profile.model})
+        return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

@@ -79,8 +79,7 @@ def growth(asked: Asked) -> list[Case]:
     for cell, parts in _pairs(asked):
         grown = [_growth(each) for each in parts]
         if known := [each for each in grown if each is not None]:
-            own = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant}
-            cases.append(Case(asked.called(cell), *mean_of(known), own))
+            cases.append(Case(asked.called(cell), *mean_of(known), cell.properties))
     return cases
 
 
@@ -93,8 +92,7 @@ def offset(asked: Asked) -> list[Curve]:
         for job in cell.jobs[1:]:
             by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
             points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
-            own = {"variant": cell.variant, "job": job} | {name: str(level) for name, level in cell.levels.items()}
-            curves.append(Curve.of(f"{asked.called(cell)}, {job}", points, own))
+            curves.append(Curve.of(f"{asked.called(cell)}, {job}", points, cell.properties | {"job": job}))
     return curves
 
 
@@ -129,8 +127,7 @@ def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least:
     firsts = [math.inf if each is None else float(each) for each in found]
     without = firsts.count(math.inf)
     never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
-    own = {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant, "never": never}
-    return Case(asked.called(cell), *mean_of(firsts, at_least=at_least), own)
+    return Case(asked.called(cell), *mean_of(firsts, at_least=at_least), cell.properties | {"never": never})
 
 
 def _interleaved(spans: Spans) -> int | None:

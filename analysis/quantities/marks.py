@@ -30,11 +30,7 @@ def marks(asked: Asked) -> list[Case]:
 def lost(asked: Asked) -> list[Case]:
     """Packets that all switch ports marked or dropped in an iteration of the first job; the mean of repetitions."""
     return [
-        Case(
-            asked.called(cell),
-            *found,
-            {name: str(level) for name, level in cell.levels.items()} | {"variant": cell.variant},
-        )
+        Case(asked.called(cell), *found, cell.properties)
         for cell in asked.cells
         if (found := _lost(asked.reading, cell))
     ]

@@ -92,6 +92,11 @@ class CellTrials:
         return self.id.name
 
     @property
+    def properties(self) -> dict[str, str]:
+        """What expectations choose its figures by: each level, and the variant."""
+        return {name: str(level) for name, level in self.levels.items()} | {"variant": self.variant}
+
+    @property
     def jobs(self) -> list[str]:
         """The jobs that were measured, in the experiment's order."""
         return [job for job in self.spec.jobs if job in self.times]
