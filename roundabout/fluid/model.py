@@ -202,9 +202,10 @@ class _Live:
         weight, priority = self.tally.weight(), self.tally.job.priority
         if self.waiting > 0 or self.feeder is None:
             return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, weight, None, priority)
-        # Nothing to pass on where nothing comes.
+        # Nothing to pass on where nothing comes, and within a host at once.
         first = places.get(id(self.feeder))
-        return Flow(self.stream.path, 0.0 if first is None else self.pace, weight, first, priority)
+        onwards = self.pace if self.stream.path else math.inf
+        return Flow(self.stream.path, 0.0 if first is None else onwards, weight, first, priority)
 
     @property
     def inflow(self) -> float:
@@ -228,7 +229,8 @@ class _Live:
 
     def advance(self, ms: float) -> None:
         born, drained = self._ends()
-        self.waiting = 0.0 if drained <= ms + _SAME_MS else max(self.waiting + (self.inflow - self.rate) * ms, 0.0)
+        waits = self.stream.path and drained > ms + _SAME_MS  # within a host nothing does, what rounding leaves neither
+        self.waiting = max(self.waiting + (self.inflow - self.rate) * ms, 0.0) if waits else 0.0
         if self.feeder is None and self.begun:
             self.unborn = 0.0 if born <= ms + _SAME_MS else self.unborn - self.pace * ms
 

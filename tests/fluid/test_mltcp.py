@@ -250,6 +250,18 @@ def test_a_ring_is_as_one_worker():
     assert [workers[1][0].end_ms for workers in course.iterations] == pytest.approx([first, 10 + second])
 
 
+def test_what_workers_of_one_host_send_each_other_waits_for_nothing():
+    streams = (Stream(0, 0, (LINK,), 100 * RATE), Stream(1, 1, (), 50 * RATE))
+    parties = tuple(Party((worker,), (worker,)) for worker in (0, 1))
+    job = FluidJob((Send(streams, 100.0, parties), Compute(100.0)), workers=2, factor=MLTCP, iterations=20)
+    course = Course([job, replace(one_way(100.0, 100.0), iterations=20, factor=MLTCP)], Left.always({LINK: RATE}))
+    for interval in course:
+        for _, stream, rate in interval.rates:
+            assert stream.path or rate == pytest.approx(RATE / 2)
+    within = course.iterations[0][1]
+    assert [each.end_ms - each.start_ms for each in within] == pytest.approx([200.0] * 20)
+
+
 def test_three_and_six_jobs_that_fit_interleave():
     for several in (3, 6):
         jobs = [one_way(50.0 * several, 50.0, start_ms=0.5 * place**1.5, factor=MLTCP) for place in range(several)]
