@@ -65,6 +65,21 @@ def test_snapshot_2_needs_no_strict_interleaving():
 
 
 @pytest.mark.parametrize(
+    ("pair", "fits"),
+    [
+        (("gpt1-data", "gpt2-pipeline"), True),
+        (("gpt3-hybrid", "dlrm-2000"), True),
+        (("gpt3-hybrid", "gpt2-pipeline"), False),
+        (("gpt3-tensor", "gpt2-pipeline"), False),
+        (("gpt1-data", "dlrm-2000"), False),
+    ],
+)
+def test_jobs_of_several_phases_fit_as_section_4_5_4_says(pair, fits):
+    found = rotate(unify([circle_of(load_profile(name)) for name in pair]), 43)
+    assert (found.score == 1) == fits
+
+
+@pytest.mark.parametrize(
     ("capacity", "precision"), [(0, None), (-1, None), (math.inf, None), (50, 0), (50, 0.01), (50, 361)]
 )
 def test_what_is_no_link_or_no_precision_is_refused(capacity, precision):

@@ -63,6 +63,23 @@ def test_incompatible_jobs_do_not(pair: tuple[str, str]) -> None:
     assert one.comm_ms + other.comm_ms > min(one.alone_ms, other.alone_ms)
 
 
+def test_the_shapes_that_figure_4_1_of_the_interleaving_thesis_prints() -> None:
+    ups = {
+        name: [phase for phase in load_profile(name).phases if phase.bytes]
+        for name in ("gpt1-data", "gpt2-pipeline", "gpt3-tensor", "gpt3-hybrid")
+    }
+    assert [len(phases) for phases in ups.values()] == [1, 4, 2, 6]
+    *peaks, heavy = ups["gpt2-pipeline"]
+    assert all(peak.pattern == "pipeline" and peak.demand_gbps < heavy.demand_gbps / 2 for peak in peaks)
+    assert [phase.demand_gbps for phase in ups["gpt3-tensor"]] == [25, 25]
+    hybrid = load_profile("gpt3-hybrid")
+    of_last_server = [
+        [each for each in phase.transfers(8) if 7 in (each.sender, each.receiver)] for phase in hybrid.phases
+    ]
+    assert {len(each) for each in of_last_server} == {0, 1, 2}  # a ring of two goes both ways, a pipeline one
+    assert {load_profile(name).workers for name in ("gpt1-data", "gpt3-hybrid")} == {4, 8}
+
+
 def test_the_profile_of_figure_1() -> None:
     profile = load_profile("vgg19-fig1")
     assert (profile.compute_ms, profile.comm_bytes, profile.comm_ms) == (150, 574_680_000, 143)
