@@ -18,7 +18,7 @@ from roundabout.runner.transports import TOOL
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration import Ecn
+from roundabout.testbeds.lab.calibration import NEVER, Ecn
 from roundabout.testbeds.lab.layout import HOST_INTERFACE
 
 MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
@@ -28,7 +28,6 @@ INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 256 << 10
 SEGMENT_BYTES = 1448
 # Besides what a trial asks of its hosts: room to send, and lost tails are sent again.
 FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
-NEVER = Ecn(kmin_bytes=1 << 30, kmax_bytes=1 << 30, pmax=1)
 
 
 def waiting_bytes(topology: Topology, ms: float) -> int:

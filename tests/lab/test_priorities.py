@@ -10,8 +10,8 @@ import pytest
 from pyroute2 import IPRoute
 
 from roundabout.spec import Transport, TrialSpec, load_experiment
-from roundabout.testbeds.lab import Lab, host_settings, marking, network
-from roundabout.testbeds.lab.calibration import Ecn
+from roundabout.testbeds.lab import Lab, marking, network
+from roundabout.testbeds.lab.calibration import NEVER, Ecn
 from roundabout.testbeds.lab.namespaces import inside
 from tests.lab.conftest import NOTHING, bpf_objects, bpf_objects_alive, traces, wait_until
 
@@ -49,7 +49,7 @@ def thresholds(lab: Lab) -> set[tuple[int, int]]:
 def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(topology, lab_name):
     lab = Lab.up(topology, lab_name(), verify=False)
     built = ports(lab), thresholds(lab)
-    cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), host_settings.NEVER_BYTES
+    cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), NEVER.kmin_bytes
     deep = lab.record.calibration.queue_bytes.lossless
 
     lab.prepare(trial(queue="drop-tail"))

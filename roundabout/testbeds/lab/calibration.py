@@ -38,6 +38,10 @@ class Ecn(_Strict):
         return self
 
 
+NEVER = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
+"""Marks nothing: more than any port holds."""
+
+
 class QueueBytes(_Strict):
     """How long a port's FIFO is: so deep that nothing is lost, as in a fabric with PFC, or short."""
 

@@ -7,7 +7,7 @@ from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport
 from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
-from roundabout.testbeds.lab.calibration import Calibration, Ecn
+from roundabout.testbeds.lab.calibration import NEVER, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import HOST_INTERFACE, NETWORK
 from roundabout.testbeds.lab.network import mtu_bytes
@@ -21,8 +21,9 @@ SYSCTLS = {
 # 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
 TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
 # Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout. Windows are short where
-# packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance:
-# here the least is what DCTCP's authors set for incast (SIGCOMM'10, section 4.2).
+# packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance.
+# That the least is 10 ms here is a guess: DCTCP's evaluation (SIGCOMM'10) is said to have had it, but no text that we
+# hold prints that. Its effect is measured (docs/mltcp.md): from a common start jobs stay together.
 DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
 DROP_TAIL_RTO_MIN_MS = 10
 # What stands for a NIC's transport never forgets its rate while a job computes.
@@ -34,7 +35,6 @@ NIC_SYSCTLS = {
 # What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way. Where a trial asks for a queue, that
 # shall be the limit.
 TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
-NEVER_BYTES = 2**32 - 1  # more than any port holds
 # Linux's own timers, which are stretched like all others: the least timeout, and the wait before a SACK.
 RTO_MIN_MS, COMP_SACK_DELAY_NS = 200, 1_000_000
 
@@ -76,7 +76,7 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
     different thresholds.
     """
     if trial.queue == "drop-tail":
-        return Ecn(kmin_bytes=NEVER_BYTES, kmax_bytes=NEVER_BYTES, pmax=1)
+        return NEVER
     asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
     asked = {each.thresholds for each in asking if each.thresholds and not _calibrated(each, calibration)}
     if len(asked) > 1:
