@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.papers import printed
-from analysis.reading.traces import first_apart
+from analysis.reading.apart import LASTING, first_lasting, overlaps
 from analysis.render import style
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from roundabout.fluid.meetings import Meeting, Told, meetings, nobody
@@ -25,7 +25,7 @@ KEEP_PACE = 1.2
 class Prediction:
     """One cell: `share` is the first job's bandwidth over the second's in the first iteration, `speedup` that of the
     job that gains least, of iterations as they settle, or of the median of the last half where jobs do not keep pace;
-    `interleaved` the first iteration that is, counted from 1.
+    `interleaved` the iteration from which they stay so, counted from 1.
     """
 
     cell: Cell
@@ -44,9 +44,10 @@ class Prediction:
 
     @property
     def interleaved(self) -> int | None:
-        """As measured of a run: `iteration by which communication is interleaved`; None where that never comes."""
-        spans = [each[:, 1:] for each in self.found.spans.values()]
-        return first_apart(spans, next(iter(self.found.spans.values()))[:, 2])
+        """As measured of a run: `iteration from which jobs stay interleaved`; None where nothing played shows it."""
+        overlap = overlaps({job: each[:, 1:] for job, each in self.found.spans.items()})
+        more = overlap[-1:].repeat(LASTING if self.found.settled else 0)
+        return first_lasting(np.concatenate([overlap, more]))
 
 
 def typical_ms(meeting: Meeting, job: str) -> float:
@@ -94,7 +95,7 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
         *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
         Column("share", ".2f"),
         Column("speed-up", ".2f"),
-        Column("interleaved\nby", kind="words"),
+        Column("interleaved\nfrom", kind="words"),
         Column("fair, ms", ".0f"),
         Column("settled, ms", ".0f"),
         Column("queue, kB", ".0f"),
@@ -104,7 +105,7 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
             *(Shown(str(each.cell.levels[factor])) for factor in experiment.factors),
             Shown(each.share),
             Shown(each.speedup),
-            Shown(str(each.interleaved or "never")),
+            Shown(str(each.interleaved or ("never" if each.found.settled else "not yet"))),
             Shown(max(typical_ms(each.fair, job) for job in each.fair.spans)),
             Shown(max(typical_ms(each.found, job) for job in each.found.spans)),
             Shown(each.found.queue_bytes / 1e3),

@@ -8,10 +8,10 @@ import numpy as np
 
 from analysis.quantities import Asked, Case, Curve, mean_of, quantity
 from analysis.quantities._courses import sharing
-from analysis.reading.apart import Spans, first_lasting, offsets, overlaps
+from analysis.reading.apart import first_lasting, offsets, overlaps
 from analysis.reading.cells import CellTrials
 from analysis.reading.counted import Floats
-from analysis.reading.traces import first_apart, together
+from analysis.reading.traces import together
 
 MS = 1000
 """In a second."""
@@ -49,16 +49,15 @@ def _or_never(cases: Sequence[Case]) -> str:
     return ", ".join(f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
 
 
-@quantity("iteration by which communication is interleaved", digits=1, note=_or_never)
-def interleaved(asked: Asked) -> list[Case]:
-    """The first iteration in which jobs hardly send at once; the mean of repetitions, infinite where one has none."""
-    return _first(asked, _interleaved)
-
-
 @quantity("iteration from which jobs stay interleaved", digits=1, note=_or_never)
-def lasting(asked: Asked) -> list[Case]:
-    """The first of ten running in which phases overlap by less than 5 % of the shorter; infinite where one has none."""
-    return _first(asked, lambda spans: first_lasting(overlaps(spans)))
+def interleaved(asked: Asked) -> list[Case]:
+    """The first of ten running in which phases overlap by less than 5 % of the shorter; infinite where one has none.
+
+    Iterations are counted by the first job's, from 1; the mean of repetitions.
+    """
+    return [
+        _case(asked, cell, [first_lasting(overlaps(spans)) for spans in trials], 1) for cell, trials in sharing(asked)
+    ]
 
 
 @quantity("iterations until jobs are apart", digits=1, note=_or_never)
@@ -117,21 +116,12 @@ def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
     ]
 
 
-def _first(asked: Asked, of: Callable[[Spans], int | None]) -> list[Case]:
-    """Iterations are counted by the first job's, from 1."""
-    return [_case(asked, cell, [of(spans) for spans in trials], 1) for cell, trials in sharing(asked)]
-
-
 def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least: int) -> Case:
     """Numbers of iterations, one a repetition; infinite where one is None."""
     firsts = [math.inf if each is None else float(each) for each in found]
     without = firsts.count(math.inf)
     never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
     return Case(asked.called(cell), *mean_of(firsts, at_least=at_least), cell.properties | {"never": never})
-
-
-def _interleaved(spans: Spans) -> int | None:
-    return first_apart(spans.values(), next(iter(spans.values()))[:, 1])
 
 
 def _pairs(asked: Asked) -> list[tuple[CellTrials, list[Floats]]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials over time: when each job communicates, how fast it sends, what the bottleneck's queue does."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,6 @@ from roundabout.store import Run
 
 BIN_MS = 10.0
 """Width of a bin: the period at which counters are sampled."""
-APART = 0.2
-"""Jobs are interleaved while they send at once in no more of the time in which any sends. The bound is ours."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +101,3 @@ def together(spans: Iterable[Floats], begin: float, end: float) -> float:
     lengths, senders = np.diff(edges[order]), np.cumsum(steps[order])[:-1]
     any_of_them = lengths[senders > 0].sum()
     return float(lengths[senders > 1].sum() / any_of_them) if any_of_them > 0 else 0.0
-
-
-def first_apart(spans: Collection[Floats], ends: Floats) -> int | None:
-    """The first iteration, counted from 1, in which jobs are interleaved; None where that never comes.
-
-    `spans` are as in `together`; iterations follow each other from 0 to `ends`, shape (iterations,).
-    """
-    begins = np.concatenate([[0.0], ends[:-1]])
-    apart = [together(spans, begin, end) <= APART for begin, end in zip(begins, ends, strict=True)]
-    return apart.index(True) + 1 if True in apart else None

@@ -61,12 +61,14 @@ class Meeting:
     `spans` has for each job its iterations: start, begin of communication and end in ms, shape (iterations, 3).
     `first_gbps` is what each sends on the link while all communicate for the first time, None where that never comes;
     `marks` are the packets of each that were marked, `queue_bytes` the mean of the queue while any communicates.
+    Where they `settled`, all further iterations would be as their last.
     """
 
     spans: Mapping[str, Array]
     first_gbps: Mapping[str, float] | None
     marks: Mapping[str, float]
     queue_bytes: float
+    settled: bool = False
 
     def iteration_ms(self, job: str) -> Array:
         """How long a job's iterations took."""
@@ -284,6 +286,7 @@ class _Play:
             first_gbps=first,
             marks=dict(zip(names, (self.marks[:, trial] / PACKET_BYTES).tolist(), strict=True)),
             queue_bytes=float(self.queued[trial] / self.queued_us[trial]),
+            settled=bool(self.settled[trial]),
         )
 
 

@@ -116,18 +116,18 @@ def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, 
 
 @pytest.mark.parametrize(
     ("of", "told", "word"),
-    [("fair", "never", "outside"), ("unfair", "3.0", "inside"), (None, "fair never, unfair 3.0", "outside")],
+    [("fair", "never", "outside"), ("unfair", "6.0", "inside"), (None, "fair never, unfair 6.0", "outside")],
 )
 def test_jobs_that_never_interleave_are_told_so(run, of, told, word):
-    bound = Bound(what="iteration by which communication is interleaved", of=of, at_most=4, basis="predicted")
+    bound = Bound(what="iteration from which jobs stay interleaved", of=of, at_most=6, basis="predicted")
     found = verdict(Reading(run), bound)
     assert (found.found, found.verdict) == (told, word)
 
 
 def test_some_repetitions_that_never_interleave_are_counted(run, monkeypatch):
-    firsts = iter([2.0, 3.0, math.inf, 3.0, 3.0])
-    monkeypatch.setattr(interleaving, "_interleaved", lambda _spans: next(firsts))
-    bound = Bound(what="iteration by which communication is interleaved", of="fair", at_most=4, basis="predicted")
+    firsts = iter([2, 3, None, 3, 3])
+    monkeypatch.setattr(interleaving, "first_lasting", lambda _overlap: next(firsts))
+    bound = Bound(what="iteration from which jobs stay interleaved", of="fair", at_most=4, basis="predicted")
     found = verdict(Reading(run), bound)
     assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "undecided")
 
