@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the mean field of DCQCN foretells of an experiment's cells, each beside the same cell with all jobs alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from analysis.papers import printed
 from analysis.reading.apart import LASTING, first_lasting, overlaps
+from analysis.reading.cells import CellId
 from analysis.render import style
 from analysis.render.tables import Cell as Shown, Column, Table, plain
-from roundabout.fluid.meetings import Meeting, Told, meetings, nobody
+from roundabout.fluid.meetings import Meeting, MeetingError, Told, meetings, nobody, refusal
 from roundabout.fluid.mltcp import base_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
@@ -57,6 +58,24 @@ def typical_ms(meeting: Meeting, job: str) -> float:
         return meeting.settled_ms(job)
     times = meeting.iteration_ms(job)
     return float(np.median(times[len(times) // 2 :]))
+
+
+def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
+    """Cells that the model knows, and by reason those that it does not.
+
+    Raises MeetingError where it knows none.
+    """
+    known: list[Cell] = []
+    left_out: dict[str, list[Cell]] = {}
+    for cell in cells:
+        refused = refusal(cell.spec) or refusal(_fair(cell.spec))
+        if refused:
+            left_out.setdefault(refused.message, []).append(cell)
+        else:
+            known.append(cell)
+    if not known:
+        raise MeetingError("; ".join(left_out))
+    return known, left_out
 
 
 def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> list[Prediction]:
@@ -152,6 +171,17 @@ def _way(each: Prediction) -> str:
     if ecn is None:
         return "each set's own thresholds"
     return f"marks from {ecn.Kmin_bytes / 1e3:g} to {ecn.Kmax_bytes / 1e3:g} kB, Pmax {ecn.Pmax:g}"
+
+
+def reasons(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
+    """A line for each reason, and the cells that it keeps from being foretold."""
+    return [f"left out {', '.join(CellId(each.levels).name for each in some)}: {why}" for why, some in left_out.items()]
+
+
+def records(found: Sequence[Prediction], left_out: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
+    """For scripts: what was foretold, then the cells that were not and why."""
+    others = ({"levels": cell.levels, "left_out": why} for why, cells in left_out.items() for cell in cells)
+    return [*map(record, found), *others]
 
 
 def record(found: Prediction) -> dict[str, Any]:

@@ -38,18 +38,21 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     run = Run.open(beside, runs) if beside else None
     if run:
         held.refuse_another(run, experiment)
-    with _progress(len(cells)) as told:
-        found = predictions.predictions(cells, iterations, told)
+    known, left_out = predictions.parted(cells)
+    with _progress(len(known)) as told:
+        found = predictions.predictions(known, iterations, told)
     rows = held.beside(found, run) if run else []
     if picture:
         predictions.figure(found).savefig(picture, dpi=150)
     if as_json:
-        records = [predictions.record(each) for each in found]
+        records = predictions.records(found, left_out)
         for record, row in zip(records, rows, strict=False):
             record["beside"] = row.record()
         print(json.dumps(records, indent=2))
         return
     Screen().print(screen.shown(predictions.table(experiment, found)))
+    for line in predictions.reasons(left_out):
+        Screen().print(line, highlight=False)
     if rows:
         Screen().print(screen.shown(held.table(experiment, rows)))
 

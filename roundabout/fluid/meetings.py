@@ -117,6 +117,15 @@ class _Jobs:
         return replace(self.reaction, R_AI=self.reaction.R_AI * factor, R_HAI=self.reaction.R_HAI * hyper)
 
 
+def refusal(spec: TrialSpec) -> MeetingError | None:
+    """Why `meetings` would refuse a trial; None where it knows it."""
+    try:
+        _jobs([spec])
+    except MeetingError as error:
+        return error
+    return None
+
+
 def meetings(
     specs: Sequence[TrialSpec],
     iterations: int = 12,

@@ -70,6 +70,20 @@ def test_jobs_that_do_not_keep_pace_count_by_their_later_iterations() -> None:
     assert typical_ms(Meeting({"slow": slow, "other": slow}, None, {}, 0.0), "slow") == 200
 
 
+def test_what_the_model_does_not_know_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "three.yaml"
+    ways = "plain: {}, tcp: {transport: {name: reno}}, ranked: {jobs: {j1: {priority: 2}}}"
+    path.write_text(f"{EXPERIMENT.replace(', transport: {T_us: 100}', '')}factors: {{variant: {{{ways}}}}}\n")
+    assert main(["predict", str(path), "--iterations", "1", "--json"]) == 0
+    found, *left_out = json.loads(capsys.readouterr().out)
+    assert found["levels"] == {"variant": "plain"} and found["speedup"] == 1
+    told = {each["levels"]["variant"]: each["left_out"] for each in left_out}
+    assert "found transport reno" in told["tcp"] and "a queue of its own by its priority" in told["ranked"]
+    assert main(["predict", str(path), "--iterations", "1"]) == 0
+    lines = capsys.readouterr().out.replace("\n", " ")
+    assert "left out ranked: job j1: found a queue of its own" in lines and "left out tcp: " in lines
+
+
 def test_what_the_model_does_not_know_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "one.yaml"
     path.write_text(EXPERIMENT.replace("set: hpcc-paper, ", ""))
