@@ -228,7 +228,7 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
-    """When a job communicates, shape (iterations, 2): its first worker's end of compute, its last one's end, in ns."""
+    """When a job communicates, ns, shape (iterations, 2): from its first phase's begin to its last one's end."""
     rows = rows_of(iterations, trial=trial, job=job)
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
