@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.predictions import _fair, typical_ms
+from analysis.predictions import Prediction, _fair, typical_ms
 from roundabout.cli.main import main
 from roundabout.fluid.meetings import Meeting
 from roundabout.spec import Transport, load_experiment
@@ -68,6 +68,16 @@ def test_jobs_that_do_not_keep_pace_count_by_their_later_iterations() -> None:
     slow = np.stack([starts[:-1], starts[:-1], starts[1:]], axis=1)
     assert typical_ms(Meeting({"slow": slow, "quick": slow / 2}, None, {}, 0.0), "slow") == np.median([150, 200])
     assert typical_ms(Meeting({"slow": slow, "other": slow}, None, {}, 0.0), "slow") == 200
+
+
+@pytest.mark.parametrize(("settled", "interleaved"), [(False, None), (True, 2)])
+def test_once_settled_jobs_stay_as_they_are(settled: bool, interleaved: int | None) -> None:
+    starts = 100.0 * np.arange(4)
+    one = np.stack([starts, starts + 50, starts + 100], axis=1)
+    other = one + np.array([[5.0], [50], [50], [50]])  # together in the first iteration
+    meeting = Meeting({"one": one, "other": other}, None, {}, 0.0, settled)
+    (cell,) = load_experiment("steady-vgg19").cells[:1]
+    assert Prediction(cell, meeting, meeting).interleaved == interleaved
 
 
 def test_what_the_model_does_not_know_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
