@@ -65,6 +65,7 @@ struct tcp_sock {
   __u32 snd_una;
   __u32 snd_cwnd;
   __u32 snd_ssthresh;
+  __u32 prior_cwnd;
   __u32 mss_cache;
   __u32 delivered;
   __u32 delivered_ce;

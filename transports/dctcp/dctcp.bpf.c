@@ -20,8 +20,11 @@ SEC("struct_ops/dctcp_pkts_acked")
 void BPF_PROG(dctcp_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
   struct dctcp_params *p = entry_of(&params, dctcp_flow_of(sk)->host);
   struct dctcp_counters *c = entry_of(&counters, dctcp_flow_of(sk)->host);
-  if (p && c)
-    dctcp_hear(sk, p, c);
+  if (!p || !c)
+    return;
+  if (reduction_was_unasked(sk, &c->reduction))
+    reduce_to(sk, marking_cut(&dctcp_flow_of(sk)->marking, tcp_of(sk)->snd_cwnd));
+  dctcp_hear(sk, p, c);
 }
 
 SEC("struct_ops/dctcp_cong_avoid")

@@ -3,6 +3,7 @@
 #ifndef ROUNDABOUT_DCTCP_H
 #define ROUNDABOUT_DCTCP_H
 
+#include "../reduction/reduction.h"
 #include "declare.h"
 
 MEANT_FOR(step);
@@ -19,6 +20,7 @@ struct dctcp_counters {
   COUNTER(__u64, losses, "events", "recoveries and timeouts: the window is halved");
   COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow heard last");
   COUNTER(__u32, cwnd, "segments", "window of the flow heard last");
+  struct reduction_counters reduction;
 };
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef ROUNDABOUT_DCTCP_FLOW_H
 #define ROUNDABOUT_DCTCP_FLOW_H
 
+#include "../reduction/unasked.h"
 #include "echo.h"
 #include "marking.h"
 

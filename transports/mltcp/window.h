@@ -4,6 +4,7 @@
 #ifndef ROUNDABOUT_MLTCP_WINDOW_H
 #define ROUNDABOUT_MLTCP_WINDOW_H
 
+#include "../reduction/unasked.h"
 #include "job.h"
 
 // Segments that the base is told were acknowledged.

@@ -4,8 +4,13 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
+struct mltcp_cubic_counters {
+  struct mltcp_counters mltcp;
+  struct reduction_counters reduction;
+};
+
 PER_HOST(params, struct mltcp_params);
-PER_HOST(counters, struct mltcp_counters);
+PER_HOST(counters, struct mltcp_cubic_counters);
 
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
@@ -15,9 +20,14 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
+static __always_inline __u32 cut(struct sock *sk, const struct mltcp_params *p) {
+  __u32 base = cubictcp_recalc_ssthresh(sk);
+  return p ? window_cut(sk, p, base) : base;
+}
+
 SEC("struct_ops/mltcp_cubic_init")
 void BPF_PROG(mltcp_cubic_init, struct sock *sk) {
-  COUNT_FOR(host_of(sk), struct mltcp_counters);
+  COUNT_FOR(host_of(sk), struct mltcp_cubic_counters);
   job_join(sk, entry_of(&params, host_of(sk)));
   cubictcp_init(sk);
 }
@@ -25,9 +35,12 @@ void BPF_PROG(mltcp_cubic_init, struct sock *sk) {
 SEC("struct_ops/mltcp_cubic_pkts_acked")
 void BPF_PROG(mltcp_cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
   struct mltcp_params *p = entry_of(&params, host_of(sk));
-  struct mltcp_counters *c = entry_of(&counters, host_of(sk));
-  if (p && c)
-    job_hear(sk, p, c);
+  struct mltcp_cubic_counters *c = entry_of(&counters, host_of(sk));
+  if (p && c) {
+    if (reduction_was_unasked(sk, &c->reduction))
+      reduce_to(sk, cut(sk, p));
+    job_hear(sk, p, &c->mltcp);
+  }
   cubictcp_acked(sk, sample);
 }
 
@@ -40,8 +53,7 @@ void BPF_PROG(mltcp_cubic_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 SEC("struct_ops/mltcp_cubic_ssthresh")
 __u32 BPF_PROG(mltcp_cubic_ssthresh, struct sock *sk) {
   struct mltcp_params *p = entry_of(&params, host_of(sk));
-  __u32 base = cubictcp_recalc_ssthresh(sk);
-  return p ? window_cut(sk, p, base) : base;
+  return cut(sk, p);
 }
 
 SEC("struct_ops/mltcp_cubic_set_state")

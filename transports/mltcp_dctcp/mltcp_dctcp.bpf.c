@@ -21,6 +21,11 @@ PER_HOST(counters, struct mltcp_dctcp_counters);
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
+static __always_inline __u32 cut(struct sock *sk, const struct mltcp_dctcp_params *p) {
+  __u32 base = marking_cut(&dctcp_flow_of(sk)->marking, tcp_of(sk)->snd_cwnd);
+  return p ? window_cut(sk, &p->mltcp, base) : base;
+}
+
 SEC("struct_ops/mltcp_dctcp_init")
 void BPF_PROG(mltcp_dctcp_init, struct sock *sk) {
   struct mltcp_dctcp_params *p = entry_of(&params, host_of(sk));
@@ -36,6 +41,8 @@ void BPF_PROG(mltcp_dctcp_pkts_acked, struct sock *sk, const struct ack_sample *
   struct mltcp_dctcp_counters *c = entry_of(&counters, dctcp_flow_of(sk)->host);
   if (!p || !c)
     return;
+  if (reduction_was_unasked(sk, &c->dctcp.reduction))
+    reduce_to(sk, cut(sk, p));
   dctcp_hear(sk, &p->dctcp, &c->dctcp);
   job_hear(sk, &p->mltcp, &c->mltcp);
 }
@@ -49,8 +56,7 @@ void BPF_PROG(mltcp_dctcp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 SEC("struct_ops/mltcp_dctcp_ssthresh")
 __u32 BPF_PROG(mltcp_dctcp_ssthresh, struct sock *sk) {
   struct mltcp_dctcp_params *p = entry_of(&params, dctcp_flow_of(sk)->host);
-  __u32 base = marking_cut(&dctcp_flow_of(sk)->marking, tcp_of(sk)->snd_cwnd);
-  return p ? window_cut(sk, &p->mltcp, base) : base;
+  return cut(sk, p);
 }
 
 static __always_inline void lose(struct sock *sk) {

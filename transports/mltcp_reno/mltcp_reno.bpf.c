@@ -4,25 +4,38 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
+struct mltcp_reno_counters {
+  struct mltcp_counters mltcp;
+  struct reduction_counters reduction;
+};
+
 PER_HOST(params, struct mltcp_params);
-PER_HOST(counters, struct mltcp_counters);
+PER_HOST(counters, struct mltcp_reno_counters);
 
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
+static __always_inline __u32 cut(struct sock *sk, const struct mltcp_params *p) {
+  __u32 base = tcp_reno_ssthresh(sk);
+  return p ? window_cut(sk, p, base) : base;
+}
+
 SEC("struct_ops/mltcp_reno_init")
 void BPF_PROG(mltcp_reno_init, struct sock *sk) {
-  COUNT_FOR(host_of(sk), struct mltcp_counters);
+  COUNT_FOR(host_of(sk), struct mltcp_reno_counters);
   job_join(sk, entry_of(&params, host_of(sk)));
 }
 
 SEC("struct_ops/mltcp_reno_pkts_acked")
 void BPF_PROG(mltcp_reno_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
   struct mltcp_params *p = entry_of(&params, host_of(sk));
-  struct mltcp_counters *c = entry_of(&counters, host_of(sk));
-  if (p && c)
-    job_hear(sk, p, c);
+  struct mltcp_reno_counters *c = entry_of(&counters, host_of(sk));
+  if (!p || !c)
+    return;
+  if (reduction_was_unasked(sk, &c->reduction))
+    reduce_to(sk, cut(sk, p));
+  job_hear(sk, p, &c->mltcp);
 }
 
 SEC("struct_ops/mltcp_reno_cong_avoid")
@@ -34,8 +47,7 @@ void BPF_PROG(mltcp_reno_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 SEC("struct_ops/mltcp_reno_ssthresh")
 __u32 BPF_PROG(mltcp_reno_ssthresh, struct sock *sk) {
   struct mltcp_params *p = entry_of(&params, host_of(sk));
-  __u32 base = tcp_reno_ssthresh(sk);
-  return p ? window_cut(sk, p, base) : base;
+  return cut(sk, p);
 }
 
 SEC("struct_ops/mltcp_reno_undo_cwnd")

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A counter of reductions that the kernel began without asking (unasked.h).
+#ifndef ROUNDABOUT_REDUCTION_H
+#define ROUNDABOUT_REDUCTION_H
+
+#include "declare.h"
+
+struct reduction_counters {
+  COUNTER(__u64, unasked, "events", "reductions of the window that the kernel began without asking");
+};
+
+#endif
