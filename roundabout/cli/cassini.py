@@ -2,6 +2,7 @@
 """`roundabout cassini`: whether jobs can share a link, and by how much to shift them in time for it."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +39,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     turns: Annotated[
         int, typer.Option(min=1, max=64, help="At most so many iterations of a job on the circle.")
     ] = MOST_TURNS,
+    shifts: Annotated[
+        str | None, typer.Option(metavar="MS,MS,...", help="Say what these time-shifts, one a job, score instead.")
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw the circles before and after rotation into this SVG or PNG.")
     ] = None,
@@ -53,14 +57,28 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         raise UsageError(f"--picture: found no folder '{picture.parent}', expected one for '{picture.name}'")
     if not 0 <= period_error < 100:
         raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
+    given = _given(shifts, len(profiles))
     found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)
     if picture:
         circles.figure(found).savefig(picture, dpi=150, metadata={"Date": None} if picture.suffix == ".svg" else None)
     if as_json:
-        print(json.dumps(circles.record(found), indent=2))
+        print(json.dumps(circles.record(found, given), indent=2))
         return
     console = Screen()
-    console.print(screen.shown(circles.table(found)), circles.verdict(found), sep="\n", highlight=False)
+    console.print(screen.shown(circles.table(found)), circles.verdict(found, given), sep="\n", highlight=False)
+
+
+def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
+    """Time-shifts as asked about, ms."""
+    if shifts is None:
+        return None
+    try:
+        given = tuple(map(float, shifts.split(",")))
+    except ValueError:
+        given = ()
+    if len(given) != jobs or not all(map(math.isfinite, given)):
+        raise UsageError(f"--shifts: found '{shifts}', expected {jobs} numbers with commas between them, one a job")
+    return given
 
 
 def _jobs(profiles: Sequence[str]) -> list[Circle]:
