@@ -9,7 +9,7 @@ import numpy as np
 
 from roundabout.cassini.circles import Floats, Unified
 from roundabout.cassini.errors import CassiniError
-from roundabout.cassini.search import best_steps, choices
+from roundabout.cassini.search import best_steps
 
 KBPS_OF_GBPS = 1e6
 """Demands and capacity are rounded to whole kbit/s, so that sums are exact."""
@@ -117,7 +117,7 @@ def rotate(
     capacity = max(round(capacity_gbps * KBPS_OF_GBPS), 1)
     if strict:
         demands, capacity = [(demand > 0) * 1.0 for demand in demands], 1
-    found = best_steps(demands, choices(unified.turns, sectors), sectors, capacity, most)
+    found = best_steps(demands, unified.turns, sectors, capacity, most)
     unit = 1.0 if strict else 1 / KBPS_OF_GBPS
     whole = np.stack([np.tile(demand, sectors // demand.size) for demand in demands])
     excess, bound = (unit * each / sectors for each in (found.excess, found.bound))
