@@ -57,8 +57,9 @@ class Rotations:
         return self.score_at([0.0] * len(self.steps))
 
     def score_at(self, shifts_ms: Sequence[float]) -> float:
-        """The score with these time-shifts instead, to the nearest sector."""
-        steps = [round(shift / self.unified.perimeter_ms * self.sectors) for shift in shifts_ms]
+        """The score with these time-shifts instead, against the first job's to the nearest sector."""
+        first_ms, sectors_per_ms = shifts_ms[0], self.sectors / self.unified.perimeter_ms
+        steps = [round((shift_ms - first_ms) * sectors_per_ms) for shift_ms in shifts_ms]
         excess = np.maximum(_rolled(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
         return 1 - float(excess.mean()) / self.capacity_gbps
 
