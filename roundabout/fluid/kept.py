@@ -21,18 +21,19 @@ STEP = 1.005
 """By which timetables are stretched until they are kept."""
 
 SLACK = 1.002
-"""By how much they are longer than jobs need then: who is late by chance catches up. Jitter and clocks ask for it."""
+"""By how much they are stretched in any case: who is late by chance catches up. Jitter and clocks ask for it."""
 
 
 def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """The timetables of the jobs of `spec`, all stretched alike: as little as no one misses a turn, and a little more.
+    """The timetables of the jobs of `spec`, all stretched alike: as little as no one misses a turn.
 
     None where that is slower for some job than if all began at the same instants and nobody held them to anything.
     """
-    stretch, most = 1.0, STEP * _unheld(spec, timetables)
+    stretch, most = SLACK, SLACK * STEP * _unheld(spec, timetables)
     while stretch <= most:
-        if _keeps(spec, {name: each.stretched(stretch) for name, each in timetables.items()}):
-            return {name: each.stretched(stretch * SLACK) for name, each in timetables.items()}
+        stretched = {name: each.stretched(stretch) for name, each in timetables.items()}
+        if _keeps(spec, stretched):
+            return stretched
         stretch *= STEP
     return {}
 
