@@ -9,6 +9,7 @@ from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
 from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.placements import Candidate, Choice, Scored, choose
 from roundabout.cassini.rotations import Rotations, rotate
+from roundabout.cassini.timetables import meetings, rotations, timetables
 from roundabout.cassini.together import Together, rotate_together
 
 __all__ = [
@@ -25,10 +26,13 @@ __all__ = [
     "choose",
     "circle_of",
     "loop",
+    "meetings",
     "rotate",
     "rotate_together",
+    "rotations",
     "shared",
     "tie_broken",
     "time_shifts",
+    "timetables",
     "unify",
 ]
