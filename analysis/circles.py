@@ -121,7 +121,7 @@ def figure(found: Rotations) -> Figure:
         _rings(panel, found, degrees, colours)
         _together(panel, band * demands / found.capacity_gbps, band, colours)
         _around(panel, found)
-        style.note(panel, np.pi / 4, RIM + band, _room(found), style.INK, ha="center")
+        style.note(panel, _emptiest(demands), RIM + band, _room(found), style.INK, ha="center")
         panel.set_title(f"{title}: score {score:.2f}", loc="center")
     shifted = zip(jobs, found.shifts_ms, found.degrees, strict=True)
     key = [f"{job}, {f'shifted by {ms:.1f} ms ({angle:.1f}°)' if ms else 'not shifted'}" for job, ms, angle in shifted]
@@ -130,6 +130,13 @@ def figure(found: Rotations) -> Figure:
         key, patches = [*key, "more than the link carries"], [*patches, Patch(color=EXCESS)]
     drawn.legend(patches, key, loc="outside lower center", ncols=2, fontsize=8.5)
     return drawn
+
+
+def _emptiest(demands: Floats) -> float:
+    """An angle beside the axes where little is drawn that a label would hide."""
+    angles = np.pi / 8 * np.arange(1, 16, 2)
+    sectors = (angles / (2 * np.pi) * demands.shape[1]).astype(int)
+    return float(angles[demands.sum(axis=0)[sectors].argmin()])
 
 
 def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colours: list[str]) -> None:
@@ -175,7 +182,7 @@ def _around(panel: PolarAxes, found: Rotations) -> None:
     """Instants of the perimeter instead of degrees."""
     quarters = np.arange(4) / 4
     panel.set_xticks(2 * np.pi * quarters, [f"{part * found.unified.perimeter_ms:.0f} ms" for part in quarters])
-    panel.tick_params(axis="x", pad=5)
+    panel.tick_params(axis="x", pad=8)
     panel.set_yticks([])
     panel.grid(visible=False)
     panel.spines["polar"].set_visible(False)

@@ -26,11 +26,18 @@ def meetings(spec: TrialSpec) -> dict[str, Unified]:
         CassiniError: the jobs of a link fit on no circle.
         LoopError: the affinity graph has a loop.
     """
-    crossing = {link.name: [name for name in spec.jobs if _crosses(spec, name, link)] for link in spec.topology.links}
-    if found := loop(crossing):
+    crossed = crossing(spec)
+    if found := loop(crossed):
         raise LoopError(found)
     links = {link.name: link for link in spec.topology.links}
-    return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in shared(crossing).items()}
+    return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in crossed.items()}
+
+
+def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
+    """The jobs on each link that several cross, by the link's name."""
+    return shared(
+        {link.name: [name for name in spec.jobs if _crosses(spec, name, link)] for link in spec.topology.links}
+    )
 
 
 def rotations(spec: TrialSpec) -> dict[str, Rotations]:

@@ -37,6 +37,7 @@ OUR_WORDS = {
     *(
         "apply",
         "calibrate",
+        "affinity",
         "cassini",
         "compare",
         "down",
