@@ -99,7 +99,9 @@ def rotate(
     strict: bool = False,
     most: int = MOST,
 ) -> Rotations:
-    """The rotations of jobs on one link with the highest score; the first job stays, of ties the smallest is taken.
+    """The rotations of jobs on one link with the highest score; the first job stays.
+
+    Of ties the smallest rotation is taken of the job that sends most, then of the next.
 
     Args:
         unified: the jobs on their circle.
