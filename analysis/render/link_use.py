@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from analysis.reading.cells import jobs_of
 from analysis.reading.traces import Trace
 from analysis.render.style import figure, job_colours, level, words
-from roundabout.cassini import crossing
+from roundabout.spec import Link, TrialSpec
 
 SHOWN_MS = 2400.0
 
@@ -26,17 +26,13 @@ def link_use(traces: Sequence[Trace], link: str | None = None, *, settled: bool 
     for panel, trace in zip(axes, traces, strict=True):
         topology = trace.cell.spec.topology
         on = next((each for each in topology.links if each.name == link), topology.bottleneck)
-        sharing = [job for job in trace.rates if job in crossing(trace.cell.spec).get(on.name, ())]
+        sharing = [job for job in trace.rates if _crosses(trace.cell.spec, job, on)]
         until_ms = min(spans[-1, 1] for spans in trace.spans.values()) if settled else min(SHOWN_MS, trace.edges_ms[-1])
         middles = (trace.edges_ms[:-1] + trace.edges_ms[1:]) / 2 - max(until_ms - SHOWN_MS, 0.0)
         seen = (middles >= 0) & (middles <= SHOWN_MS)
-        panel.stackplot(
-            middles[seen],
-            [np.nan_to_num(trace.rates[job][seen]) for job in sharing],
-            colors=[colours[job] for job in sharing],
-            alpha=0.9,
-            linewidth=0,
-        )
+        if sharing:
+            rates = [np.nan_to_num(trace.rates[job][seen]) for job in sharing]
+            panel.stackplot(middles[seen], rates, colors=[colours[job] for job in sharing], alpha=0.9, linewidth=0)
         drawn |= {*sharing}
         panel.set_xlim(0, min(until_ms, SHOWN_MS))
         panel.set_ylim(0, 1.35 * on.payload_rate_gbps)
@@ -46,3 +42,7 @@ def link_use(traces: Sequence[Trace], link: str | None = None, *, settled: bool 
     words(axes[0], {job: colours[job] for job in jobs if job in drawn})
     axes[-1].set_xlabel("ms, the last in which all jobs run" if settled else "ms since the start")
     return result
+
+
+def _crosses(spec: TrialSpec, job: str, link: Link) -> bool:
+    return any(hop.link == link for pair in spec.jobs[job].pairs for hop in spec.topology.path(*pair))
