@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether jobs can keep to timetables, who can wait and not hurry, and how far these must be stretched for it.
 
-Jobs that are not fully compatible take longer together than alone. Told to begin as often as alone, each would be late
-again and again, and miss its turn.
+Jobs that are not fully compatible take longer together than alone. Told to begin as often as alone, each would be later
+and later, and in the end miss a turn.
 """
 
 import math
@@ -17,6 +17,9 @@ from roundabout.fluid.model import ITERATIONS, Course
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 
+LASTS = 4 * ITERATIONS
+"""For how many iterations of the slowest job they must be kept: what drifts takes time to show."""
+
 STEP = 1.005
 """By which timetables are stretched until they are kept."""
 
@@ -25,7 +28,7 @@ SLACK = 1.002
 
 
 def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """The timetables of the jobs of `spec`, all stretched alike: as little as no one misses a turn.
+    """The timetables of the jobs of `spec`, all stretched alike: as little as no one is late.
 
     None where that is slower for some job than if all began at the same instants and nobody held them to anything.
     """
@@ -46,8 +49,8 @@ def _unheld(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> float:
 
 
 def _jobs(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, FluidJob]:
-    """The jobs of `spec` by these timetables, which last as long as `ITERATIONS` of the slowest."""
-    lasts_ms = ITERATIONS * max((each.period_ms for each in timetables.values()), default=0.0)
+    """The jobs of `spec` by these timetables, which last as long as `LASTS` iterations of the slowest."""
+    lasts_ms = LASTS * max((each.period_ms for each in timetables.values()), default=0.0)
     jobs = {}
     for name, job in fluid_jobs(spec).items():
         timetable, period_ms, begins_ms = timetables.get(name), spec.jobs[name].profile.alone_ms, job.start_ms
@@ -59,10 +62,15 @@ def _jobs(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Flu
 
 
 def _keeps(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> bool:
-    """Whether no one ever waits for longer than half a period: for its next turn."""
+    """Whether no iteration begins further off its timetable than the threshold."""
     jobs = _jobs(spec, timetables)
     course = Course(list(jobs.values()), Left.always(left_by_cross_traffic(spec)))
     for _ in course:
         pass
-    delays = zip(jobs, ([each.delay_ms for each in workers[0]] for workers in course.iterations), strict=True)
-    return all(2 * max(own) <= timetables[name].period_ms for name, own in delays if name in timetables)
+    played = zip(jobs, (workers[0] for workers in course.iterations), strict=True)
+    return all(
+        timetables[name].keeps(each.start_ms + each.delay_ms)
+        for name, iterations in played
+        if name in timetables
+        for each in iterations
+    )

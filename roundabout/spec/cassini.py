@@ -14,6 +14,9 @@ from roundabout.spec.base import Name, NotNegative, Positive, Strict
 THRESHOLD = 0.02
 """Of an iteration. A guess; docs/cassini.md has its effect."""
 
+LATE = 0.25
+"""Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""
+
 
 class Cassini(Strict):
     """Jobs begin their iterations by the rotations of their circles, and are held to them."""
@@ -29,8 +32,9 @@ class Cassini(Strict):
 class Timetable(Strict):
     """When a job's iterations may begin: `shift_ms` after the trial's agreed start, and every `period_ms` after that.
 
-    An agent can delay an iteration, and not hasten it: one that would begin more than `threshold_ms` off its timetable,
-    early or late, begins at the next instant of it instead.
+    An agent can delay an iteration, and not hasten it: one that would begin more than `threshold_ms` too early, or more
+    than `LATE` of a period too late, waits for the next instant. Whoever is late by less catches up: periods are longer
+    than iterations.
     """
 
     shift_ms: NotNegative
@@ -50,4 +54,10 @@ class Timetable(Strict):
     def delay_ms(self, at_ms: float) -> float:
         """By how much the agent delays an iteration that could begin at this instant."""
         early_ms = self.early_ms(at_ms)
-        return early_ms if self.threshold_ms < early_ms < self.period_ms - self.threshold_ms else 0.0
+        late_ms = max(LATE * self.period_ms, self.threshold_ms)
+        return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
+
+    def keeps(self, at_ms: float) -> bool:
+        """Whether an iteration that begins then is off by no more than the threshold, early or late."""
+        early_ms = self.early_ms(at_ms)
+        return min(early_ms, self.period_ms - early_ms) <= self.threshold_ms

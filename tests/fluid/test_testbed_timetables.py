@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from analysis.quantities import Asked, Reading, named
 from analysis.reading.given import given
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
@@ -81,3 +82,23 @@ def test_jobs_that_could_not_keep_them_only_begin_at_their_instants(run: Run) ->
     assert [set(fields) for fields in trial["given"].values()] == [{"start_offset_ms"}] * 2
     assert {row["delay_ms"] for row in rows_of(run, "incompatible", "j1")} == {None}
     assert all(each["valid"] for each in run.trials())
+
+
+def figures(run: Run, what: str, of: str, over: str | None = None) -> dict[str, float]:
+    return {case.name: case.value for case in named(what).measure(Asked(Reading(run), of=of, over=over))}
+
+
+def test_quantities_tell_how_jobs_do_under_time_shifts(run: Run) -> None:
+    assert figures(run, "compatibility score", "given") == {"given": 1}
+    assert 0.7 < figures(run, "compatibility score", "incompatible")["incompatible"] < 0.9
+    assert figures(run, "median communication time", "measured") == pytest.approx({"j1": 143, "j2": 143}, rel=0.01)
+    for what in ("median communication time over that", "99 % tail of communication time over that"):
+        assert figures(run, what, "measured", "alone") == pytest.approx({"j1": 1, "j2": 1}, rel=0.02)
+    told = figures(run, "adjustments per minute", "measured")
+    rows = rows_of(run, "measured", "j1")
+    minutes = (rows[-1]["comm_end_ns"] - rows[0]["start_ns"]) / 60e9
+    assert told["j1"] == pytest.approx(sum(row["delay_ms"] > 0 for row in rows) / minutes)
+    assert figures(run, "adjustments per minute", "incompatible") == {}
+    assert figures(run, "speedup of 90 % tail of iteration time", "measured", "alone")["j1"] == pytest.approx(
+        1, rel=0.03
+    )

@@ -101,15 +101,18 @@ TEST(Job, HasATimetableWhereItIsTold) {
             "job.timetable: period_ms: expected more than 0");
 }
 
-TEST(Timetable, DelaysWhoIsTooEarlyOrTooLateToTheNextInstant) {
+TEST(Timetable, DelaysWhoIsTooEarlyOrMuchTooLateToTheNextInstant) {
   const Timetable timetable{10, 100, 2};
-  for (const Nanos near : {8, 9, 10, 11, 12, 108, 112, 100'010})
+  for (const Nanos near : {8, 9, 10, 11, 12, 35, 108, 135, 100'010})
     EXPECT_EQ(timetable.delay_ns(near), 0) << near;
   EXPECT_EQ(timetable.delay_ns(7), 3);
-  EXPECT_EQ(timetable.delay_ns(13), 97);
+  EXPECT_EQ(timetable.delay_ns(36), 74);
   EXPECT_EQ(timetable.delay_ns(60), 50);
   EXPECT_EQ(timetable.delay_ns(0), 10);
   EXPECT_EQ(timetable.delay_ns(100'007), 3);
+  const Timetable loose{10, 100, 40};
+  EXPECT_EQ(loose.delay_ns(50), 0);
+  EXPECT_EQ(loose.delay_ns(60), 50);
 }
 
 TEST(Job, ComplaintsNameTheFieldAndWhatWasFound) {

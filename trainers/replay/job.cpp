@@ -18,6 +18,7 @@ namespace {
 using native::Nanos;
 using nlohmann::json;
 
+constexpr Nanos kLatePart = 4; // of a period: how late a job may be before it waits for its next turn
 constexpr double kLongestMs = 86'400'000;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
@@ -194,7 +195,8 @@ std::string Peer::text() const {
 Nanos Timetable::delay_ns(Nanos since_start_ns) const {
   const Nanos past_ns = ((since_start_ns - shift_ns) % period_ns + period_ns) % period_ns;
   const Nanos early_ns = (period_ns - past_ns) % period_ns;
-  return early_ns > threshold_ns && past_ns > threshold_ns ? early_ns : 0;
+  const Nanos late_ns = std::max(period_ns / kLatePart, threshold_ns);
+  return early_ns > threshold_ns && past_ns > late_ns ? early_ns : 0;
 }
 
 Job parse_job(const std::string &text) {
