@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of one link on their unified circle: what Cassini found, as a table, a record and a picture."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def table(found: Rotations) -> Table:
     return Table(columns, plain(rows), f"Unified circle of {unified.perimeter_ms:.2f} ms")
 
 
-def verdict(found: Rotations) -> str:
-    """Score, its certainty, and which jobs lower it by themselves, in lines."""
+def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
+    """Score, its certainty, and which jobs lower it by themselves, in lines; and what `given_ms` as shifts score."""
     room = "with one job at a time" if found.strict else f"at {_room(found)}"
     fits = ", fully compatible" if found.excess_gbps == 0 else ""
     lines = [f"score {found.score:.4f} {room}{fits}; unrotated {found.score_unrotated:.4f}"]
@@ -52,6 +53,8 @@ def verdict(found: Rotations) -> str:
         best = f"the best could be {found.score_bound:.4f}"
         lines.append(f"the highest found in {found.sectors} sectors; the search was cut short: {best}")
     lines.append(f"sectors make the score uncertain by {found.score_error:.4f} at most")
+    if given_ms:
+        lines.append(f"shifted by {', '.join(f'{ms:g}' for ms in given_ms)} ms: score {found.score_at(given_ms):.4f}")
     lines += [
         f"{circle.job} asks for {most:.1f} Gbit/s, more than the link has: it lowers the score on its own"
         for circle, most in zip(found.unified.circles, found.demands_gbps.max(axis=1), strict=True)
@@ -64,7 +67,7 @@ def _room(found: Rotations) -> str:
     return "one job at a time" if found.strict else f"{found.capacity_gbps:g} Gbit/s"
 
 
-def record(found: Rotations) -> dict[str, Any]:
+def record(found: Rotations, given_ms: Sequence[float] | None = None) -> dict[str, Any]:
     """The same for programs."""
     unified = found.unified
     return {
@@ -77,6 +80,7 @@ def record(found: Rotations) -> dict[str, Any]:
         "score_error": found.score_error,
         "score_unrotated": found.score_unrotated,
         "is_best": found.is_best,
+        "score_of_given_shifts": found.score_at(given_ms) if given_ms else None,
         "jobs": [
             {
                 "job": circle.job,
@@ -117,7 +121,7 @@ def figure(found: Rotations) -> Figure:
         _rings(panel, found, degrees, colours)
         _together(panel, band * demands / found.capacity_gbps, band, colours)
         _around(panel, found)
-        style.note(panel, np.pi / 4, RIM + band, _room(found), style.INK, ha="center")
+        style.note(panel, _emptiest(demands), RIM + band, _room(found), style.INK, ha="center")
         panel.set_title(f"{title}: score {score:.2f}", loc="center")
     shifted = zip(jobs, found.shifts_ms, found.degrees, strict=True)
     key = [f"{job}, {f'shifted by {ms:.1f} ms ({angle:.1f}°)' if ms else 'not shifted'}" for job, ms, angle in shifted]
@@ -126,6 +130,13 @@ def figure(found: Rotations) -> Figure:
         key, patches = [*key, "more than the link carries"], [*patches, Patch(color=EXCESS)]
     drawn.legend(patches, key, loc="outside lower center", ncols=2, fontsize=8.5)
     return drawn
+
+
+def _emptiest(demands: Floats) -> float:
+    """An angle beside the axes where little is drawn that a label would hide."""
+    angles = np.pi / 8 * np.arange(1, 16, 2)
+    sectors = (angles / (2 * np.pi) * demands.shape[1]).astype(int)
+    return float(angles[demands.sum(axis=0)[sectors].argmin()])
 
 
 def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colours: list[str]) -> None:
@@ -171,7 +182,7 @@ def _around(panel: PolarAxes, found: Rotations) -> None:
     """Instants of the perimeter instead of degrees."""
     quarters = np.arange(4) / 4
     panel.set_xticks(2 * np.pi * quarters, [f"{part * found.unified.perimeter_ms:.0f} ms" for part in quarters])
-    panel.tick_params(axis="x", pad=5)
+    panel.tick_params(axis="x", pad=8)
     panel.set_yticks([])
     panel.grid(visible=False)
     panel.spines["polar"].set_visible(False)

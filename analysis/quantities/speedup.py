@@ -11,6 +11,7 @@ from analysis.reading.cells import (
     speedup,
     speedup_of_last_half,
     speedup_of_mean,
+    speedup_of_slow,
     speedup_of_tail,
 )
 from analysis.statistics.intervals import Measured
@@ -40,6 +41,12 @@ def of_last_half(asked: Asked) -> list[Case]:
 def of_tail(asked: Asked) -> list[Case]:
     """The same of the 99 % tail; of the longest iteration, and called so, where either has fewer than a thousand."""
     return _each_job(asked, speedup_of_tail)
+
+
+@quantity("speedup of 90 % tail of iteration time", unit="times", needs=("over",))
+def of_slow(asked: Asked) -> list[Case]:
+    """90th percentile of iteration time under variant `over` over that of `of`, by job."""
+    return _each_job(asked, lambda slow, fast, job: (speedup_of_slow(slow, fast, job), ""))
 
 
 def _each_job(asked: Asked, of: Callable[[CellTrials, CellTrials, str], tuple[Measured, str]]) -> list[Case]:

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import starmap
 from operator import itemgetter
 from typing import Any
@@ -208,6 +209,11 @@ def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | N
 def speedup_of_mean(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
     """Mean iteration time of a job in `slow` over that in `fast`."""
     return ratio(*(estimate(cell.repetitions(job), np.mean) for cell in (slow, fast)))
+
+
+def speedup_of_slow(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
+    """90th percentile of iteration time of a job in `slow` over that in `fast`."""
+    return ratio(*(estimate(cell.repetitions(job), partial(np.quantile, q=0.9)) for cell in (slow, fast)))
 
 
 def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measured:

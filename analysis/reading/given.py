@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial takes from trials that ran before it: measured profiles, and the time-shifts that follow from them."""
+"""What a trial takes from trials that ran before it: measured profiles, and what follows from them: time-shifts by
+the fluid model, and Cassini's timetables.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +9,8 @@ from functools import partial
 
 from analysis.reading.profiling import Alone, alone, profile_of
 from analysis.statistics.phases import find
-from roundabout.fluid import best_offsets, fluid_jobs, iteration_times, left_by_cross_traffic, steady_means_ms
+from roundabout.cassini import timetables
+from roundabout.fluid import best_offsets, fluid_jobs, iteration_times, kept, left_by_cross_traffic, steady_means_ms
 from roundabout.spec import Profile, TrialSpec, Value
 from roundabout.store import Run
 
@@ -21,7 +24,7 @@ Found = Mapping[str, Alone]
 def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
     """The value of each field (job -> field) that jobs of `spec` take from the trials `needs`, which are their keys.
 
-    Raises StoreError where such a trial is missing, or cannot tell.
+    Raises StoreError where such a trial is missing, or cannot tell; CassiniError where it leaves no timetables.
     """
     fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.takes))
     result: dict[str, dict[str, Value]] = {name: {} for name, job in spec.jobs.items() if job.takes}
@@ -30,6 +33,9 @@ def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str
         found = {name: alone(run, name, needs, variant) for name, variant in takers.items()}
         for name, value in _WAYS[field](spec, found).items():
             result[name][field] = value
+    if spec.cassini:
+        for name, values in _shifted(run, spec.given(result), needs).items():
+            result.setdefault(name, {}).update(values)
     return result
 
 
@@ -55,6 +61,23 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
         (alone_ms, *_) = iteration_times([moved], capacity, 1)[0]
         shifts[name] = Value((moved.start_ms - spec.jobs[name].arrives_ms) % alone_ms, trials)
     return shifts
+
+
+def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
+    """Each job's timetable; where jobs cannot keep them, their first instants alone.
+
+    Of jobs as they were measured, which the trials tell; without any trial, of jobs as they are given.
+    """
+    variant = spec.cassini and spec.cassini.profiles
+    found = {name: alone(run, name, needs, variant) for name in spec.jobs} if variant else {}
+    measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+    trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
+    if held := kept(measured, wanted):
+        return {name: {"timetable": Value(each, trials)} for name, each in held.items()}
+    return {
+        name: {"start_offset_ms": Value(each.early_ms(spec.jobs[name].arrives_ms), trials)}
+        for name, each in wanted.items()
+    }
 
 
 _WAYS: dict[str, Callable[[TrialSpec, Found], Mapping[str, Value]]] = {

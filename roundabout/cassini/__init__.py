@@ -9,6 +9,7 @@ from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
 from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.placements import Candidate, Choice, Scored, choose
 from roundabout.cassini.rotations import Rotations, rotate
+from roundabout.cassini.timetables import crossing, meetings, rotations, timetables
 from roundabout.cassini.together import Together, rotate_together
 
 __all__ = [
@@ -24,11 +25,15 @@ __all__ = [
     "Unified",
     "choose",
     "circle_of",
+    "crossing",
     "loop",
+    "meetings",
     "rotate",
     "rotate_together",
+    "rotations",
     "shared",
     "tie_broken",
     "time_shifts",
+    "timetables",
     "unify",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from roundabout.cassini.circles import Floats, Unified
 from roundabout.cassini.errors import CassiniError
-from roundabout.cassini.search import best_steps, choices
+from roundabout.cassini.search import best_steps
 
 KBPS_OF_GBPS = 1e6
 """Demands and capacity are rounded to whole kbit/s, so that sums are exact."""
@@ -57,8 +57,9 @@ class Rotations:
         return self.score_at([0.0] * len(self.steps))
 
     def score_at(self, shifts_ms: Sequence[float]) -> float:
-        """The score with these time-shifts instead, to the nearest sector."""
-        steps = [round(shift / self.unified.perimeter_ms * self.sectors) for shift in shifts_ms]
+        """The score with these time-shifts instead, against the first job's to the nearest sector."""
+        first_ms, sectors_per_ms = shifts_ms[0], self.sectors / self.unified.perimeter_ms
+        steps = [round((shift_ms - first_ms) * sectors_per_ms) for shift_ms in shifts_ms]
         excess = np.maximum(_rolled(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
         return 1 - float(excess.mean()) / self.capacity_gbps
 
@@ -98,7 +99,9 @@ def rotate(
     strict: bool = False,
     most: int = MOST,
 ) -> Rotations:
-    """The rotations of jobs on one link with the highest score; the first job stays, of ties the smallest is taken.
+    """The rotations of jobs on one link with the highest score; the first job stays.
+
+    Of ties the smallest rotation is taken of the job that sends most, then of the next.
 
     Args:
         unified: the jobs on their circle.
@@ -117,7 +120,7 @@ def rotate(
     capacity = max(round(capacity_gbps * KBPS_OF_GBPS), 1)
     if strict:
         demands, capacity = [(demand > 0) * 1.0 for demand in demands], 1
-    found = best_steps(demands, choices(unified.turns, sectors), sectors, capacity, most)
+    found = best_steps(demands, unified.turns, sectors, capacity, most)
     unit = 1.0 if strict else 1 / KBPS_OF_GBPS
     whole = np.stack([np.tile(demand, sectors // demand.size) for demand in demands])
     excess, bound = (unit * each / sectors for each in (found.excess, found.bound))

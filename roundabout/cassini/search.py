@@ -6,8 +6,8 @@ All numbers are whole, so that values compare exactly. Why the bounds hold is in
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ def choices(turns: Sequence[int], sectors: int) -> list[int]:
 
 def best_steps(  # noqa: PLR0913 - the last is for several links
     demands: Sequence[Floats],
-    rotations: Sequence[int],
+    turns: Sequence[int],
     sectors: int,
     capacity: int,
     most: int,
@@ -59,24 +59,33 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
 ) -> Found:
     """Rotations with the least sum over sectors, and links, of what all demands together exceed the capacity by.
 
-    Of equally good ones, those that rotate the first job least, then the second, and so on; cut short, any of them.
+    The first job stays. Of equally good rotations, those that rotate the other which sends most least, then the next,
+    and so on; cut short, any of them.
 
     Args:
         demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.
-        rotations: how many each job may take, from 0 on (`choices`).
+        turns: iterations of each job on the unified circle.
         sectors: of the unified circle.
         capacity: of each link, in the same unit.
         most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
         crossed: the links that each job crosses, from 0 on, where there are several.
     """
-    own = [np.array(links) for links in crossed or [[0]] * len(demands)]
-    of_links = 1 + max(int(links.max()) for links in own)
-    jobs = [_Job(*job, sectors, of_links) for job in zip(demands, rotations, own, strict=True)]
+    links = [np.array(own) for own in crossed or [[0]] * len(demands)]
+    order = [0, *sorted(range(1, len(demands)), key=lambda place: -demands[place].mean() * links[place].size)]
+    rotations = choices([turns[place] for place in order], sectors)
+    of_links = 1 + max(int(own.max()) for own in links)
+    jobs = [
+        _Job(demands[place], count, links[place], sectors, of_links)
+        for place, count in zip(order, rotations, strict=True)
+    ]
     volumes = np.zeros(of_links)
     for job in jobs:
         volumes[job.links] += job.volume
     floor = float(np.maximum(volumes - sectors * capacity, 0).sum())
-    return _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most).run()
+    mirrored = np.empty(0, np.int64) if any(sectors % count for count in turns) else _mirrored(jobs)
+    found = _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most, mirrored).run()
+    steps = dict(zip(order, found.steps, strict=True))
+    return replace(found, steps=tuple(steps[place] for place in range(len(order))))
 
 
 class _Job:
@@ -87,6 +96,9 @@ class _Job:
         self.links, self.of_links = links, of_links
         self.volume = float(demand.sum()) * self.turns
         self.runs = {float(level): _runs(demand == level) for level in np.unique(demand[demand > 0])}
+        whole = [run for runs in self.runs.values() for run in runs] or [(0, 0)]
+        self.axis = sum(whole[0]) - 1 if len(whole) == 1 else None
+        """Where the job is its own mirror image: sector x is as sector `axis` - x."""
         self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
 
     def rotated(self, steps: Ints) -> Floats:
@@ -123,9 +135,24 @@ class _Job:
         return added
 
 
+def _mirrored(jobs: Sequence[_Job]) -> Ints:
+    """Rotations of the second job that need no look: the circle's mirror image has a smaller one."""
+    axes = [job.axis for job in jobs if job.axis is not None]
+    if len(axes) < len(jobs) or len(jobs) == 1:
+        return np.empty(0, np.int64)
+    steps = np.arange(jobs[1].rotations)
+    return steps[steps > (axes[0] - axes[1] - steps) % steps.size]
+
+
 def _runs(up: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate(([False], up, [False]))))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
+
+
+def _some(pairs: Ints, width: int) -> Iterator[Ints]:
+    """Pairs as two rows, so many at a time as `width` numbers for each are worked out quickly."""
+    rows = max(AT_ONCE // width, 1)
+    return (pairs[begin : begin + rows].T for begin in range(0, len(pairs), rows))
 
 
 def _excess(over: Floats) -> Floats:
@@ -134,8 +161,8 @@ def _excess(over: Floats) -> Floats:
 
 
 class _Search:
-    def __init__(self, jobs: list[_Job], idle: Floats, floor: float, most: int) -> None:
-        self.jobs, self.idle, self.floor, self.left = jobs, idle, floor, most
+    def __init__(self, jobs: list[_Job], idle: Floats, floor: float, most: int, mirrored: Ints) -> None:
+        self.jobs, self.idle, self.floor, self.left, self.mirrored = jobs, idle, floor, most, mirrored
         self.steps: Ints = np.zeros(len(jobs), np.int64)
         self.excess = math.inf
         self.below = math.inf
@@ -166,33 +193,38 @@ class _Search:
         one, other, *rest = self.jobs[len(steps) :]
         ones = over + one.rotated(np.arange(one.rotations))
         bounds = self._pairs(ones, over, other, rest)
+        if not len(steps):
+            bounds[:, self.mirrored] = math.inf
         if not rest:
             self._keep(steps[None], bounds.reshape(1, -1), bounds.shape)
             return
-        pairs = np.argwhere(bounds < self.below)
-        rows = max(AT_ONCE // over.size, 1)
-        for begin in range(0, len(pairs), rows):
-            first, second = some = pairs[begin : begin + rows].T
-            longer = np.column_stack((np.tile(steps, (some.shape[1], 1)), first, second))
+        for first, second in _some(np.argwhere(bounds < self.below), over.size):
+            longer = np.column_stack((np.tile(steps, (len(first), 1)), first, second))
             self._go_on(longer, ones[first] + other.rotated(second), bounds[first, second])
 
     def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
         """For the rotations of one job and of another: their excess, and the least that every later job adds.
 
-        At each of its rotations it adds no less beside both than beside either: worked out where that can still matter.
+        At each of its rotations it adds no less beside both than beside either, nor than beside the one, and the other,
+        less what it adds beside neither and what the two cost each other: worked out where that can still matter.
         """
         self.left -= ones.size
-        bounds = _excess(ones)[:, None] + other.adds(ones)
+        excess = _excess(ones)[:, None]
+        bounds = excess + other.adds(ones)
         if rest:
             others = over + other.rotated(np.arange(other.rotations))
             self.left -= others.size
+            meeting = bounds - excess - _excess(others) + _excess(over)
         for job in rest:
-            beside_ones, beside_others = job.adds(ones), job.adds(others)
+            alone, beside_ones, beside_others = job.adds(over[None]), job.adds(ones), job.adds(others)
             adds = np.maximum(beside_ones.min(axis=1)[:, None], beside_others.min(axis=1))
-            open_ = bounds + adds < self.below
-            for row in np.flatnonzero(open_.any(axis=1)):
-                both = np.maximum(beside_ones[row], beside_others[open_[row]])
-                adds[row, open_[row]] = both.min(axis=1)
+            for first, second in _some(np.argwhere(bounds + adds < self.below), job.rotations):
+                beside_one, beside_other = beside_ones[first], beside_others[second]
+                both = beside_one + beside_other
+                both -= alone + meeting[first, second, None]
+                np.maximum(both, beside_one, out=both)
+                np.maximum(both, beside_other, out=both)
+                adds[first, second] = both.min(axis=1)
             bounds += adds
         return np.maximum(bounds, self.floor, out=bounds)
 

@@ -12,7 +12,7 @@ import numpy as np
 from roundabout.cassini.affinity import shared
 from roundabout.cassini.circles import Circle, unify
 from roundabout.cassini.rotations import KBPS_OF_GBPS, MOST
-from roundabout.cassini.search import best_steps, choices
+from roundabout.cassini.search import best_steps
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def rotate_together(
     sectors, capacity = unified.sectors(precision_deg), round(capacity_gbps * KBPS_OF_GBPS)
     demands = [np.rint(demand * KBPS_OF_GBPS) for demand in unified.demands_gbps(sectors)]
     crossed = [[place for place, members in enumerate(links.values()) if job in members] for job in jobs]
-    found = best_steps(demands, choices(unified.turns, sectors), sectors, capacity, most, crossed=crossed)
+    found = best_steps(demands, unified.turns, sectors, capacity, most, crossed=crossed)
     shifts = (step / sectors * unified.perimeter_ms for step in found.steps)
     whole = sectors * len(links) * capacity
     return Together(dict(zip(jobs, shifts, strict=True)), 1 - found.excess / whole, 1 - found.bound / whole)

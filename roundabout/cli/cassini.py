@@ -2,21 +2,19 @@
 """`roundabout cassini`: whether jobs can share a link, and by how much to shift them in time for it."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from roundabout.cassini import Circle, circle_of, rotate, unify
 from roundabout.cassini.circles import MOST_TURNS, PERIOD_ERROR
-from roundabout.cli.options import Json
+from roundabout.cli.options import Json, Picture, checked_picture, saved
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec import load_profile
-
-PICTURES = (".png", ".svg")
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -38,29 +36,41 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     turns: Annotated[
         int, typer.Option(min=1, max=64, help="At most so many iterations of a job on the circle.")
     ] = MOST_TURNS,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw the circles before and after rotation into this SVG or PNG.")
+    shifts: Annotated[
+        str | None, typer.Option(metavar="MS,MS,...", help="Say what these time-shifts, one a job, score instead.")
     ] = None,
+    picture: Picture = None,
     as_json: Json = False,
 ) -> None:
     """Rotate jobs' circles until their demands interleave best; say score, rotations and time-shifts."""
     from analysis import circles  # noqa: PLC0415 - `--help` need not wait for it
     from analysis.render import screen  # noqa: PLC0415
 
-    if picture and picture.suffix not in PICTURES:
-        raise UsageError(f"--picture: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
-    if picture and not picture.parent.is_dir():
-        raise UsageError(f"--picture: found no folder '{picture.parent}', expected one for '{picture.name}'")
+    checked_picture(picture)
     if not 0 <= period_error < 100:
         raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
+    given = _given(shifts, len(profiles))
     found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)
     if picture:
-        circles.figure(found).savefig(picture, dpi=150, metadata={"Date": None} if picture.suffix == ".svg" else None)
+        saved(circles.figure(found), picture)
     if as_json:
-        print(json.dumps(circles.record(found), indent=2))
+        print(json.dumps(circles.record(found, given), indent=2))
         return
     console = Screen()
-    console.print(screen.shown(circles.table(found)), circles.verdict(found), sep="\n", highlight=False)
+    console.print(screen.shown(circles.table(found)), circles.verdict(found, given), sep="\n", highlight=False)
+
+
+def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
+    """Time-shifts as asked about, ms."""
+    if shifts is None:
+        return None
+    try:
+        given = tuple(map(float, shifts.split(",")))
+    except ValueError:
+        given = ()
+    if len(given) != jobs or not all(map(math.isfinite, given)):
+        raise UsageError(f"--shifts: found '{shifts}', expected {jobs} numbers with commas between them, one a job")
+    return given
 
 
 def _jobs(profiles: Sequence[str]) -> list[Circle]:

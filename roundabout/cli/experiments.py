@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments for commands: checked as a whole, what is expected of them included."""
 
-from roundabout.spec import Experiment
+from roundabout.cassini import CassiniError, meetings
+from roundabout.spec import Cell, Experiment
 from roundabout.spec.load import load_experiment
 
 
 def checked_experiment(name: str, length: str | None = None) -> Experiment:
     """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
 
-    Raises SpecError, and UsageError where there is no such study.
+    Raises SpecError, UsageError where there is no such study, and CassiniError for jobs that it cannot shift.
     """
     # Quantities are measured with libraries that take a second to import.
     from analysis.expected import complain  # noqa: PLC0415
@@ -16,4 +17,15 @@ def checked_experiment(name: str, length: str | None = None) -> Experiment:
 
     experiment = load_experiment(name, length=length, complain=complain)
     study_of(experiment)
+    for cell in experiment.cells:
+        if cell.spec.cassini:
+            _check_timetables(name, cell)
     return experiment
+
+
+def _check_timetables(name: str, cell: Cell) -> None:
+    try:
+        meetings(cell.spec)
+    except CassiniError as error:
+        at = "".join(f", {factor} {level}" for factor, level in cell.levels.items())
+        raise CassiniError(f"{name}: cassini{at}: {error.message}", error.hint) from None

@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "plan",
     "predict": "predict",
     "cassini": "cassini",
+    "affinity": "affinity",
     "run": "run",
     "resume": "resume",
     "status": "status",

@@ -14,6 +14,7 @@ from roundabout.fluid.cross_traffic import (
     left_by_schedules,
 )
 from roundabout.fluid.jobs import FluidJob, fluid_jobs
+from roundabout.fluid.kept import kept
 from roundabout.fluid.left import Floats, Left
 from roundabout.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
 from roundabout.fluid.model import ITERATIONS, Course, Interval, Iteration, Rate, iteration_times
@@ -37,6 +38,7 @@ __all__ = [
     "fluid_jobs",
     "fluid_limits",
     "iteration_times",
+    "kept",
     "left_by_cross_traffic",
     "left_by_schedules",
     "steady_means_ms",

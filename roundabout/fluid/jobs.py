@@ -8,6 +8,7 @@ from functools import cached_property
 from roundabout.fluid.mltcp import Factor, factor_of
 from roundabout.fluid.rates import Direction
 from roundabout.spec import TrialSpec
+from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import Transfer
 
 Path = tuple[Direction, ...]
@@ -56,7 +57,7 @@ class FluidJob:
     """A job of some workers: the phases of an iteration, weight and priority of its streams, and when it begins.
 
     It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
-    by the part of the iteration's bytes that all of its workers together have sent.
+    by the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations.
     """
 
     phases: tuple[Compute | Send, ...]
@@ -67,6 +68,7 @@ class FluidJob:
     iterations: int | None = None
     departs_ms: float | None = None
     factor: Factor | None = None
+    timetable: Timetable | None = None
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
@@ -147,4 +149,5 @@ def _job(spec: TrialSpec, name: str) -> FluidJob:
         iterations=spec.iterations_of(name),
         departs_ms=job.departs_ms,
         factor=factor_of(job.transport),
+        timetable=job.timetable,
     )

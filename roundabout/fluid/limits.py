@@ -48,12 +48,15 @@ NEVER = Limits(math.inf, math.inf, math.inf)
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
     """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
 
-    When jobs begin, end and depart is left out of account, and so are MLTCP and priorities: fair is fair. Times are
-    means over a whole unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at least; a
-    job that is alone does the same from its first on.
+    When jobs begin, end and depart is left out of account, and so are MLTCP, priorities and timetables: fair is fair.
+    Times are means over a whole unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at
+    least; a job that is alone does the same from its first on.
     """
     capacity = left_by_cross_traffic(spec)
-    jobs = {name: replace(job, start_ms=0.0, factor=None, priority=0) for name, job in fluid_jobs(spec).items()}
+    jobs = {
+        name: replace(job, start_ms=0.0, factor=None, priority=0, timetable=None)
+        for name, job in fluid_jobs(spec).items()
+    }
     moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
     found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items())), iterations), strict=True))
     return {name: found.get(name, NEVER) for name in jobs}

@@ -27,11 +27,12 @@ _SAME_MS = 1e-9
 
 
 class Iteration(NamedTuple):
-    """One worker's iteration: when it began, when its first communication did, when it ended."""
+    """One worker's iteration: when it began, when its first communication did, when it ended; and its agent's delay."""
 
     start_ms: float
     compute_end_ms: float
     end_ms: float
+    delay_ms: float = 0.0
 
 
 class Rate(NamedTuple):
@@ -288,17 +289,23 @@ class _Phase:
 
 @dataclass
 class _Worker:
-    """Where a worker is: in a phase of an iteration, computing until an instant, or (inf) communicating."""
+    """Where a worker is: in a phase of an iteration, computing until an instant, or (inf) communicating.
+
+    Before its first phase (-1) it waits for the instant at which an iteration may begin.
+    """
 
     until: float
     started: float
     phase: int = -1
     compute_end: float | None = None
+    delay: float = 0.0
     iterations: list[Iteration] = field(default_factory=list)
 
-    def end_iteration(self, now: float) -> None:
-        self.iterations.append(Iteration(self.started, now if self.compute_end is None else self.compute_end, now))
-        self.started, self.phase, self.compute_end = now, 0, None
+    def end_iteration(self, now: float, delay: float) -> None:
+        compute_end = now if self.compute_end is None else self.compute_end
+        self.iterations.append(Iteration(self.started, compute_end, now, self.delay))
+        self.started, self.phase, self.compute_end, self.delay = now, -1 if delay else 0, None, delay
+        self.until = now + delay
 
 
 class _Running:
@@ -358,11 +365,13 @@ class _Running:
         worker = self.workers[number]
         worker.phase += 1
         if worker.phase == len(self.job.phases):
-            worker.end_iteration(now)
+            worker.end_iteration(now, self.job.timetable.delay_ms(now) if self.job.timetable else 0.0)
             self.completed = min(len(each.iterations) for each in self.workers)
             self.tallies.pop(self.completed - 1, None)
         if len(worker.iterations) >= self.limit:
             worker.until = math.inf
+            return
+        if worker.phase < 0:
             return
         phase = self.job.phases[worker.phase]
         if isinstance(phase, Compute):

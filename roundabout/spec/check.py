@@ -177,19 +177,25 @@ def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
 
 
 def check_takes(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
-    """Raise SpecError unless a variant from which jobs take anything lets each of them run alone."""
-    for (field, name, *rest), variant in cell.needed.items():
-        if field != "jobs":
+    """Raise SpecError unless a variant that measures jobs for others lets each of them run alone."""
+    for here, variant in cell.needed.items():
+        if here[0] == "needs":
             continue
+        names = [str(here[1])] if here[0] == "jobs" else list(cell.spec.jobs)
         for other in cells:
             if other.variant == variant and others_equal(cell, other):
-                jobs = other.spec.jobs
-                if name not in jobs or (len(jobs) > 1 and not other.spec.one_job_at_a_time):
-                    expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
-                    raise merged.error((field, name, *rest), f"{variant}{merged.setting}", expected)
-                if jobs[str(name)].alike is None:
-                    found = f"{name} in {variant}{merged.setting}, whose hosts send differently"
-                    raise merged.error((field, name, *rest), found, "a job of one symmetric pattern, a host a worker")
+                for name in names:
+                    _check_alone(merged, here, name, other)
+
+
+def _check_alone(merged: Merged, here: tuple[str | int, ...], name: str, measuring: Cell) -> None:
+    jobs = measuring.spec.jobs
+    if name not in jobs or (len(jobs) > 1 and not measuring.spec.one_job_at_a_time):
+        expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
+        raise merged.error(here, f"{measuring.variant}{merged.setting}", expected)
+    if jobs[name].alike is None:
+        found = f"{name} in {measuring.variant}{merged.setting}, whose hosts send differently"
+        raise merged.error(here, found, "a job of one symmetric pattern, a host a worker")
 
 
 def others_equal(one: Cell, other: Cell) -> bool:

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
+from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
@@ -94,7 +95,7 @@ class Worked(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        return _without({"priority": None}, handler(self))
+        return _without({"priority": None, "timetable": None}, handler(self))
 
 
 class Job(Worked):
@@ -196,14 +197,30 @@ class Treatment(Strict):
     )
     priority_queues: Queues = Field(default=MOST_QUEUES, description="of a port; jobs beyond them share the last")
     one_job_at_a_time: bool = False
+    cassini: Cassini | None = Field(
+        default=None, description="jobs are shifted in time so that their demands interleave"
+    )
     needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
 
+    @model_validator(mode="after")
+    def _only_who_meets_is_shifted(self) -> Self:
+        if self.cassini and self.one_job_at_a_time:
+            raise ValueError("either cassini or one_job_at_a_time: who runs alone has no one to avoid")
+        return self
+
 
 class ResolvedJob(Worked):
-    """A training job with everything that it refers to."""
+    """A training job with everything that it refers to; trials under Cassini are given its timetable."""
 
     profile: Profile
+    timetable: Timetable | None = None
+
+    @property
+    def begins_ms(self) -> float:
+        """When its first iteration begins: where it has a timetable, at the first instant of that."""
+        comes_ms = super().begins_ms
+        return comes_ms if self.timetable is None else comes_ms + self.timetable.early_ms(comes_ms)
 
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
         """Who sends how much to whom in one of its phases, by rank."""
@@ -237,12 +254,13 @@ class TrialSpec(Strict):
     queue: QueueName = "thresholds"
     priority_queues: Queues = MOST_QUEUES
     one_job_at_a_time: bool = False
+    cassini: Cassini | None = None
     capture: Capture | None = None
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        return _without({"queue": "thresholds", "priority_queues": MOST_QUEUES}, handler(self))
+        return _without({"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}, handler(self))
 
     @property
     def loses(self) -> bool:
@@ -316,8 +334,8 @@ class TrialSpec(Strict):
 
     @property
     def takes(self) -> bool:
-        """Whether any job takes anything from trials before."""
-        return any(job.takes for job in self.jobs.values())
+        """Whether any job is given anything before the trial: from trials before, or by Cassini."""
+        return self.cassini is not None or any(job.takes for job in self.jobs.values())
 
     def given(self, values: Mapping[str, Mapping[str, Value]]) -> "TrialSpec":
         """The same trial with values (job -> field -> value) in place of what stood in for them."""
@@ -382,8 +400,10 @@ class Cell(Strict):
 
     @property
     def needed(self) -> dict[tuple[str | int, ...], str]:
-        """Variants whose trials come before, named by `needs` or taken from by a job; by where that is said."""
+        """Variants whose trials come before, by where it is said: by `needs`, by Cassini, or by what a job takes."""
         found: dict[tuple[str | int, ...], str] = {("needs", index): name for index, name in enumerate(self.needs)}
+        if self.spec.cassini and self.spec.cassini.profiles:
+            found["cassini", "profiles"] = self.spec.cassini.profiles
         for name, job in self.spec.jobs.items():
             found |= {("jobs", name, "takes", field): variant for field, variant in job.takes.items()}
         return found

@@ -258,6 +258,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         queue=port_queue(merged, treatment),
         priority_queues=treatment.priority_queues,
         one_job_at_a_time=treatment.one_job_at_a_time,
+        cassini=treatment.cassini,
         capture=treatment.capture,
     )
     check_demand(merged, spec)

@@ -53,11 +53,15 @@ class Identity:
 
 
 def build_table(name: str, identity: Identity, measured: dict[str, Any], units: convert.Units) -> pa.Table:
-    """The table `name` in the paper's units, from values in the host's units by column, all of one length."""
+    """The table `name` in the paper's units, from values in the host's units by column, all of one length.
+
+    Columns without values are null.
+    """
     schema = schemas.schema(name)
     length = len(next(iter(measured.values())))
     values = {**{key: [value] * length for key, value in vars(identity).items()}, **measured}
-    table = pa.Table.from_arrays([pa.array(values[field.name], field.type) for field in schema], schema=schema)
+    arrays = [pa.array(values.get(field.name, [None] * length), field.type) for field in schema]
+    table = pa.Table.from_arrays(arrays, schema=schema)
     return convert.to_paper_units(table, units)
 
 

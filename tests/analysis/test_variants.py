@@ -14,7 +14,8 @@ from analysis.quantities import Asked, Reading, named
 from analysis.reading.apart import LASTING, OVERLAP, first_lasting, in_theory, offsets, overlaps
 from analysis.reading.cells import cells_of
 from analysis.reading.signals import of_trials, signals
-from analysis.reading.traces import courses
+from analysis.reading.traces import courses, traces
+from analysis.render.link_use import link_use
 from analysis.report import on_terminal, render
 from analysis.summary import summarise
 from roundabout.fluid.mltcp import iterations_until
@@ -170,9 +171,28 @@ def test_the_study_has_a_row_a_cell_and_says_what_was_not_counted(results):
 def test_the_page_shows_every_group(run, results):
     run.write_summary(results.record())
     text = render(run).read_text()
-    assert len(re.findall("<img ", text)) == 4
-    for words in ("start_offset_ms 0.14", "fluid, interleaved", "Not counted: marks and drops."):
+    assert len(re.findall("<img ", text)) == 8
+    for words in (
+        "Use of L1 over time",
+        "L1: circles before and after rotation",
+        "start_offset_ms 0.14",
+        "fluid, interleaved",
+        "Not counted: marks and drops.",
+    ):
         assert words in text
+
+
+def test_link_use_is_stacked_up_to_what_the_link_carries(run):
+    cells = [cell for cell in cells_of(run) if cell.spec.jobs_meet][:2]
+    drawn = link_use([each[0] for each in traces(run, cells)], "L1", settled=True)
+    assert [panel.get_title("left") for panel in drawn.axes] == [cell.name for cell in cells]
+    tops = []
+    for panel in drawn.axes:
+        assert panel.lines[0].get_ydata()[0] == 43
+        tops.append([stack.get_paths()[0].vertices[:, 1].max() for stack in panel.collections])
+    # Fair shares stand on each other up to the link's rate. Once apart, each of two that saturate it has it for itself.
+    assert tops[0] == pytest.approx([43, 43], rel=0.05) or tops[0] == pytest.approx([21.5, 43], rel=0.05)
+    assert tops[1] == pytest.approx([43, 43], rel=0.05)
 
 
 # --- marks and drops -------------------------------------------------------------------------------------------------

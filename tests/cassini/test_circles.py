@@ -38,6 +38,20 @@ def test_several_up_phases_keep_their_demands():
     assert circle.demand_gbps(at_ms).tolist() == [5, 5, 0, 0, 25, 35, 10, 0]
 
 
+def test_phases_without_length_leave_no_trace(tmp_path):
+    path = tmp_path / "odd.yaml"
+    path.write_text(
+        "name: odd\nmodel: none\nphases:\n"
+        "  - {name: nothing, compute_ms: 0, source: made up}\n"
+        "  - {name: send, bytes: 1_000_000, alone_ms: 10, source: made up}\n"
+        "  - {name: more, compute_ms: 0, source: made up}\n"
+    )
+    circle = circle_of(load_profile(str(path)))
+    assert (circle.iteration_ms, circle.arcs) == (10, (Arc(0, 10, 0.8),))
+    empty = Circle("empty", 10, (Arc(5, 5, 50),))
+    assert empty.variation_gbps == 0 and not empty.demand_gbps(np.arange(10.0)).any()
+
+
 @settings(deadline=None, max_examples=150)
 @given(PERIODS, st.sampled_from([0.002, 0.01, 0.03]))
 def test_a_unified_circle_keeps_its_bounds_and_none_is_shorter(periods, error):

@@ -32,6 +32,15 @@ def test_programs_get_json(capsys):
     assert all(0 <= job["shift_ms"] < job["quantised_ms"] for job in found["jobs"])
 
 
+def test_shifts_of_ones_own_are_scored(capsys):
+    """Table 4.3's, snapshot 2."""
+    assert main([*SNAPSHOT_2, "--shifts", "0,158,46"]) == 0
+    assert "shifted by 0, 158, 46 ms: score 1.0000" in capsys.readouterr().out
+    assert main([*SNAPSHOT_2, "--shifts", "0,0,0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["score_of_given_shifts"] == found["score_unrotated"] < 1
+
+
 def test_one_job_at_a_time_is_a_choice(capsys):
     assert main([*SNAPSHOT_2, "--strict"]) == 0
     assert "with one job at a time; unrotated" in capsys.readouterr().out
@@ -69,6 +78,8 @@ def test_the_circles_are_drawn(tmp_path):
             "cassini bert-8 dlrm-2000 --capacity 50 --turns 3",
             "no common multiple of the iteration times (bert-8 157 ms,",
         ),
+        ("cassini vgg16-fig3 --capacity 50 --shifts 1,2", "--shifts: found '1,2', expected 1 numbers"),
+        ("cassini vgg16-fig3 --capacity 50 --shifts nan", "--shifts: found 'nan'"),
         ("cassini vgg --capacity 50", "no vgg.yaml"),
         ("cassini ./none.yaml --capacity 50", "none.yaml"),
     ],

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
 
@@ -60,6 +60,7 @@ def test_unique_shifts_keep_every_link_as_compatible_as_alone_where_picking_one_
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.integers(1, 8), st.sampled_from([50, 100, 200])), min_size=5, max_size=5)
 )
+@example([(0, 1, 50), (0, 1, 50), (3, 7, 100), (0, 2, 50), (0, 2, 200)])  # shifted by halves of another link's sectors
 def test_unique_shifts_keep_scores_whatever_the_periods(jobs):
     circles = {
         f"j{place}": Circle(

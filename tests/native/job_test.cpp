@@ -9,6 +9,7 @@
 namespace replay {
 namespace {
 
+using native::Nanos;
 using nlohmann::json;
 
 json good() {
@@ -81,6 +82,37 @@ TEST(Job, IsMarkedAsItIsTold) {
   EXPECT_EQ(parse_job(job.dump()).dscp, 46u);
   EXPECT_EQ(complaint([](json &wrong) { wrong["dscp"] = 64; }),
             "job.dscp: expected a whole number from 0 to 63, found 64");
+}
+
+TEST(Job, HasATimetableWhereItIsTold) {
+  json job = good();
+  EXPECT_FALSE(parse_job(job.dump()).timetable);
+  job["timetable"] = {{"shift_ms", 1.5}, {"period_ms", 10}, {"threshold_ms", 0.25}};
+  const std::optional<Timetable> told = parse_job(job.dump()).timetable;
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->shift_ns, 1'500'000);
+  EXPECT_EQ(told->period_ns, 10'000'000);
+  EXPECT_EQ(told->threshold_ns, 250'000);
+  EXPECT_EQ(complaint([](json &wrong) { wrong["timetable"] = 5; }), "job.timetable: expected an object, found 5");
+  EXPECT_EQ(complaint([&](json &wrong) {
+              wrong["timetable"] = job["timetable"];
+              wrong["timetable"]["period_ms"] = 0;
+            }),
+            "job.timetable: period_ms: expected more than 0");
+}
+
+TEST(Timetable, DelaysWhoIsTooEarlyOrMuchTooLateToTheNextInstant) {
+  const Timetable timetable{10, 100, 2};
+  for (const Nanos near : {8, 9, 10, 11, 12, 35, 108, 135, 100'010})
+    EXPECT_EQ(timetable.delay_ns(near), 0) << near;
+  EXPECT_EQ(timetable.delay_ns(7), 3);
+  EXPECT_EQ(timetable.delay_ns(36), 74);
+  EXPECT_EQ(timetable.delay_ns(60), 50);
+  EXPECT_EQ(timetable.delay_ns(0), 10);
+  EXPECT_EQ(timetable.delay_ns(100'007), 3);
+  const Timetable loose{10, 100, 40};
+  EXPECT_EQ(loose.delay_ns(50), 0);
+  EXPECT_EQ(loose.delay_ns(60), 50);
 }
 
 TEST(Job, ComplaintsNameTheFieldAndWhatWasFound) {

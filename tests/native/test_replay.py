@@ -278,6 +278,23 @@ def test_a_job_begins_as_long_after_the_agreed_start_as_it_is_told(job: Callable
         assert record["start_ns"] == start_ns + 50_000_000
 
 
+def test_who_is_early_waits_for_the_next_instant_of_its_timetable(job: Callable[..., Any]) -> None:
+    """Iterations of 60 ms and more, told to begin every 300: a machine that holds them up for longer misses turns."""
+    timetable = {"shift_ms": 50, "period_ms": 300, "threshold_ms": 20}
+    ring = job([COMPUTE, ALLREDUCE], iterations=3, begins_ms=50, timetable=timetable)
+    ring.connect_all()
+    start_ns = ring.begin()
+    for worker in ring.workers.values():
+        first, *later = iterations(worker.events())
+        assert (first["start_ns"], first["delay_ns"]) == (start_ns + 50_000_000, 0)
+        for before, record in pairwise([first, *later]):
+            assert record["start_ns"] == before["comm_end_ns"], "the delay is the iteration's own"
+            begins_ns = record["start_ns"] + record["delay_ns"]
+            off_ns = (begins_ns - start_ns - 50_000_000) % 300_000_000
+            assert off_ns == 0 if record["delay_ns"] else off_ns <= 75_000_000 or off_ns >= 280_000_000
+            assert record["compute_end_ns"] == begins_ns + 40_000_000
+
+
 def test_a_neighbour_that_comes_later_is_waited_for(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE])
     first = ring.connect(0)

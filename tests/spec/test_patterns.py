@@ -226,6 +226,13 @@ factors:
         ("", "", "", ""),
         ("one_job_at_a_time: true", "", "alone (with variant both)", "a variant in which j1 runs alone"),
         ("j1: {takes: {profile: alone}}", "j2: {takes: {profile: alone}}", "send differently", "symmetric pattern"),
+        (
+            "jobs: {j1: {takes: {profile: alone}}}",
+            "cassini: {profiles: alon}",
+            "'alon'",
+            "a variant run at these levels",
+        ),
+        ("jobs: {j1: {takes: {profile: alone}}}", "cassini: {profiles: alone}", "j2 in alone (with", "symmetric"),
         ("profile: alone", "profile: both", "both, which needs both itself", "without a circle"),
         ("profile: alone", "profile: alon", "'alon'", "a variant run at these levels"),
         ("profile: alone", "bytes: alone", "'bytes'", "'profile' or 'start_offset_ms'"),

@@ -20,6 +20,10 @@ PRINTED_MS = {
     "resnet50-1600": 165,
     "vgg19-fig1": 293,
 }
+PRINTED_MS |= {
+    f"{name}-v2": PRINTED_MS[name]
+    for name in ("wideresnet101-800", "vgg16-1400", "vgg19-1400", "vgg16-1700", "resnet50-1600")
+}
 # Pairs that the papers call compatible, and pairs that they do not.
 COMPATIBLE = [
     ("dlrm-2000", "dlrm-2000"),

@@ -18,6 +18,7 @@ namespace {
 using native::Nanos;
 using nlohmann::json;
 
+constexpr Nanos kLatePart = 4; // of a period: how late a job may be before it waits for its next turn
 constexpr double kLongestMs = 86'400'000;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
@@ -67,6 +68,8 @@ public:
       fail(key, "a list of at least " + std::to_string(least), value);
     return value;
   }
+
+  const json &object(const char *key) const { return field(key); }
 
   std::string where(const char *key, std::size_t index) const {
     return where_ + "." + key + "[" + std::to_string(index) + "]";
@@ -144,6 +147,15 @@ Transfer read_transfer(const std::string &where, const json &each, std::size_t w
   return transfer;
 }
 
+Timetable read_timetable(const Reader &job) {
+  const Reader reader("job.timetable", job.object("timetable"), {"shift_ms", "period_ms", "threshold_ms"});
+  const Timetable timetable{reader.milliseconds("shift_ms"), reader.milliseconds("period_ms"),
+                            reader.milliseconds("threshold_ms")};
+  if (timetable.period_ns == 0)
+    reader.fail("period_ms: expected more than 0");
+  return timetable;
+}
+
 std::vector<Transfer> read_transfers(const Reader &phase, std::size_t workers) {
   std::vector<Transfer> transfers;
   std::set<std::pair<unsigned, unsigned>> seen;
@@ -180,13 +192,20 @@ std::string Peer::text() const {
   return name == address && !shares_host ? name : name + " (" + place + ")";
 }
 
+Nanos Timetable::delay_ns(Nanos since_start_ns) const {
+  const Nanos past_ns = ((since_start_ns - shift_ns) % period_ns + period_ns) % period_ns;
+  const Nanos early_ns = (period_ns - past_ns) % period_ns;
+  const Nanos late_ns = std::max(period_ns / kLatePart, threshold_ns);
+  return early_ns > threshold_ns && past_ns > late_ns ? early_ns : 0;
+}
+
 Job parse_job(const std::string &text) {
   const json document = native::parse_json<json>(text);
   if (document.is_discarded())
     throw native::Failure("job: not JSON: " + text);
-  const Reader reader(
-      "job", document,
-      {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms", "dscp", "phases"});
+  const Reader reader("job", document,
+                      {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms",
+                       "dscp", "timetable", "phases"});
   Job job;
   job.name = reader.text("name");
   check_name(reader, job.name);
@@ -200,6 +219,8 @@ Job parse_job(const std::string &text) {
     job.departs_ns = reader.milliseconds("departs_ms");
   if (reader.has("dscp"))
     job.dscp = static_cast<unsigned>(reader.whole("dscp", 0, 63));
+  if (reader.has("timetable"))
+    job.timetable = read_timetable(reader);
   for (const json &phase : reader.list("phases", 1))
     job.phases.push_back(read_phase(reader.where("phases", job.phases.size()), phase, job.workers.size()));
   // Seconds later a worker that was told something else would only look slow.

@@ -47,6 +47,18 @@ struct Phase {
   bool communicates() const { return alone_ns > 0; }
 };
 
+// When iterations may begin: shift_ns after the agreed start, and every period_ns from then on. One that would begin
+// more than threshold_ns too early, or more than a quarter of a period too late, waits for the next instant. Whoever is
+// late by less catches up: periods are longer than iterations. roundabout/spec/cassini.py has the same rule.
+struct Timetable {
+  native::Nanos shift_ns = 0;
+  native::Nanos period_ns = 1;
+  native::Nanos threshold_ns = 0;
+
+  // By how much an iteration is delayed that could begin so long after the agreed start.
+  native::Nanos delay_ns(native::Nanos since_start_ns) const;
+};
+
 struct Job {
   std::string name;
   std::vector<Peer> workers; // by rank
@@ -57,6 +69,7 @@ struct Job {
   native::Nanos begins_ns = 0; // after the agreed start
   std::optional<native::Nanos> departs_ns;
   unsigned dscp = 0; // of all that it sends
+  std::optional<Timetable> timetable;
   std::vector<Phase> phases;
   std::uint64_t fingerprint = 0; // of all this
 };

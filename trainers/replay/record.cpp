@@ -28,17 +28,20 @@ void Record::ready() { add({{"event", "ready"}}); }
 
 void Record::iteration(const Iteration &iteration) {
   iterations_++;
-  add({{"event", "iteration"},
-       {"iteration", iteration.number},
-       {"start_ns", iteration.start.monotonic_ns},
-       {"compute_end_ns", iteration.compute_end.monotonic_ns},
-       {"comm_end_ns", iteration.comm_end.monotonic_ns},
-       {"start_utc_ns", iteration.start.utc_ns},
-       {"compute_end_utc_ns", iteration.compute_end.utc_ns},
-       {"comm_end_utc_ns", iteration.comm_end.utc_ns},
-       {"sent_bytes", iteration.sent_bytes},
-       {"received_bytes", iteration.received_bytes},
-       {"late_ns", iteration.late_ns}});
+  ordered_json event{{"event", "iteration"},
+                     {"iteration", iteration.number},
+                     {"start_ns", iteration.start.monotonic_ns},
+                     {"compute_end_ns", iteration.compute_end.monotonic_ns},
+                     {"comm_end_ns", iteration.comm_end.monotonic_ns},
+                     {"start_utc_ns", iteration.start.utc_ns},
+                     {"compute_end_utc_ns", iteration.compute_end.utc_ns},
+                     {"comm_end_utc_ns", iteration.comm_end.utc_ns},
+                     {"sent_bytes", iteration.sent_bytes},
+                     {"received_bytes", iteration.received_bytes},
+                     {"late_ns", iteration.late_ns}};
+  if (iteration.delay_ns)
+    event["delay_ns"] = *iteration.delay_ns;
+  add(event);
 }
 
 void Record::flow(const Options &options, const Connection &connection, std::uint64_t overhead_bytes) {

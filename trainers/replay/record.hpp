@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ struct Iteration {
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_bytes = 0;
   native::Nanos late_ns = 0;
+  std::optional<native::Nanos> delay_ns; // by the time-shift agent, where there is one
 };
 
 class Record {

@@ -73,10 +73,10 @@ Worker::Plan Worker::plan(const Phase &phase) const {
 }
 
 void Worker::play() {
-  const Nanos start_ns = wait_for_start();
-  phase_start_ns_ = start_ns + options_.job.begins_ns;
+  start_ns_ = wait_for_start();
+  phase_start_ns_ = start_ns_ + options_.job.begins_ns;
   if (options_.job.departs_ns)
-    departs_ns_ = start_ns + *options_.job.departs_ns;
+    departs_ns_ = start_ns_ + *options_.job.departs_ns;
   try {
     wait_until(phase_start_ns_);
     started_ = true;
@@ -95,7 +95,17 @@ Nanos Worker::wait_for_start() {
   return native::parse_start(*line);
 }
 
+// The time-shift agent (interleaving thesis, section 4.4.2, step 3): what it delays is part of the iteration.
+void Worker::keep_timetable() {
+  if (!options_.job.timetable)
+    return;
+  iteration_.delay_ns = options_.job.timetable->delay_ns(phase_start_ns_ - start_ns_);
+  phase_start_ns_ += *iteration_.delay_ns;
+  wait_until(phase_start_ns_);
+}
+
 void Worker::play_iteration(double compute_factor) {
+  keep_timetable();
   for (std::size_t i = 0; i < plans_.size(); i++)
     play_phase(options_.job.phases[i], plans_[i], compute_factor);
   iteration_.comm_end = Moment::at(phase_start_ns_);

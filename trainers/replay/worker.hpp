@@ -66,6 +66,7 @@ private:
 
   Plan plan(const Phase &phase) const;
   native::Nanos wait_for_start();
+  void keep_timetable();
   void play_iteration(double compute_factor);
   void play_phase(const Phase &phase, Plan &plan, double compute_factor);
   void communicate(Plan &plan);
@@ -96,6 +97,7 @@ private:
   std::vector<pollfd> polled_;
   Iteration iteration_;
   native::Nanos phase_start_ns_ = 0; // after computing, as planned: that we woke late does not delay the job
+  native::Nanos start_ns_ = 0;       // as agreed
   std::optional<native::Nanos> departs_ns_;
   bool started_ = false;
   bool departed_ = false;

@@ -47,29 +47,6 @@ def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
     return result
 
 
-def link_use(traces: Sequence[Trace], until_ms: float = 2400.0) -> Figure:
-    """The shared link's use by job, stacked, one row a variant (HotNets'22, Figures 2a and 2b)."""
-    result, axes = figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
-    colours = job_colours(_jobs(traces))
-    for panel, trace in zip(axes, traces, strict=True):
-        middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
-        seen = middle <= until_ms
-        panel.stackplot(
-            middle[seen],
-            [np.nan_to_num(rates[seen]) for rates in trace.rates.values()],
-            colors=[colours[job] for job in trace.rates],
-            alpha=0.9,
-            linewidth=0,
-        )
-        panel.set_xlim(0, min(until_ms, trace.edges_ms[-1]))
-        panel.set_ylim(0, 1.12 * trace.cell.spec.topology.bottleneck.payload_rate_gbps)
-        panel.set_title(trace.cell.name)
-        panel.set_ylabel("Gbit/s")
-    _job_key(axes[0], _jobs(traces))
-    axes[-1].set_xlabel("ms since the start")
-    return result
-
-
 def sliding(traces: Sequence[Trace]) -> Figure:
     """Who communicates when, one row an iteration of the first job, one panel a variant; dark where two do at once."""
     result, axes = panels(len(traces), 4.6, sharex=True)

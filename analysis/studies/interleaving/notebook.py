@@ -22,6 +22,7 @@ from analysis.reading.marks import of_cells
 from analysis.reading.once import ReadOnce
 from analysis.reading.traces import traces
 from analysis.render import about, page, verdicts
+from analysis.render.link_use import link_use
 from analysis.studies.interleaving import figures, tables
 from analysis.studies.interleaving.study import Results, sharing
 from analysis.summary import stored_or_new
@@ -96,7 +97,7 @@ page.by_name(
 
 # %%
 page.drawn(
-    draw(figures.link_use, first_traces),
+    draw(link_use, first_traces),
     "Use of the shared link from the start, jobs stacked; the same repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
 )

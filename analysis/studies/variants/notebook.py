@@ -17,15 +17,18 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
+from analysis import affinity, circles
 from analysis.reading.cells import cells_of
 from analysis.reading.once import ReadOnce
 from analysis.reading.signals import signals
-from analysis.reading.traces import courses
+from analysis.reading.traces import courses, traces
 from analysis.render import about, page, verdicts
+from analysis.render.link_use import link_use
 from analysis.render.style import variant_colours
 from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, groups, place
 from analysis.summary import stored_or_new
+from roundabout.cassini import CassiniError, crossing
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -89,6 +92,54 @@ page.shown(table) + page.text(table.caption.capitalize() + "." if table.caption 
 
 # %%
 each_group(lambda some: figures.over_iterations(some, colours), "Iteration time and offset against iteration number")
+
+# %% [markdown]
+# ## Use of shared links
+#
+# By the byte counters of each job's first host, read every 10 ms, headers included: the last 2.4 s of the first valid
+# repetition in which all jobs run. Compare the interleaving thesis, Figure 4.16.
+
+
+# %%
+def links_used(some: list[figures.Shown]) -> page.Html:
+    """A figure each link that jobs of these cells share."""
+    meeting = [each.cell for each in some if each.cell.spec.jobs_meet and each.cell.trials]
+    first = [each[0] for each in traces(run, meeting)]
+    shared = dict.fromkeys(link for trace in first for link in crossing(trace.cell.spec))
+    return page.all_of(
+        page.drawn(link_use(first, link, settled=True), "", f"Use of {link} over time, by variant") for link in shared
+    )
+
+
+page.all_of(page.named(group) + links_used(some) for group, some in together)
+
+# %% [markdown]
+# ## How compatible the jobs are
+#
+# Jobs as they are given, on one circle for each link that they share: a ring a job, an arc an Up phase, and around them
+# what all send together beside what the link carries for payload. Before rotation all begin together; after it, they
+# are shifted in time as is best for that link (the interleaving thesis, Figures 4.3 to 4.6; `docs/cassini.md`). Where
+# there are several links, one time-shift a job suits all: in the graph each edge has a job's time-shift on that link.
+
+
+# %%
+def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
+    """The circles of each link that jobs of these cells share, and how links hang together; or why there are none."""
+    try:
+        found = affinity.placed(group, some[0].cell.spec)
+    except CassiniError as error:
+        return page.text(f"{error.message}.")
+    drawn = [
+        page.drawn(circles.figure(each), "", f"{link}: circles before and after rotation")
+        for link, each in found.links.items()
+    ]
+    if len(drawn) > 1:
+        drawn.append(page.drawn(affinity.figure([found]), "", "Jobs, the links that they share, and time-shifts"))
+    return page.all_of(drawn)
+
+
+met = [(group, [each for each in some if each.cell.spec.jobs_meet]) for group, some in together]
+page.all_of(page.named(group) + compatibility(group, some) for group, some in met if some)
 
 # %% [markdown]
 # ## Distributions, marks and drops

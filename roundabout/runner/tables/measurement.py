@@ -96,9 +96,16 @@ def _iterations(measured: Measurement) -> Columns:
                 "sent_bytes": integers(events, "sent_bytes"),
                 "received_bytes": integers(events, "received_bytes"),
                 "late_ms": integers(events, "late_ns") / 1e6,
+                "delay_ms": _delays_ms(events),
             }
         )
     return _joined("iterations", parts)
+
+
+def _delays_ms(events: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
+    """None without an agent."""
+    told = (event.get("delay_ns") for event in events)
+    return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in told], dtype=object)
 
 
 def _whole(measured: Measurement) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import Any
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Site
 from roundabout.spec import ResolvedJob, TrialSpec
+from roundabout.spec.cassini import Timetable
 from roundabout.spec.profile import Phase
 from roundabout.spec.trainer import Task
 
@@ -56,6 +57,7 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
         "begins_ms": site.ms_on_host(job.begins_ms),
         "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
         **({"dscp": job.priority} if job.priority else {}),
+        **({"timetable": _timetable(job.timetable, site)} if job.timetable else {}),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }
 
@@ -64,6 +66,10 @@ def ports(spec: TrialSpec, name: str) -> list[int]:
     """The TCP port on which each worker of a job listens: the same on all hosts, but for a job's second on a host."""
     workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
+
+
+def _timetable(timetable: Timetable, site: Site) -> dict[str, float]:
+    return {name: site.ms_on_host(paper_ms) for name, paper_ms in timetable.model_dump().items()}
 
 
 def _phase(job: ResolvedJob, phase: Phase, site: Site) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> It
         for rank, (host, iterations) in enumerate(zip(job.workers, workers, strict=True)):
             if not iterations:
                 continue
-            start, compute_end, end = (np.array(column) for column in zip(*iterations, strict=True))
+            start, compute_end, end, delay = (np.array(column) for column in zip(*iterations, strict=True))
             worker, length = (place, rank), len(iterations)
             gained = [
                 trace.until(end, counted) - trace.until(start, counted)
@@ -87,6 +87,7 @@ def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> It
                 "sent_bytes": sent,
                 "received_bytes": received,
                 "late_ms": np.zeros(length),
+                **({"delay_ms": delay} if job.timetable else {}),
             }
 
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How jobs do under time-shifts: how compatible they are, how long they communicate, and how often they are held."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from analysis.quantities import Asked, Case, Reading, mean_of, quantity
+from analysis.reading.cells import CellTrials, baseline_of
+from analysis.reading.data import query
+from analysis.statistics.intervals import Array, estimate, ratio
+from roundabout.cassini import CassiniError, rotations
+
+MINUTE_NS = 60e9
+Series = dict[tuple[str, str], Array]
+"""By trial and job."""
+
+
+@quantity("compatibility score", by="variant")
+def score(asked: Asked) -> list[Case]:
+    """Equation 4.2 for the jobs as they are given, on the link where it is lowest; payload is the capacity."""
+    found = ((cell, asked.reading.once(_scores).get(cell.id.name)) for cell in asked.cells)
+    return [Case(asked.called(cell), least, None, cell.properties) for cell, least in found if least is not None]
+
+
+@quantity("median communication time", unit="ms", digits=1)
+def median(asked: Asked) -> list[Case]:
+    """Median over all iterations of the slowest worker's time from end of compute to end of communication."""
+    return [
+        asked.case(cell, job, *estimate(_times(asked.reading, cell, job), np.median))
+        for cell in asked.cells
+        for job in asked.jobs(cell)
+    ]
+
+
+@quantity("median communication time over that", unit="times", needs=("over",))
+def of_median(asked: Asked) -> list[Case]:
+    """Median communication time over that under variant `over`, `alone` for example, by job."""
+    return _beside(asked, np.median)
+
+
+@quantity("99 % tail of communication time over that", unit="times", needs=("over",))
+def of_tail(asked: Asked) -> list[Case]:
+    """99th percentile of communication time over that under variant `over`, of however many iterations, by job."""
+    return _beside(asked, partial(np.quantile, q=0.99))
+
+
+@quantity("adjustments per minute", unit="a minute", digits=1)
+def adjustments(asked: Asked) -> list[Case]:
+    """How often the agent of some worker of a job delayed an iteration; of jobs that were given a timetable."""
+    found = asked.reading.once(_adjustments)
+    return [
+        asked.case(cell, job, *mean_of(told, at_least=0))
+        for cell in asked.cells
+        for job in asked.jobs(cell)
+        if (told := [found[trial, job] for trial in cell.trials if (trial, job) in found])
+    ]
+
+
+def _beside(asked: Asked, statistic: Callable[[Array], float]) -> list[Case]:
+    """Each cell over the one that it is compared with, at the same other levels."""
+    cases = []
+    for cell in asked.cells:
+        base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))
+        for job in asked.jobs(cell):
+            if base and base is not cell and job in base.times:
+                both = (estimate(_times(asked.reading, each, job), statistic) for each in (cell, base))
+                cases.append(asked.case(cell, job, *ratio(*both)))
+    return cases
+
+
+def _times(reading: Reading, cell: CellTrials, job: str) -> list[Array]:
+    """The communication times of a job, one array a repetition, ms."""
+    series = reading.once(_communication)
+    return [series[trial, job] for trial in cell.trials if (trial, job) in series]
+
+
+def _scores(reading: Reading) -> dict[str, float]:
+    found = {}
+    for cell in reading.cells:
+        if cell.spec.jobs_meet:
+            try:
+                links = rotations(cell.spec)
+            except CassiniError:
+                continue
+            found[cell.id.name] = min((each.score for each in links.values()), default=1.0)
+    return found
+
+
+def _communication(reading: Reading) -> Series:
+    rows = query(
+        reading.run,
+        """
+        select trial, job, list(ms order by iteration) as found from (
+          select trial, job, iteration, max(communication_ms) as ms from iterations group by all
+        ) group by all
+        """,
+    )
+    return {(row["trial"], row["job"]): np.array(row["found"]) for row in rows.to_pylist()}
+
+
+def _adjustments(reading: Reading) -> dict[tuple[str, str], float]:
+    rows = query(
+        reading.run,
+        """
+        select trial, job, sum(held::int) / (max(end_ns) - min(start_ns)) as per_ns from (
+          select trial, job, iteration, max(delay_ms) > 0 as held, min(start_ns) as start_ns, max(comm_end_ns) as end_ns
+          from iterations where delay_ms is not null group by all
+        ) group by all
+        """,
+    )
+    return {(row["trial"], row["job"]): MINUTE_NS * row["per_ns"] for row in rows.to_pylist()}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use of shared links over time, by the samples of hosts' counters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.reading.cells import jobs_of
+from analysis.reading.traces import Trace
+from analysis.render.style import figure, job_colours, level, words
+from roundabout.spec import Link
+
+SHOWN_MS = 2400.0
+
+
+def link_use(traces: Sequence[Trace], link: str | None = None, *, settled: bool = False) -> Figure:
+    """A link's use by the jobs that share it, stacked, one row a trial, beside what it carries.
+
+    HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless named;
+    shown are the first `SHOWN_MS`, or, once settled, the last in which all jobs run.
+    """
+    result, axes = figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
+    colours = job_colours(jobs_of(trace.cell for trace in traces))
+    for panel, trace in zip(axes, traces, strict=True):
+        on = _named(trace, link)
+        until_ms = min(spans[-1, 1] for spans in trace.spans.values()) if settled else min(SHOWN_MS, trace.edges_ms[-1])
+        _stack(panel, trace, on, until_ms, colours)
+        level(panel, on.payload_rate_gbps, f"{on.name} carries {on.payload_rate_gbps:g}" if panel is axes[0] else "")
+    crossing = {job for trace in traces for job in trace.rates if _crosses(trace, job, _named(trace, link))}
+    words(axes[0], {job: colour for job, colour in colours.items() if job in crossing})
+    axes[-1].set_xlabel("ms, the last in which all jobs run" if settled else "ms since the start")
+    return result
+
+
+def _named(trace: Trace, link: str | None) -> Link:
+    topology = trace.cell.spec.topology
+    return next((each for each in topology.links if each.name == link), topology.bottleneck)
+
+
+def _stack(panel: Axes, trace: Trace, link: Link, until_ms: float, colours: Mapping[str, str]) -> None:
+    """What each job sent over the link in the `SHOWN_MS` before an instant."""
+    middles_ms = (trace.edges_ms[:-1] + trace.edges_ms[1:]) / 2 - max(until_ms - SHOWN_MS, 0.0)
+    seen = (middles_ms >= 0) & (middles_ms <= SHOWN_MS)
+    rates = {job: np.nan_to_num(each[seen]) for job, each in trace.rates.items() if _crosses(trace, job, link)}
+    if rates:
+        look: Any = {"colors": [colours[job] for job in rates], "alpha": 0.9, "linewidth": 0}
+        panel.stackplot(middles_ms[seen], [*rates.values()], **look)
+    panel.set_xlim(0, min(until_ms, SHOWN_MS))
+    panel.set_ylim(0, 1.35 * link.payload_rate_gbps)
+    panel.set_title(trace.cell.name)
+    panel.set_ylabel("Gbit/s")
+
+
+def _crosses(trace: Trace, job: str, link: Link) -> bool:
+    spec = trace.cell.spec
+    return any(hop.link == link for pair in spec.jobs[job].pairs for hop in spec.topology.path(*pair))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a trial's jobs to the timetables that their agents hold: Table 4.1 on each link, and Algorithm 1.
+
+An agent can only delay. So no period is shorter than the job takes: where `unify` squeezes some job, all are stretched.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from roundabout.cassini.affinity import loop, shared, time_shifts
+from roundabout.cassini.circles import Arc, Circle, Unified, unify
+from roundabout.cassini.errors import LoopError
+from roundabout.cassini.rotations import Rotations, rotate
+from roundabout.spec import Link, TrialSpec
+from roundabout.spec.cassini import THRESHOLD, Timetable
+
+
+def meetings(spec: TrialSpec) -> dict[str, Unified]:
+    """The unified circle of each link that several jobs cross, by the link's name.
+
+    A job's demand on a link is that in its busier direction. Cross traffic is left out of account.
+
+    Raises:
+        CassiniError: the jobs of a link fit on no circle.
+        LoopError: the affinity graph has a loop.
+    """
+    crossed = crossing(spec)
+    if found := loop(crossed):
+        raise LoopError(found)
+    links = {link.name: link for link in spec.topology.links}
+    return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in crossed.items()}
+
+
+def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
+    """The jobs on each link that several cross, by the link's name."""
+    return shared(
+        {link.name: [name for name in spec.jobs if _crosses(spec, name, link)] for link in spec.topology.links}
+    )
+
+
+def rotations(spec: TrialSpec) -> dict[str, Rotations]:
+    """The best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
+
+    Of equally good ones, instead of the smallest, those that leave most room between Up phases, as far as thresholds
+    let jobs drift.
+    """
+    capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
+    most = 2 * _threshold(spec)
+    return {link: _roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+
+
+def _roomy(best: Rotations, most: float) -> Rotations:
+    """Rotations as good for Up phases that last longer, by as many sectors as cost nothing, `most` of an iteration."""
+    found, sector_ms = best, best.unified.perimeter_ms / best.sectors
+    for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
+        circles = tuple(_longer(circle, count * sector_ms) for circle in best.unified.circles)
+        tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps)
+        if tried.score < best.score:
+            break
+        found = replace(best, steps=tried.steps)
+    return found
+
+
+def _longer(circle: Circle, ms: float) -> Circle:
+    """With Up phases that end later, as far as the next one leaves room."""
+    arcs = []
+    for arc, following in zip(circle.arcs, circle.arcs[1:] + circle.arcs[:1], strict=True):
+        room_ms = (following.begin_ms - arc.end_ms) % circle.iteration_ms
+        end_ms = arc.end_ms + min(ms, room_ms)
+        arcs.append(replace(arc, end_ms=min(end_ms, circle.iteration_ms)))
+        if end_ms > circle.iteration_ms:
+            arcs.append(Arc(0.0, end_ms - circle.iteration_ms, arc.gbps))
+    return replace(circle, arcs=tuple(arcs))
+
+
+def timetables(spec: TrialSpec) -> dict[str, Timetable]:
+    """The timetable of each job that shares a link, by name. Raises CassiniError."""
+    threshold = _threshold(spec)
+    links = rotations(spec)
+    periods_ms = _periods_ms({link: found.unified for link, found in links.items()})
+    weights = {
+        link: {
+            circle.job: step / found.sectors * turns * periods_ms[circle.job] % periods_ms[circle.job]
+            for circle, turns, step in zip(found.unified.circles, found.unified.turns, found.steps, strict=True)
+        }
+        for link, found in links.items()
+    }
+    return {
+        job: Timetable(shift_ms=shift_ms, period_ms=periods_ms[job], threshold_ms=threshold * periods_ms[job])
+        for job, shift_ms in time_shifts(weights, periods_ms).items()
+    }
+
+
+def _threshold(spec: TrialSpec) -> float:
+    return spec.cassini.threshold if spec.cassini else THRESHOLD
+
+
+def _periods_ms(links: Mapping[str, Unified]) -> dict[str, float]:
+    """Periods of which all links have their whole numbers of turns, as short as no job takes longer."""
+    periods: dict[str, float] = {}
+    left = dict(links)
+    while left:
+        near = (link for link, unified in left.items() if any(circle.job in periods for circle in unified.circles))
+        unified = left.pop(next(near, next(iter(left))))
+        turns = {circle.job: count for circle, count in zip(unified.circles, unified.turns, strict=True)}
+        around_ms = next((periods[job] * turns[job] for job in turns if job in periods), unified.perimeter_ms)
+        periods |= {job: around_ms / count for job, count in turns.items()}
+    circles = (circle for unified in links.values() for circle in unified.circles)
+    stretch = max((circle.iteration_ms / periods[circle.job] for circle in circles), default=1.0)
+    return {job: stretch * ms for job, ms in periods.items()}
+
+
+def _crosses(spec: TrialSpec, name: str, link: Link) -> bool:
+    return any(hop.link == link for phase in spec.jobs[name].profile.phases for hop in spec.crossing(name, phase))
+
+
+def _circle(spec: TrialSpec, name: str, link: Link) -> Circle:
+    phases = spec.jobs[name].profile.phases
+    ends_ms = list(itertools.accumulate(phase.duration_ms for phase in phases))
+    arcs = []
+    for phase, end_ms in zip(phases, ends_ms, strict=True):
+        sizes = [size for hop, size in spec.crossing(name, phase).items() if hop.link == link]
+        if sizes:
+            arcs.append(Arc(end_ms - phase.duration_ms, end_ms, max(sizes) * 8 / phase.duration_ms / 1e6))
+    return Circle(name, ends_ms[-1], tuple(arcs))

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cassini in an experiment: that jobs are shifted in time, and the timetable that a job's time-shift agent holds.
+
+Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents let pass is in a section that our copy
+lacks (4.5.7).
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from roundabout.spec.base import Name, NotNegative, Positive, Strict
+
+THRESHOLD = 0.02
+"""Of an iteration. A guess; docs/cassini.md has its effect."""
+
+LATE = 0.25
+"""Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""
+
+
+class Cassini(Strict):
+    """Jobs begin their iterations by the rotations of their circles, and are held to them."""
+
+    profiles: Name | None = Field(
+        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
+    )
+    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
+    )
+
+
+class Timetable(Strict):
+    """When a job's iterations may begin: `shift_ms` after the trial's agreed start, and every `period_ms` after that.
+
+    An agent can delay an iteration, and not hasten it: one that would begin more than `threshold_ms` too early, or more
+    than `LATE` of a period too late, waits for the next instant. Whoever is late by less catches up: periods are longer
+    than iterations.
+    """
+
+    shift_ms: NotNegative
+    period_ms: Positive
+    threshold_ms: Positive
+
+    def stretched(self, by: float) -> "Timetable":
+        """The same, so many times as slow."""
+        return Timetable(
+            shift_ms=by * self.shift_ms, period_ms=by * self.period_ms, threshold_ms=by * self.threshold_ms
+        )
+
+    def early_ms(self, at_ms: float) -> float:
+        """How long it is from an instant to the next of the timetable, 0 at least and less than a period."""
+        return (self.shift_ms - at_ms) % self.period_ms
+
+    def delay_ms(self, at_ms: float) -> float:
+        """By how much the agent delays an iteration that could begin at this instant."""
+        early_ms = self.early_ms(at_ms)
+        late_ms = max(LATE * self.period_ms, self.threshold_ms)
+        return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
+
+    def keeps(self, at_ms: float) -> bool:
+        """Whether an iteration that begins then is off by no more than the threshold, early or late."""
+        early_ms = self.early_ms(at_ms)
+        return min(early_ms, self.period_ms - early_ms) <= self.threshold_ms

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a trial's jobs to timetables: on one link and on two, with periods that fit and with none."""
+
+import pytest
+
+from roundabout.cassini import CassiniError, LoopError, meetings, rotations, timetables
+from roundabout.cli.main import main
+from roundabout.fluid import kept
+from roundabout.spec import Profile, SpecError, load_experiment
+from roundabout.spec.cassini import Timetable
+
+HEAD = """
+name: shifted
+about: Jobs that are shifted in time
+transport: {name: dcqcn}
+iterations: 20
+cassini: {}
+"""
+
+
+@pytest.fixture
+def spec_of(tmp_path):
+    """The only trial of an experiment, by topology and jobs: name -> (profile, workers)."""
+
+    def make(topology, **jobs):
+        lines = [f"  {name}: {{profile: {profile}, workers: {workers}}}" for name, (profile, workers) in jobs.items()]
+        path = tmp_path / "shifted.yaml"
+        path.write_text("\n".join([HEAD, f"topology: {topology}", "jobs:", *lines]))
+        return load_experiment(path).cells[0].spec
+
+    return make
+
+
+def pair(spec_of, one, other):
+    return spec_of("dumbbell-2x2", j1=(one, "[s0, s2]"), j2=(other, "[s1, s3]"))
+
+
+def test_of_jobs_that_fit_each_has_room_on_both_sides(spec_of):
+    found = timetables(pair(spec_of, "vgg19-fig1", "vgg19-fig1"))
+    assert [each.period_ms for each in found.values()] == [293, 293]
+    assert (found["j1"].shift_ms, found["j2"].shift_ms) == (0, pytest.approx(293 / 2, abs=293 / 72))
+    assert found["j1"].threshold_ms == pytest.approx(0.02 * 293)
+
+
+def test_nobody_is_asked_for_more_than_it_can_do(spec_of):
+    spec = spec_of(
+        "dumbbell-3x3",
+        j1=("vgg19-1400", "[s0, s3]"),
+        j2=("vgg16-1700", "[s1, s4]"),
+        j3=("resnet50-1600", "[s2, s5]"),
+    )
+    found = timetables(spec)
+    assert all(found[name].period_ms >= job.profile.alone_ms for name, job in spec.jobs.items())
+    assert found["j1"].period_ms == pytest.approx(2 * found["j3"].period_ms)
+
+
+def test_on_two_links_one_constant_moves_all_jobs_of_each(spec_of):
+    three = {"j1": ("vgg16-1400", "[s0, s2]"), "j2": ("vgg19-fig1", "[s1, s4]"), "j3": ("vgg16-fig3", "[s3, s5]")}
+    spec = spec_of("chain-2-2-2", **three)
+    found, links = timetables(spec), rotations(spec)
+    assert [[circle.job for circle in each.unified.circles] for each in links.values()] == [["j1", "j2"], ["j2", "j3"]]
+    for each in links.values():
+        (one, other), (turns, others) = (circle.job for circle in each.unified.circles), each.unified.turns
+        around_ms = found[one].period_ms * turns
+        assert around_ms == pytest.approx(found[other].period_ms * others)
+        asked_ms = (each.steps[1] - each.steps[0]) / each.sectors * around_ms
+        constants = [found[one].shift_ms + turn * found[one].period_ms for turn in range(others)]
+        assert any((found[other].shift_ms - asked_ms - c + 1e-6) % found[other].period_ms < 1e-5 for c in constants), (
+            "one c with t_j = t_j^l + c (mod the period of j) for both"
+        )
+
+
+def test_what_has_no_answer_is_refused_by_name(spec_of, tmp_path, capsys):
+    spec = pair(spec_of, "vgg19-fig1", "vgg19-fig1")
+    forward, allreduce = spec.jobs["j2"].profile.phases
+    slow = Profile(name="slow", model="any", phases=(forward.model_copy(update={"compute_ms": 12000.0}), allreduce))
+    jobs = {**spec.jobs, "j2": spec.jobs["j2"].model_copy(update={"profile": slow})}
+    with pytest.raises(CassiniError, match=r"no common multiple of the iteration times \(j1 293 ms, j2 12143 ms\)"):
+        meetings(spec.model_copy(update={"jobs": jobs}))
+    with pytest.raises(LoopError, match="j1 - L1 - j2 - L2 - j1"):
+        meetings(spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]")))
+    assert main(["validate", str(tmp_path / "shifted.yaml")]) == 1
+    assert (
+        "shifted.yaml: cassini: found a loop in the affinity graph: j1 - L1 - j2 - L2 - j1" in capsys.readouterr().err
+    )
+
+
+def test_who_runs_alone_is_not_shifted(spec_of):
+    with pytest.raises(SpecError, match="either cassini or one_job_at_a_time"):
+        spec_of("dumbbell-2x2\none_job_at_a_time: true", j1=("bert-8", "[s0, s2]"))
+
+
+def test_timetables_that_no_one_can_keep_are_stretched_or_given_up(spec_of):
+    fits, partly, never = (
+        pair(spec_of, *names)
+        for names in (("vgg19-fig1", "vgg19-fig1"), ("vgg19-1024", "vgg16-1200"), ("bert-8", "vgg19-1200"))
+    )
+    (held,) = {each.period_ms for each in kept(fits, timetables(fits)).values()}
+    assert 293 < held < 295
+    (held,) = {each.period_ms for each in kept(partly, timetables(partly)).values()}
+    assert 230 < held < 300  # alone 220
+    assert kept(never, timetables(never)) == {}
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "delay_ms"), [(10, 0), (8, 0), (35, 0), (7.5, 2.5), (36, 74), (110, 0), (209, 0), (207, 3), (60, 50)]
+)
+def test_an_iteration_that_is_too_early_or_much_too_late_waits_for_the_next_instant(at_ms, delay_ms):
+    assert Timetable(shift_ms=10, period_ms=100, threshold_ms=2).delay_ms(at_ms) == pytest.approx(delay_ms)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cassini from an experiment's file to its tables, in the fluid testbed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from analysis.quantities import Asked, Reading, named
+from analysis.reading.given import given
+from roundabout.runner.run import Runner
+from roundabout.spec import load_experiment
+from roundabout.store import Run
+from roundabout.testbeds import facility, undo
+from tests.runner.conftest import Notes
+
+SHIFTING = """
+name: shifting
+about: Jobs are shifted in time by what trials before say of them
+topology: dumbbell-2x2
+jobs:
+  j1: {profile: vgg19-fig1, workers: [s0, s2]}
+  j2: {profile: vgg19-fig1, workers: [s1, s3], arrives_ms: 400}
+iterations: 30
+transport: {name: dcqcn}
+factors:
+  variant:
+    alone: {one_job_at_a_time: true, iterations: 12}
+    measured: {cassini: {profiles: alone}}
+    given: {cassini: {}}
+    incompatible: {cassini: {}, jobs: {j1: {profile: bert-8}, j2: {profile: vgg19-1200}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("shifting")
+    path = folder / "shifting.yaml"
+    path.write_text(SHIFTING)
+    return Runner(facility({"testbed": "fluid"}), Notes(), undo, give=given).start(
+        load_experiment(path), str(path), folder / "runs"
+    )
+
+
+def trial_of(run: Run, variant: str) -> Mapping[str, Any]:
+    return next(trial for trial in run.trials() if trial["variant"] == variant)
+
+
+def rows_of(run: Run, variant: str, job: str) -> list[dict[str, Any]]:
+    rows = run.table("iterations").to_pylist()
+    return [row for row in rows if (row["variant"], row["job"], row["rank"]) == (variant, job, 0)]
+
+
+def test_the_record_says_of_which_trials_a_timetable_is(run: Run) -> None:
+    alone = {trial["trial"] for trial in run.trials() if trial["variant"] == "alone"}
+    for variant, trials in (("measured", alone), ("given", set())):
+        trial = trial_of(run, variant)
+        for job in ("j1", "j2"):
+            found = trial["given"][job]["timetable"]
+            assert set(found["trials"]) == trials
+            assert found["value"] == trial["spec"]["jobs"][job]["timetable"]
+            assert found["value"]["period_ms"] == pytest.approx(293, rel=0.01)
+
+
+@pytest.mark.parametrize("variant", ["measured", "given"])
+def test_jobs_that_fit_do_not_meet_and_are_held(run: Run, variant: str) -> None:
+    timetable = trial_of(run, variant)["spec"]["jobs"]["j2"]["timetable"]
+    for job in ("j1", "j2"):
+        rows = rows_of(run, variant, job)
+        assert [row["communication_ms"] for row in rows] == pytest.approx([143] * 30, rel=0.01)
+        delays = [row["delay_ms"] for row in rows]
+        assert 1 <= sum(delay > 0 for delay in delays) <= 4  # periods are a little longer than iterations
+        assert max(delays) < 2 * timetable["threshold_ms"]
+        assert [row["iteration_ms"] - row["delay_ms"] for row in rows] == pytest.approx([293] * 30, rel=0.01)
+    late = (rows_of(run, variant, "j2")[0]["start_ns"] - rows_of(run, variant, "j1")[0]["start_ns"]) / 1e6
+    assert 400 <= late < 400 + timetable["period_ms"], "it joins at its next instant"
+    assert late == pytest.approx(timetable["shift_ms"] + timetable["period_ms"])
+
+
+def test_jobs_that_could_not_keep_them_only_begin_at_their_instants(run: Run) -> None:
+    trial = trial_of(run, "incompatible")
+    assert [set(fields) for fields in trial["given"].values()] == [{"start_offset_ms"}] * 2
+    assert {row["delay_ms"] for row in rows_of(run, "incompatible", "j1")} == {None}
+    assert all(each["valid"] for each in run.trials())
+
+
+def figures(run: Run, what: str, of: str, over: str | None = None) -> dict[str, float]:
+    return {case.name: case.value for case in named(what).measure(Asked(Reading(run), of=of, over=over))}
+
+
+def test_quantities_tell_how_jobs_do_under_time_shifts(run: Run) -> None:
+    assert figures(run, "compatibility score", "given") == {"given": 1}
+    assert 0.7 < figures(run, "compatibility score", "incompatible")["incompatible"] < 0.9
+    assert figures(run, "median communication time", "measured") == pytest.approx({"j1": 143, "j2": 143}, rel=0.01)
+    for what in ("median communication time over that", "99 % tail of communication time over that"):
+        assert figures(run, what, "measured", "alone") == pytest.approx({"j1": 1, "j2": 1}, rel=0.02)
+    told = figures(run, "adjustments per minute", "measured")
+    rows = rows_of(run, "measured", "j1")
+    minutes = (rows[-1]["comm_end_ns"] - rows[0]["start_ns"]) / 60e9
+    assert told["j1"] == pytest.approx(sum(row["delay_ms"] > 0 for row in rows) / minutes)
+    assert figures(run, "adjustments per minute", "incompatible") == {}
+    assert figures(run, "speedup of 90 % tail of iteration time", "measured", "alone")["j1"] == pytest.approx(
+        1, rel=0.03
+    )
