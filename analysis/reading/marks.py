@@ -60,9 +60,10 @@ class JobMarks(NamedTuple):
 
     @property
     def known(self) -> list[Array]:
-        """The repetitions, with the iterations that are known of all of them."""
-        everywhere = np.isfinite(np.stack(self.repetitions)).all(axis=0)
-        return [each[everywhere] for each in self.repetitions]
+        """The repetitions, with the iterations that are known of all of them: a job that departs ends where it is."""
+        shortest = min(map(len, self.repetitions))
+        everywhere = np.isfinite(np.stack([each[:shortest] for each in self.repetitions])).all(axis=0)
+        return [each[:shortest][everywhere] for each in self.repetitions]
 
 
 class _Place(NamedTuple):

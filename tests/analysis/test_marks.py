@@ -11,7 +11,7 @@ import pytest
 
 from analysis.reading.cells import cells_of
 from analysis.reading.data import query, rows_of
-from analysis.reading.marks import of_cells, per_iteration
+from analysis.reading.marks import JobMarks, of_cells, per_iteration
 from roundabout.store import Identity, Run, Units, build_table
 
 MS = 1_000_000
@@ -218,3 +218,8 @@ def test_a_counter_that_vanished_for_a_while_spoils_those_iterations(short_run):
     device_counters(short_run, counter, {"s0": lambda n: None if 500 <= n < 505 else n})
     rows = rows_of(per_iteration(short_run, "pauses").iterations, trial=trial_of(short_run, "fair"), job="j1")
     assert pc.is_valid(rows.sort_by("iteration")["count"]).to_pylist()[1:-1].count(False) == 1
+
+
+def test_jobs_that_depart_are_compared_as_far_as_all_repetitions_go():
+    marks = JobMarks("switches", [np.array([1.0, 2.0, np.nan, 4.0]), np.array([5.0, 6.0])], 0, None)
+    assert [each.tolist() for each in marks.known] == [[1.0, 2.0], [5.0, 6.0]]
