@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "plan",
     "predict": "predict",
     "cassini": "cassini",
+    "advise": "advise",
     "run": "run",
     "resume": "resume",
     "status": "status",

@@ -56,7 +56,9 @@ class FluidJob:
     """A job of some workers: the phases of an iteration, weight and priority of its streams, and when it begins.
 
     It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
-    by the part of the iteration's bytes that all of its workers together have sent.
+    by the part of the iteration's bytes that all of its workers together have sent. Computing times of iteration i are
+    multiplied by `stretches[i]`, over and over. Where iterations are held, iteration i begins no sooner than i times
+    `held_ms` after the first; waiting for that counts as a part of it.
     """
 
     phases: tuple[Compute | Send, ...]
@@ -67,6 +69,8 @@ class FluidJob:
     iterations: int | None = None
     departs_ms: float | None = None
     factor: Factor | None = None
+    stretches: tuple[float, ...] = (1.0,)
+    held_ms: float = 0.0
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:

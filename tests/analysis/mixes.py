@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random jobs with jitter, what counters of their hosts say, and what becomes of them on one link: all in the fluid."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.advice.counters import Counter
+from analysis.advice.expected import fluid_job, held, mean_ms
+from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
+from roundabout.fluid.left import Left
+
+CAPACITY_GBPS = 50.0
+SAMPLES_MS = 10.0
+SAMPLED = 60
+"""Iterations of the slowest job."""
+ALIKE = (1.0, 1.0, 1.0, 2.0)
+"""Periods that jobs of one cluster may have of each other's: many of them train alike."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A job as it is: phases of ms and, where they send, bytes; jitter as a share of its computing time."""
+
+    phases: tuple[tuple[float, float | None], ...]
+    jitter: float
+
+    @property
+    def alone_ms(self):
+        return sum(ms for ms, _ in self.phases)
+
+    def job(self, path, generator, iterations=400):
+        stretches = np.maximum(1 + self.jitter * generator.normal(size=iterations), 0)
+        return fluid_job(self.phases, path, stretches)
+
+
+def send(gbps, ms):
+    return (ms, gbps * BYTES_PER_MS_OF_GBPS * ms)
+
+
+def mix(seed):
+    """Two to four jobs. Half of the mixes have periods that nearly fit each other, the others any."""
+    generator = np.random.default_rng([1, seed])
+    alike, base_ms = generator.random() < 0.5, generator.uniform(120, 300)
+    jobs = {}
+    for number in range(1, int(generator.integers(2, 5)) + 1):
+        ratio = generator.choice(ALIKE) * generator.uniform(0.997, 1.003) if alike else generator.uniform(0.5, 1.5)
+        jobs[f"j{number}"] = _played(base_ms * ratio, generator)
+    return jobs
+
+
+def _played(period_ms, generator):
+    """Computing, then one to three phases that send, with computing between them."""
+    peaks = int(generator.choice([1, 1, 1, 2, 3]))
+    comm_ms = period_ms * generator.uniform(0.15, 0.5) / peaks
+    between_ms = 0.12 * period_ms if peaks > 1 else 0.0
+    phases = [(period_ms - peaks * comm_ms - (peaks - 1) * between_ms, None)]
+    for peak in range(peaks):
+        phases += [send(generator.uniform(25, 50), comm_ms), *([(between_ms, None)] if peak < peaks - 1 else [])]
+    return Played(tuple(phases), float(generator.uniform(0.002, 0.01)))
+
+
+def counters(jobs, seed=0, step_ms=SAMPLES_MS):
+    """Two hosts of each job, `j1a` and `j1b`, while each job has a link to itself."""
+    generator = np.random.default_rng([2, seed])
+    lasts_ms = SAMPLED * max(job.alone_ms for job in jobs.values())
+    playing = {name: job.job([(name, "")], generator, 2000) for name, job in jobs.items()}
+    ending = [replace(job, departs_ms=lasts_ms) for job in playing.values()]
+    left = Left.always({(name, ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in jobs})
+    at_ms, gained = [0.0], [np.zeros(len(jobs))]
+    for interval in Course(ending, left):
+        at_ms.append(interval.end_ms)
+        gained.append(np.zeros(len(jobs)))
+        for rate in interval.rates:
+            gained[-1][rate.job] += rate.bytes_per_ms * (interval.end_ms - interval.begin_ms)
+    totals = np.cumsum(gained, axis=0)
+    found = {}
+    for place, name in enumerate(jobs):
+        for host in ("a", "b"):
+            when = np.arange(generator.uniform(0, step_ms), lasts_ms, step_ms)
+            when += generator.uniform(0, 0.4, len(when))
+            sent = np.interp(when, at_ms, totals[:, place])
+            found[name + host] = Counter((when * 1e6).astype(np.int64), np.floor(sent))
+    return found
+
+
+def senders(jobs):
+    return {name: (f"{name}a", f"{name}b") for name in jobs}
+
+
+def measured(jobs, seed, schedule=None, *, apart=False):
+    """Each job's mean iteration on one link with all others, or `apart`: each alone on such a link."""
+    generator = np.random.default_rng([3, seed, schedule is not None, apart])
+    rates = {(name if apart else "link", ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in (*jobs, "link")}
+    played = {name: job.job([(name if apart else "link", "")], generator) for name, job in jobs.items()}
+    if schedule:
+        played = {name: held(schedule, name, job) for name, job in played.items()}
+    if apart:
+        return np.array([mean_ms([job], rates)[0] for job in played.values()])
+    return np.array(mean_ms(list(played.values()), rates))
