@@ -21,6 +21,8 @@ LOSS = 0.98
 """No job may be expected to gain less."""
 COST = 1.1
 """Jobs of which one takes so much longer than alone should not meet."""
+MARGINS = (0.0, 0.005, 0.01, 0.02, 0.04)
+"""Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; what is best is tried."""
 SIMULATED = 3
 """Placements of which the cost is worked out: the best by score."""
 MOST_JOBS = 8
@@ -93,17 +95,23 @@ def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) 
     unknown = [name for name in names if not by_name[name].found]
     if unknown:
         return Meeting(names, Verdict.NONE, f"{unknown[0]}: {by_name[unknown[0]].reason}")
+    candidate, why, choices = Candidate("", _tuples(crossing)), "", []
     try:
-        choice, why = _chosen([Candidate("", _tuples(crossing))], by_name, capacity_gbps), ""
+        choices = [_chosen([candidate], by_name, capacity_gbps, margin).ranked[0] for margin in MARGINS]
     except CassiniError as error:
-        choice, why = None, f"{error.message}: no shift would last"
-    scored = choice.ranked[0] if choice else None
-    return _judged(names, scored, outlook(by_name, crossing, capacity_gbps, scored), why)
+        why = f"{error.message}: no shift would last"
+    found = outlook(by_name, crossing, capacity_gbps, choices)
+    return _judged(names, choices[0] if choices else None, found, why)
 
 
-def _chosen(candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float) -> Choice:
-    """Algorithm 2, on links that are alike."""
+def _chosen(
+    candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float, margin: float = 0.0
+) -> Choice:
+    """Algorithm 2, on links that are alike; `margin`, a share of iterations, is what phases are widened by."""
     circles = {name: job.circle for name, job in jobs.items() if job.found}
+    circles = {
+        name: circle.widened(margin * circle.iteration_ms) if margin else circle for name, circle in circles.items()
+    }
     return choose(candidates, circles, {link: capacity_gbps for each in candidates for link in each.crossing})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.advice.counters import Counter
-from analysis.advice.expected import fluid_job, held, mean_ms
+from analysis.advice.expected import fluid_job, mean_ms, shifted_by
 from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
 from roundabout.fluid.left import Left
 
@@ -39,24 +39,29 @@ def send(gbps, ms):
 
 
 def mix(seed):
-    """Two to four jobs. Half of the mixes have periods that nearly fit each other, the others any."""
+    """Two to four jobs. In half of the mixes they are one model or two, some at twice the batch; else any."""
     generator = np.random.default_rng([1, seed])
-    alike, base_ms = generator.random() < 0.5, generator.uniform(120, 300)
+    count, alike = int(generator.integers(2, 5)), generator.random() < 0.5
+    models = [_shares(generator) for _ in range(generator.integers(1, 3) if alike else count)]
+    base_ms = generator.uniform(120, 300)
     jobs = {}
-    for number in range(1, int(generator.integers(2, 5)) + 1):
-        ratio = generator.choice(ALIKE) * generator.uniform(0.997, 1.003) if alike else generator.uniform(0.5, 1.5)
-        jobs[f"j{number}"] = _played(base_ms * ratio, generator)
+    for number in range(count):
+        times = generator.choice(ALIKE) * generator.uniform(0.997, 1.003) if alike else generator.uniform(0.5, 1.5)
+        model = models[generator.integers(len(models))] if alike else models[number]
+        jobs[f"j{number + 1}"] = _played(base_ms * times, model, generator)
     return jobs
 
 
-def _played(period_ms, generator):
-    """Computing, then one to three phases that send, with computing between them."""
-    peaks = int(generator.choice([1, 1, 1, 2, 3]))
-    comm_ms = period_ms * generator.uniform(0.15, 0.5) / peaks
-    between_ms = 0.12 * period_ms if peaks > 1 else 0.0
-    phases = [(period_ms - peaks * comm_ms - (peaks - 1) * between_ms, None)]
-    for peak in range(peaks):
-        phases += [send(generator.uniform(25, 50), comm_ms), *([(between_ms, None)] if peak < peaks - 1 else [])]
+def _shares(generator):
+    """A model: one phase that sends, or two with computing between them, as shares of the period and Gbit/s."""
+    peaks = int(generator.choice([1, 1, 2]))
+    sends = [(generator.uniform(0.15, 0.5) / peaks, generator.uniform(25, 50)) for _ in range(peaks)]
+    parts = [part for each in sends for part in ((0.12, None), each)][1:]
+    return [(1 - sum(share for share, _ in parts), None), *parts]
+
+
+def _played(period_ms, model, generator):
+    phases = [(share * period_ms, None) if gbps is None else send(gbps, share * period_ms) for share, gbps in model]
     return Played(tuple(phases), float(generator.uniform(0.002, 0.01)))
 
 
@@ -93,8 +98,7 @@ def measured(jobs, seed, schedule=None, *, apart=False):
     generator = np.random.default_rng([3, seed, schedule is not None, apart])
     rates = {(name if apart else "link", ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in (*jobs, "link")}
     played = {name: job.job([(name if apart else "link", "")], generator) for name, job in jobs.items()}
-    if schedule:
-        played = {name: held(schedule, name, job) for name, job in played.items()}
     if apart:
         return np.array([mean_ms([job], rates)[0] for job in played.values()])
-    return np.array(mean_ms(list(played.values()), rates))
+    together = list(played.values())
+    return np.array(mean_ms(shifted_by(schedule, list(jobs), together) if schedule else together, rates))
