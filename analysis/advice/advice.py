@@ -13,7 +13,7 @@ import yaml
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected import Crossing, Outlook, outlook
 from analysis.advice.observed import MOST_TOGETHER, Observed
-from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, shared, unify
+from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
 
 WORTH = 1.02
 """A mean gain from which shifting is advised, if the whole interval is one of gains."""
@@ -22,7 +22,7 @@ LOSS = 0.98
 COST = 1.1
 """Jobs of which one takes so much longer than alone should not meet."""
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.04)
-"""Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; what is best is tried."""
+"""Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; all are tried."""
 SIMULATED = 3
 """Placements of which the cost is worked out: the best by score."""
 MOST_JOBS = 8
@@ -81,11 +81,10 @@ class Advice:
 
 def advise(jobs: Sequence[Observed], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
     """Advice for all pairs of these jobs, and for candidate placements: those with jobs that are not known left out."""
-    known = {each.job: each for each in jobs if each.found}
-    pairs = [
-        meeting(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations([each.job for each in jobs], 2)
-    ]
-    return Advice(capacity_gbps, tuple(jobs), tuple(pairs), tuple(_ranked(known, candidates, capacity_gbps)))
+    names = [each.job for each in jobs]
+    pairs = {frozenset(pair): meeting(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)}
+    placements = tuple(_ranked(jobs, candidates, capacity_gbps, pairs))
+    return Advice(capacity_gbps, tuple(jobs), tuple(pairs.values()), placements)
 
 
 def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) -> Meeting:
@@ -108,10 +107,8 @@ def _chosen(
     candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float, margin: float = 0.0
 ) -> Choice:
     """Algorithm 2, on links that are alike; `margin`, a share of iterations, is what phases are widened by."""
-    circles = {name: job.circle for name, job in jobs.items() if job.found}
-    circles = {
-        name: circle.widened(margin * circle.iteration_ms) if margin else circle for name, circle in circles.items()
-    }
+    known = {name: job.circle for name, job in jobs.items() if job.found}
+    circles = {name: circle.widened(margin * circle.iteration_ms) for name, circle in known.items()}
     return choose(candidates, circles, {link: capacity_gbps for each in candidates for link in each.crossing})
 
 
@@ -131,32 +128,33 @@ def _judged(names: tuple[str, ...], scored: Scored | None, found: Outlook, why: 
     return Meeting(names, Verdict.SHARE, worth, score, found)
 
 
-def _ranked(jobs: Mapping[str, Observed], candidates: Sequence[Candidate], capacity_gbps: float) -> Iterator[Placement]:
+def _ranked(
+    jobs: Sequence[Observed],
+    candidates: Sequence[Candidate],
+    capacity_gbps: float,
+    pairs: Mapping[frozenset[str], Meeting],
+) -> Iterator[Placement]:
     """Algorithm 2's ranking; of the first ones with what to expect. Those that it has nothing to say of come last."""
-    reasons = {each.name: _left_out(jobs, each) for each in candidates}
+    known = {each.job: each for each in jobs if each.found}
+    reasons = {each.name: _left_out(known, each) for each in candidates}
     kept = [each for each in candidates if not reasons[each.name]]
-    loops: Mapping[str, tuple[str, ...]] = {}
-    ranked: Sequence[Scored] = ()
-    try:
-        choice = _chosen(kept, jobs, capacity_gbps)
-        ranked, loops = choice.ranked, choice.loops
-    except CassiniError as error:
-        reasons |= {each.name: error.message for each in kept}
+    ranked = _chosen(kept, known, capacity_gbps).ranked if kept else ()
     for place, scored in enumerate(ranked):
         crossing = shared(scored.candidate.crossing)
-        looked_at = crossing and place < SIMULATED
-        met = meeting(list(jobs.values()), crossing, capacity_gbps) if looked_at else None
+        members = frozenset(job for each in crossing.values() for job in each)
+        met = pairs.get(members)
+        if met is None and crossing and place < SIMULATED:
+            met = meeting(jobs, crossing, capacity_gbps)
         yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, met)
     for candidate in candidates:
-        reason = reasons[candidate.name]
-        if candidate.name in loops:
-            reason = f"a loop: {' - '.join(loops[candidate.name])}"
-        if reason:
-            yield Placement(candidate.name, candidate.crossing, None, reason=reason)
+        if reasons[candidate.name]:
+            yield Placement(candidate.name, candidate.crossing, None, reason=reasons[candidate.name])
 
 
 def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
     """Why Cassini has nothing to say of a placement, if it has not."""
+    if found := loop(candidate.crossing):
+        return f"a loop: {' - '.join((*found, found[0]))}"
     for link, members in shared(candidate.crossing).items():
         if unknown := [job for job in members if job not in jobs]:
             return f"no advice for {unknown[0]}"
@@ -174,7 +172,8 @@ def partitions(jobs: Sequence[Observed], links: int) -> list[Candidate]:
     names = [each.job for each in jobs if each.found]
     if not 1 < len(names) <= MOST_JOBS:
         return []
-    ways = (way for way in _partitions(names, links) if max(map(len, way)) <= MOST_TOGETHER)
+    found = (way for way in _partitions(names, links) if max(map(len, way)) <= MOST_TOGETHER)
+    ways = sorted(found, key=len, reverse=True)  # of placements with one score, those that use more links come first
     return [
         Candidate(
             " | ".join(" ".join(group) for group in way),

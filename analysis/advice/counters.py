@@ -172,5 +172,8 @@ def _counter(at: Any, unit_ns: int, counts: Any, packets: Any, source: str) -> C
         raise AdviceError(f"{source}: found a sample without a time, expected one for each")
     whole = at.astype(np.int64) if unit_ns == 1 else np.rint(at * unit_ns).astype(np.int64)
     at_ns, order = np.unique(whole, return_index=True)
-    cells = (None if each is None else each[order].astype(np.float64) for each in (counts, packets))
-    return Counter(at_ns, *cells)
+    return Counter(
+        at_ns,
+        counts[order].astype(np.float64),
+        None if packets is None else packets[order].astype(np.float64),
+    )

@@ -42,7 +42,7 @@ def read(path: Path) -> Senders:
 
 def shared(senders: Senders) -> dict[str, str]:
     """By job: why its bytes cannot be told from another's, where one of its hosts sends for that one too."""
-    reasons = {}
+    reasons: dict[str, str] = {}
     for one, other in itertools.combinations(senders, 2):
         if both := sorted({*senders[one]} & {*senders[other]}):
             for job, beside in ((one, other), (other, one)):

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import counters, senders
+from analysis.advice import counters, expected, senders
 from analysis.advice.advice import Verdict, advise, meeting, partitions
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
@@ -31,8 +31,10 @@ TWINS = {"j1": VGG, "j2": VGG}
 
 
 @pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
+def little_work(monkeypatch):
+    """Intervals are looked at in test_advice_mixes.py."""
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+    monkeypatch.setattr(expected, "DRAWS", 5)
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +327,7 @@ def test_a_demand_above_capacity_lowers_the_score_and_is_paid_alone_as_well():
 
 
 def test_iteration_times_without_a_common_multiple_get_no_shift():
-    met = together(exactly((110, 0), (90, 45)), exactly((380, 0), (291, 45)))
+    met = together(exactly((110, 0), (90, 45)), exactly((4000, 0), (3317, 45)))
     assert met.verdict is not Verdict.SHIFT
     assert (met.score, met.outlook.schedule) == (None, None)
     assert "found no common multiple of the iteration times" in met.why and "no shift would last" in met.why
