@@ -43,9 +43,10 @@ class Schedule:
 @dataclass(frozen=True)
 class Outlook:
     """By job, over `ITERATIONS` of its mean iterations: `gain`, shared from a common start over shifted; `cost` and
-    `cost_shifted`, shared over alone and shifted over alone. `gain_mean` is of all jobs.
+    `cost_shifted`, shared over alone and shifted over alone.
 
-    Without a schedule, nothing is shifted and there is no gain.
+    `cost_mean` and `gain_mean` are of all jobs; `gain_anywhere` is the latter where jobs had begun anywhere instead,
+    and its value a mean over that. Without a schedule, nothing is shifted and there is no gain.
     """
 
     schedule: Schedule | None
@@ -54,6 +55,7 @@ class Outlook:
     cost_shifted: Mapping[str, Estimate]
     gain: Mapping[str, Estimate]
     gain_mean: Estimate | None
+    gain_anywhere: Estimate | None
 
 
 def outlook(
@@ -72,28 +74,38 @@ def outlook(
         return [_drawn(jobs[name], crossing, generator) for name in names]
 
     schedule = _best([schedule_of(jobs, each) for each in choices], [drawn() for _ in range(TRIED)], names, rates)
-    alone, fair, shifted = [], [], []
+    alone, fair, shifted, anywhere = [], [], [], []
     for _ in range(DRAWS):
         played = drawn()
         alone.append([mean_ms([job], rates)[0] for job in played])
         fair.append(mean_ms(played, rates))
         if schedule:
-            again = [
-                replace(job, stretches=_stretches(jobs[name], generator))
-                for name, job in zip(names, played, strict=True)
-            ]
+            again = [_again(jobs[name], job, generator) for name, job in zip(names, played, strict=True)]
             shifted.append(mean_ms(shifted_by(schedule, names, again), rates))
-    cost = np.array(fair) / np.array(alone)
-    cost_shifted = np.array(shifted).reshape(-1, len(names)) / np.array(alone)[: len(shifted)]
-    gain = np.array(fair)[: len(shifted)] / np.array(shifted).reshape(-1, len(names))
+            anywhere.append(mean_ms([_begun(job, generator) for job in again], rates))
+    base = np.array(shifted).reshape(-1, len(names))
+    own, cost, gain = np.array(alone), np.array(fair) / np.array(alone), np.array(fair)[: len(base)] / base
+    by_chance = (np.array(anywhere).reshape(base.shape) / base).mean(axis=1)
     return Outlook(
         schedule,
         _by_job(names, cost),
         _estimate(cost.mean(axis=1)),
-        _by_job(names, cost_shifted),
+        _by_job(names, base / own[: len(base)]),
         _by_job(names, gain),
         _estimate(gain.mean(axis=1)) if schedule else None,
+        replace(_estimate(by_chance), value=float(by_chance.mean())) if schedule else None,
     )
+
+
+def _again(job: Observed, played: FluidJob, generator: np.random.Generator) -> FluidJob:
+    """The same job with other jitter."""
+    return replace(played, stretches=_stretches(job, generator))
+
+
+def _begun(job: FluidJob, generator: np.random.Generator) -> FluidJob:
+    """The same job, begun at any instant of its iteration."""
+    whole_ms = sum(phase.ms if isinstance(phase, Compute) else phase.alone_ms for phase in job.phases)
+    return replace(job, start_ms=float(generator.uniform(0, whole_ms)))
 
 
 def _best(

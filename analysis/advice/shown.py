@@ -15,7 +15,7 @@ from roundabout.fluid import ITERATIONS
 TONES = {Verdict.SHIFT: Tone.GOOD, Verdict.SHARE: Tone.UNKNOWN, Verdict.APART: Tone.BAD, Verdict.NONE: Tone.OPEN}
 EXPLAINED = (
     f"Expected by the fluid model, in the mean of {ITERATIONS} iterations: gain is what sharing takes from a common "
-    "start over what it takes shifted, cost what it takes from a common start over alone."
+    "start over what it takes shifted (by chance: from any start), cost what it takes from a common start over alone."
 )
 
 
@@ -75,6 +75,7 @@ def _pairs(meetings: Sequence[Meeting], title: str) -> Table:
         Column("jobs", kind="names"),
         Column("score", ".3f"),
         Column("gain", ".2f"),
+        Column("by\nchance", ".2f"),
         Column("cost", ".2f"),
         Column("advice", kind="words"),
     )
@@ -82,10 +83,11 @@ def _pairs(meetings: Sequence[Meeting], title: str) -> Table:
     return Table(columns, plain(rows), title, empty="No pairs: there is only one job, which meets nobody.")
 
 
-def _expected(met: Meeting | None) -> tuple[Cell, Cell]:
+def _expected(met: Meeting | None) -> tuple[Cell, Cell, Cell]:
     if met is None or met.outlook is None:
-        return Cell(), Cell()
-    return _figure(met.outlook.gain_mean), _figure(met.outlook.cost_mean)
+        return Cell(), Cell(), Cell()
+    found = met.outlook
+    return _figure(found.gain_mean), _figure(found.gain_anywhere), _figure(found.cost_mean)
 
 
 def _figure(estimate: Estimate | None) -> Cell:
@@ -109,6 +111,7 @@ def _placements(placements: Sequence[Placement]) -> Table:
         Column("placement", kind="names"),
         Column("score", ".3f"),
         Column("gain", ".2f"),
+        Column("by\nchance", ".2f"),
         Column("cost", ".2f"),
         Column("advice", kind="words"),
     )

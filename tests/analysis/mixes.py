@@ -12,6 +12,8 @@ from roundabout.fluid.left import Left
 
 CAPACITY_GBPS = 50.0
 SAMPLES_MS = 10.0
+MISSING = 0.1
+"""Of the samples."""
 SAMPLED = 60
 """Iterations of the slowest job."""
 ALIKE = (1.0, 1.0, 1.0, 2.0)
@@ -84,6 +86,7 @@ def counters(jobs, seed=0, step_ms=SAMPLES_MS):
         for host in ("a", "b"):
             when = np.arange(generator.uniform(0, step_ms), lasts_ms, step_ms)
             when += generator.uniform(0, 0.4, len(when))
+            when = when[generator.random(len(when)) >= MISSING]
             sent = np.interp(when, at_ms, totals[:, place])
             found[name + host] = Counter((when * 1e6).astype(np.int64), np.floor(sent))
     return found
@@ -93,12 +96,13 @@ def senders(jobs):
     return {name: (f"{name}a", f"{name}b") for name in jobs}
 
 
-def measured(jobs, seed, schedule=None, *, apart=False):
-    """Each job's mean iteration on one link with all others, or `apart`: each alone on such a link."""
-    generator = np.random.default_rng([3, seed, schedule is not None, apart])
+def measured(jobs, seed, schedule=None, *, apart=False, anywhere=False):
+    """Each job's mean iteration on one link with all others, begun together or `anywhere`; `apart`: on its own."""
+    generator = np.random.default_rng([3, seed, schedule is not None, apart, anywhere])
     rates = {(name if apart else "link", ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in (*jobs, "link")}
     played = {name: job.job([(name if apart else "link", "")], generator) for name, job in jobs.items()}
     if apart:
         return np.array([mean_ms([job], rates)[0] for job in played.values()])
-    together = list(played.values())
+    begins_ms = [generator.uniform(0, job.alone_ms) if anywhere else 0.0 for job in jobs.values()]
+    together = [replace(job, start_ms=ms) for job, ms in zip(played.values(), begins_ms, strict=True)]
     return np.array(mean_ms(shifted_by(schedule, list(jobs), together) if schedule else together, rates))

@@ -290,7 +290,7 @@ def test_an_unstable_period_is_named(twins):
 
 def test_what_has_no_period_is_named(twins):
     counter = twins["j1a"]
-    even = Counter(counter.at_ns, np.linspace(0, 1e9, len(counter.at_ns)))
+    even = Counter(counter.at_ns, np.floor(counter.at_ns / 10))
     assert "bytes were sent evenly" in told({**twins, "j1a": even, "j1b": even})["j1"].reason
 
 

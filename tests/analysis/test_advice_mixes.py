@@ -34,7 +34,7 @@ class Beside(NamedTuple):
 class Held(NamedTuple):
     """A mix: what was advised; the mean cost of sharing, and the mean gain where a shift was found, worth it or not.
 
-    `slower` is the worst job's, shifted over shared from a common start.
+    `chance` is the gain over jobs that begin anywhere, `slower` the worst job's time, shifted over from a common start.
     """
 
     seed: int
@@ -42,6 +42,7 @@ class Held(NamedTuple):
     met: Meeting
     cost: Beside | None = None
     gain: Beside | None = None
+    chance: Beside | None = None
     slower: float = 1.0
 
     @property
@@ -55,7 +56,7 @@ class Held(NamedTuple):
 
     def __str__(self):
         score = "  none" if self.met.score is None else f"{self.met.score:6.3f}"
-        figures = f"{self.cost} | {self.gain} {self.slower:.3f}"
+        figures = f"{self.cost} | {self.gain} | {self.chance} | {self.slower:.3f}"
         return f"{self.seed:3d} {self.jobs} {score} | {figures} | {self.met.verdict.value}"
 
 
@@ -77,14 +78,20 @@ def held_against(seed):
         return Held(seed, len(jobs), met, cost)
     shifted = mixes.measured(jobs, seed, met.outlook.schedule)
     gain = Beside(met.outlook.gain_mean, float((fair / shifted).mean()))
-    return Held(seed, len(jobs), met, cost, gain, float((shifted / fair).max()))
+    chance = Beside(met.outlook.gain_anywhere, float((mixes.measured(jobs, seed, anywhere=True) / shifted).mean()))
+    return Held(seed, len(jobs), met, cost, gain, chance, float((shifted / fair).max()))
 
 
 def holds(found):
     """What is promised of advice."""
     advised = [each for each in found if each.advised]
     assert len(found) - len(advised) <= MOST_WITHOUT * len(found)
-    for figures in ([each.figure for each in advised], [each.gain for each in advised if each.gain]):
+    shifted = [each for each in advised if each.gain]
+    for figures in (
+        [each.figure for each in advised],
+        [each.gain for each in shifted],
+        [each.chance for each in shifted],
+    ):
         assert sum(each.within for each in figures) >= LEAST_WITHIN * len(figures)
     assert all(each.slower <= MOST_SLOWER for each in advised if each.met.verdict is Verdict.SHIFT)
 
