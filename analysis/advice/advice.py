@@ -21,7 +21,7 @@ LOSS = 0.98
 """No job may be expected to gain less."""
 COST = 1.1
 """Jobs of which one takes so much longer than alone should not meet."""
-MARGINS = (0.0, 0.005, 0.01, 0.02, 0.04)
+MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04)
 """Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; all are tried."""
 SIMULATED = 3
 """Placements of which the cost is worked out: the best by score."""

@@ -22,8 +22,8 @@ from roundabout.fluid.jobs import Compute, Party, Send, Stream
 DRAWS = 39
 TRIED = 4
 """Draws by which one of several schedules is chosen; they are no part of what is then expected of it."""
-EQUAL = 0.002
-"""Of jobs' times: schedules that differ by less are equally good."""
+HARDER, LEAST_JITTER = 3.0, 0.01
+"""A schedule is chosen by jitter so many times as strong as was seen, or of this share of the period."""
 LEAST_MS = 1e-3
 """What stands for a phase that a draw leaves no time."""
 SIGMAS = 3.92
@@ -70,13 +70,15 @@ def outlook(
     rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
     generator = np.random.default_rng(seed)
 
-    def drawn() -> list[FluidJob]:
-        return [_drawn(jobs[name], crossing, generator) for name in names]
+    def drawn(of: Mapping[str, Observed]) -> list[FluidJob]:
+        return [_drawn(of[name], crossing, generator) for name in names]
 
-    schedule = _best([schedule_of(jobs, each) for each in choices], [drawn() for _ in range(TRIED)], names, rates)
+    harder = {name: _harder(jobs[name]) for name in names}
+    schedules = [schedule_of(jobs, each) for each in choices]
+    schedule = _best(schedules, [drawn(harder) for _ in range(TRIED)], names, rates)
     alone, fair, shifted, anywhere = [], [], [], []
     for _ in range(DRAWS):
-        played = drawn()
+        played = drawn(jobs)
         alone.append([mean_ms([job], rates)[0] for job in played])
         fair.append(mean_ms(played, rates))
         if schedule:
@@ -114,7 +116,7 @@ def _best(
     names: Sequence[str],
     rates: Mapping[Direction, float],
 ) -> Schedule | None:
-    """The schedule under which jobs take the least time, all counted alike; the last of equals, None of none.
+    """The schedule under which jobs take the least time, all counted alike; the first of equals, None of none.
 
     Rotations that are equally good for exact phases are not for phases that come late: where they follow each other
     without a gap, what meets once delays both, and they go on meeting.
@@ -123,8 +125,13 @@ def _best(
         return next(iter(schedules), None)
     base = np.array([mean_ms(jobs, rates) for jobs in drawn])
     times = [np.array([mean_ms(shifted_by(each, names, jobs), rates) for jobs in drawn]) for each in schedules]
-    cost = np.array([(own / base).mean() for own in times])
-    return schedules[int(np.flatnonzero(cost <= cost.min() + EQUAL)[-1])]
+    return schedules[int(np.argmin([(own / base).mean() for own in times]))]
+
+
+def _harder(job: Observed) -> Observed:
+    """The job with more jitter than it has."""
+    assert job.found is not None
+    return replace(job, jitter_ms=max(HARDER * job.jitter_ms, LEAST_JITTER * job.found.period_ms.value))
 
 
 def schedule_of(jobs: Mapping[str, Observed], scored: Scored) -> Schedule:

@@ -77,7 +77,7 @@ def _of_trial(run: Run, job: str) -> Observed:
     try:
         return observed(job, alone(run, job).workers())
     except StoreError as error:
-        return Observed(job, reason=error.message)
+        return Observed(job, reason=error.message.removeprefix(f"{run.path}: "))
 
 
 def of_counters(hosts: Mapping[str, Counter], sending: Senders, capacity_gbps: float) -> list[Observed]:
