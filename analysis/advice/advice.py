@@ -13,6 +13,7 @@ import yaml
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected import Crossing, Outlook, outlook
 from analysis.advice.observed import MOST_TOGETHER, Observed
+from analysis.statistics.phases import SAME_RATE
 from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
 
 WORTH = 1.02
@@ -94,13 +95,22 @@ def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) 
     unknown = [name for name in names if not by_name[name].found]
     if unknown:
         return Meeting(names, Verdict.NONE, f"{unknown[0]}: {by_name[unknown[0]].reason}")
-    candidate, why, choices = Candidate("", _tuples(crossing)), "", []
+    candidate, choices = Candidate("", _tuples(crossing)), []
+    why = "; ".join(_beyond([by_name[name] for name in names], capacity_gbps))
     try:
         choices = [_chosen([candidate], by_name, capacity_gbps, margin).ranked[0] for margin in MARGINS]
     except CassiniError as error:
-        why = f"{error.message}: no shift would last"
+        why = "; ".join(filter(None, (why, f"{error.message}: no shift would last")))
     found = outlook(by_name, crossing, capacity_gbps, choices)
     return _judged(names, choices[0] if choices else None, found, why)
+
+
+def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
+    """The jobs that ask for more than a link has."""
+    for job in jobs:
+        most = max(arc.gbps for arc in job.circle.arcs)
+        if most > capacity_gbps * (1 + SAME_RATE):
+            yield f"{job.job} asks for {most:.1f} Gbit/s, more than the link has"
 
 
 def _chosen(
@@ -124,8 +134,8 @@ def _judged(names: tuple[str, ...], scored: Scored | None, found: Outlook, why: 
         return Meeting(names, Verdict.APART, "; ".join(filter(None, (much, why))), score, found)
     if helps and fair:
         return Meeting(names, Verdict.SHIFT, why, score, found)
-    worth = "a shift would gain too little" if scored else why
-    return Meeting(names, Verdict.SHARE, worth, score, found)
+    worth = "a shift would gain too little" if scored else ""
+    return Meeting(names, Verdict.SHARE, "; ".join(filter(None, (worth, why))), score, found)
 
 
 def _ranked(

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.advice.observed import Observed
 from analysis.reading.counted import Floats
 from analysis.statistics.phases import DETAIL, Estimate, FoundPhase
-from roundabout.cassini import Scored, shared
+from roundabout.cassini import Scored
 from roundabout.fluid import BYTES_PER_MS_OF_GBPS, ITERATIONS, Direction, FluidJob, iteration_times
 from roundabout.fluid.jobs import Compute, Party, Send, Stream
 
@@ -76,26 +76,24 @@ def outlook(
     harder = {name: _harder(jobs[name]) for name in names}
     schedules = [schedule_of(jobs, each) for each in choices]
     schedule = _best(schedules, [drawn(harder) for _ in range(TRIED)], names, rates)
-    alone, fair, shifted, anywhere = [], [], [], []
-    for _ in range(DRAWS):
-        played = drawn(jobs)
-        alone.append([mean_ms([job], rates)[0] for job in played])
-        fair.append(mean_ms(played, rates))
-        if schedule:
-            again = [_again(jobs[name], job, generator) for name, job in zip(names, played, strict=True)]
-            shifted.append(mean_ms(shifted_by(schedule, names, again), rates))
-            anywhere.append(mean_ms([_begun(job, generator) for job in again], rates))
-    base = np.array(shifted).reshape(-1, len(names))
-    own, cost, gain = np.array(alone), np.array(fair) / np.array(alone), np.array(fair)[: len(base)] / base
-    by_chance = (np.array(anywhere).reshape(base.shape) / base).mean(axis=1)
+    draws = [drawn(jobs) for _ in range(DRAWS)]
+    alone = np.array([[mean_ms([job], rates)[0] for job in played] for played in draws])
+    fair = np.array([mean_ms(played, rates) for played in draws])
+    cost = fair / alone
+    if schedule is None:
+        return Outlook(None, _by_job(names, cost), _estimate(cost.mean(axis=1)), {}, {}, None, None)
+    again = [[_again(jobs[name], job, generator) for name, job in zip(names, played, strict=True)] for played in draws]
+    shifted = np.array([mean_ms(shifted_by(schedule, names, played), rates) for played in again])
+    anywhere = np.array([mean_ms([_begun(job, generator) for job in played], rates) for played in again])
+    gain, by_chance = fair / shifted, (anywhere / shifted).mean(axis=1)
     return Outlook(
         schedule,
         _by_job(names, cost),
         _estimate(cost.mean(axis=1)),
-        _by_job(names, base / own[: len(base)]),
+        _by_job(names, shifted / alone),
         _by_job(names, gain),
-        _estimate(gain.mean(axis=1)) if schedule else None,
-        replace(_estimate(by_chance), value=float(by_chance.mean())) if schedule else None,
+        _estimate(gain.mean(axis=1)),
+        replace(_estimate(by_chance), value=float(by_chance.mean())),
     )
 
 
@@ -225,13 +223,8 @@ def _normal(estimate: Estimate, generator: np.random.Generator) -> float:
 
 
 def _by_job(names: Sequence[str], drawn: Floats) -> dict[str, Estimate]:
-    return {name: _estimate(drawn[:, place]) for place, name in enumerate(names) if len(drawn)}
+    return {name: _estimate(drawn[:, place]) for place, name in enumerate(names)}
 
 
 def _estimate(values: Floats) -> Estimate:
     return Estimate(float(np.median(values)), float(values.min()) - DETAIL, float(values.max()) + DETAIL)
-
-
-def crossing_of(names: Sequence[str], link: str = "link") -> dict[str, tuple[str, ...]]:
-    """These jobs on one link."""
-    return {link: tuple(names)} if len(names) > 1 else shared({})

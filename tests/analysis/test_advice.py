@@ -12,11 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import counters, expected, senders
+from analysis.advice import counters, expected, senders, shown
 from analysis.advice.advice import Verdict, advise, meeting, partitions
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
-from analysis.advice.expected import crossing_of
 from analysis.advice.observed import Observed, of_counters
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate, Found, FoundPhase
@@ -55,7 +54,7 @@ def exactly(*parts, jitter_ms=0.5, job="j1"):
 
 def together(*jobs):
     named = [replace(job, job=f"j{place}") for place, job in enumerate(jobs, 1)]
-    return meeting(named, crossing_of([job.job for job in named]), GBPS)
+    return meeting(named, {"link": [job.job for job in named]}, GBPS)
 
 
 def long_table(found, **columns):
@@ -323,6 +322,7 @@ def test_what_leaves_room_may_share_as_it_is():
 def test_a_demand_above_capacity_lowers_the_score_and_is_paid_alone_as_well():
     met = together(exactly((110, 0), (90, 60)), exactly((170, 0), (30, 10)))
     assert met.score < 1
+    assert "j1 asks for 60.0 Gbit/s, more than the link has" in met.why
     assert met.outlook.cost["j1"].value < 1.1
 
 
@@ -344,6 +344,13 @@ def test_who_is_not_known_is_no_ground_for_advice():
     found = advise(jobs, GBPS, partitions(jobs, 2))
     assert [(each.verdict, each.why) for each in found.pairs] == [(Verdict.NONE, "j2: found no period")]
     assert found.placements == ()
+
+
+def test_a_job_alone_meets_nobody():
+    jobs = [exactly((110, 0), (90, 45))]
+    found = advise(jobs, GBPS, partitions(jobs, 2))
+    assert (found.pairs, found.placements, found.apart) == ((), (), ())
+    assert "there is only one job, which meets nobody" in shown.whole_page(found, "here")
 
 
 def test_placements_are_ranked_and_what_is_left_out_says_why():
@@ -412,5 +419,5 @@ def test_a_run_is_its_own_source(make_run, capsys):
 )
 def test_what_makes_no_sense_is_refused(words, said, jobs_file, tmp_path, capsys):
     assert main([*words.replace("JOBS", str(jobs_file)).split(), "--runs", str(tmp_path)]) != 0
-    shown = capsys.readouterr().err
-    assert said in shown and "Traceback" not in shown
+    complaint = capsys.readouterr().err
+    assert said in complaint and "Traceback" not in complaint

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import pytest
 
 from analysis.advice.advice import Meeting, Verdict, meeting
-from analysis.advice.expected import crossing_of
 from analysis.advice.observed import of_counters
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
@@ -69,7 +68,7 @@ def few_resamplings(monkeypatch):
 def held_against(seed):
     jobs = mixes.mix(seed)
     observed = of_counters(mixes.counters(jobs, seed), mixes.senders(jobs), mixes.CAPACITY_GBPS)
-    met = meeting(observed, crossing_of(list(jobs)), mixes.CAPACITY_GBPS)
+    met = meeting(observed, {"link": list(jobs)}, mixes.CAPACITY_GBPS)
     if met.outlook is None:
         return Held(seed, len(jobs), met)
     fair, apart = mixes.measured(jobs, seed), mixes.measured(jobs, seed, apart=True)
