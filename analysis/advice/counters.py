@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte counters of hosts over time, from a CSV or Parquet table or from a Prometheus server's answer."""
 
+import http.client
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,13 +98,16 @@ def read(source: str) -> dict[str, Counter]:
 
 
 def _fetched(url: str) -> bytes:
+    """What a server answers; a query may be written as Prometheus has it, with braces and quotes."""
+    address, mark, query = url.partition("?")
+    written = urllib.parse.quote(query, safe="%&=+:,~()")
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - http or https, as `read` saw
+        with urllib.request.urlopen(f"{address}{mark}{written}", timeout=TIMEOUT_S) as answer:  # noqa: S310 - http or https, as `read` saw
             body: bytes = answer.read()
             return body
     except urllib.error.HTTPError as error:
         return error.read()  # Prometheus says there what is wrong with the query
-    except OSError as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise AdviceError(f"{url}: no answer: {error}") from error
 
 

@@ -101,7 +101,7 @@ def test_csv_parquet_and_a_prometheus_server_say_the_same(twins, tmp_path):
 def test_a_server_is_asked(twins):
     class Server(BaseHTTPRequestHandler):
         def do_GET(self):
-            good = self.path == "/api/v1/query?query=sent%5B5m%5D"
+            good = self.path == "/api/v1/query?query=sent%7Bto=%22eth%200%22%7D%5B5m%5D"
             said = answer(twins) if good else json.dumps({"status": "error", "error": "parse error"})
             self.send_response(200 if good else 400)
             self.end_headers()
@@ -113,12 +113,13 @@ def test_a_server_is_asked(twins):
     with HTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/api/v1/query?query="
-        assert list(counters.read(f"{url}sent%5B5m%5D")) == list(twins)
+        assert list(counters.read(f'{url}sent{{to="eth 0"}}[5m]')) == list(twins)
         with pytest.raises(AdviceError, match="found error 'parse error', expected samples"):
             counters.read(f"{url}sent[")
         server.shutdown()
-    with pytest.raises(AdviceError, match="no answer"):
-        counters.read(url)
+    for gone in (url, "http://[::1", "http://127.0.0.1:port/"):
+        with pytest.raises(AdviceError, match="no answer"):
+            counters.read(gone)
 
 
 @pytest.mark.parametrize(
