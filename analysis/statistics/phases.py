@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from analysis.reading.counted import Floats
-from analysis.statistics.folding import QUIET_SHARE, NoPeriodError, Sent, fold
+from analysis.statistics.folding import QUIET_SHARE, Folded, NoPeriodError, Sent, fold
 
 DETAIL = 0.005
 """Of an iteration's bytes: how near the broken line stays to the samples."""
@@ -65,13 +65,21 @@ class Found:
 def find(workers: Sequence[Sent]) -> Found:
     """The period and the phases of the job with these workers, which had the network to itself.
 
+    Raises:
+        NoPeriodError: see `fold` and `find_in`.
+    """
+    return find_in(fold(workers))
+
+
+def find_in(folded: Folded) -> Found:
+    """The period and the phases of a job whose iterations are laid upon each other.
+
     Phases are the pieces of the broken line with the fewest vertices that stays within `DETAIL` of the course of an
     iteration, fitted to the samples of all of them.
 
     Raises:
-        NoPeriodError: see `fold`; or bytes are sent at one rate only.
+        NoPeriodError: bytes are sent at one rate only.
     """
-    folded = fold(workers)
     line = _settled(_fewest(folded.points, _outline(folded.points)), folded.points)
     generator = np.random.default_rng(0)
     again = (folded.resampled(generator) for _ in range(RESAMPLINGS))

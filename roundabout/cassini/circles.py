@@ -72,6 +72,20 @@ class Circle:
             demand += arc.gbps * ((arc.begin_ms <= at_ms) & (at_ms < arc.end_ms))
         return demand
 
+    def widened(self, before_ms: float, after_ms: float) -> "Circle":
+        """The circle with Up phases that begin and end so much earlier and later; where some meet, the most counts."""
+        whole = self.iteration_ms
+        before_ms, after_ms = min(before_ms, whole), min(after_ms, whole)
+        sends = [arc for arc in self.arcs if arc.end_ms > arc.begin_ms]
+        around = [Arc(arc.begin_ms - before_ms, arc.end_ms + after_ms, arc.gbps) for arc in sends]
+        edges = sorted({0.0, whole, *(edge % whole for arc in around for edge in (arc.begin_ms, arc.end_ms))})
+        arcs = []
+        for begin, end in itertools.pairwise(edges):
+            middles = [(begin + end) / 2 + turn * whole for turn in (-1, 0, 1)]
+            most = max((arc.gbps for arc in around for at in middles if arc.begin_ms <= at < arc.end_ms), default=0.0)
+            arcs += [Arc(begin, end, most)] if most else []
+        return Circle(self.job, whole, tuple(arcs))
+
     @property
     def variation_gbps(self) -> float:
         """By how much the demand rises and falls in one iteration, at most."""

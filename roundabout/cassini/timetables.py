@@ -55,7 +55,7 @@ def _roomy(best: Rotations, most: float) -> Rotations:
     """Rotations as good for Up phases that last longer, by as many sectors as cost nothing, `most` of an iteration."""
     found, sector_ms = best, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
-        circles = tuple(_longer(circle, count * sector_ms) for circle in best.unified.circles)
+        circles = tuple(circle.widened(0, count * sector_ms) for circle in best.unified.circles)
         tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps)
         if tried.score < best.score:
             break
@@ -63,23 +63,23 @@ def _roomy(best: Rotations, most: float) -> Rotations:
     return found
 
 
-def _longer(circle: Circle, ms: float) -> Circle:
-    """With Up phases that end later, as far as the next one leaves room."""
-    arcs = []
-    for arc, following in zip(circle.arcs, circle.arcs[1:] + circle.arcs[:1], strict=True):
-        room_ms = (following.begin_ms - arc.end_ms) % circle.iteration_ms
-        end_ms = arc.end_ms + min(ms, room_ms)
-        arcs.append(replace(arc, end_ms=min(end_ms, circle.iteration_ms)))
-        if end_ms > circle.iteration_ms:
-            arcs.append(Arc(0.0, end_ms - circle.iteration_ms, arc.gbps))
-    return replace(circle, arcs=tuple(arcs))
-
-
 def timetables(spec: TrialSpec) -> dict[str, Timetable]:
     """The timetable of each job that shares a link, by name. Raises CassiniError."""
-    threshold = _threshold(spec)
-    links = rotations(spec)
-    periods_ms = _periods_ms({link: found.unified for link, found in links.items()})
+    return held(rotations(spec), _threshold(spec), {})
+
+
+def held(links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]) -> dict[str, Timetable]:
+    """The timetable of each job of links that jobs share, by name: one time-shift for all of its links, and one period.
+
+    Args:
+        links: the rotations of the jobs on each.
+        threshold: of timetables, as a share of their periods.
+        spare_ms: of a job, by how much its period is longer than its iteration at least; none unless named.
+
+    Raises:
+        LoopError: the affinity graph has a loop.
+    """
+    periods_ms = _periods_ms({link: found.unified for link, found in links.items()}, spare_ms)
     weights = {
         link: {
             circle.job: step / found.sectors * turns * periods_ms[circle.job] % periods_ms[circle.job]
@@ -97,8 +97,8 @@ def _threshold(spec: TrialSpec) -> float:
     return spec.cassini.threshold if spec.cassini else THRESHOLD
 
 
-def _periods_ms(links: Mapping[str, Unified]) -> dict[str, float]:
-    """Periods of which all links have their whole numbers of turns, as short as no job takes longer."""
+def _periods_ms(links: Mapping[str, Unified], spare_ms: Mapping[str, float]) -> dict[str, float]:
+    """Periods of which all links have their whole numbers of turns, as short as they can be: no job takes longer."""
     periods: dict[str, float] = {}
     left = dict(links)
     while left:
@@ -108,7 +108,8 @@ def _periods_ms(links: Mapping[str, Unified]) -> dict[str, float]:
         around_ms = next((periods[job] * turns[job] for job in turns if job in periods), unified.perimeter_ms)
         periods |= {job: around_ms / count for job, count in turns.items()}
     circles = (circle for unified in links.values() for circle in unified.circles)
-    stretch = max((circle.iteration_ms / periods[circle.job] for circle in circles), default=1.0)
+    least = ((circle.iteration_ms + spare_ms.get(circle.job, 0.0)) / periods[circle.job] for circle in circles)
+    stretch = max(least, default=1.0)
     return {job: stretch * ms for job, ms in periods.items()}
 
 

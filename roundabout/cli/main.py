@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "predict",
     "cassini": "cassini",
     "affinity": "affinity",
+    "advise": "advise",
     "run": "run",
     "resume": "resume",
     "status": "status",

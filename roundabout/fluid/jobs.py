@@ -57,7 +57,8 @@ class FluidJob:
     """A job of some workers: the phases of an iteration, weight and priority of its streams, and when it begins.
 
     It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
-    by the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations.
+    by the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations;
+    waiting counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`, over and over.
     """
 
     phases: tuple[Compute | Send, ...]
@@ -69,6 +70,7 @@ class FluidJob:
     departs_ms: float | None = None
     factor: Factor | None = None
     timetable: Timetable | None = None
+    stretches: tuple[float, ...] = (1.0,)
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:

@@ -368,18 +368,19 @@ class _Running:
             worker.end_iteration(now, self.job.timetable.delay_ms(now) if self.job.timetable else 0.0)
             self.completed = min(len(each.iterations) for each in self.workers)
             self.tallies.pop(self.completed - 1, None)
-        if len(worker.iterations) >= self.limit:
+        begun = len(worker.iterations)
+        if begun >= self.limit:
             worker.until = math.inf
             return
         if worker.phase < 0:
             return
         phase = self.job.phases[worker.phase]
         if isinstance(phase, Compute):
-            worker.until = now + phase.ms
+            worker.until = now + phase.ms * self.job.stretches[begun % len(self.job.stretches)]
         elif any(number in party.workers for party in phase.parties):
             worker.until = math.inf
             worker.compute_end = now if worker.compute_end is None else worker.compute_end
-            place = (iteration, _) = len(worker.iterations), worker.phase
+            place = (iteration, _) = begun, worker.phase
             if place not in self.phases:
                 tally = self.tallies.setdefault(iteration, _Tally(self.job))
                 self.phases[place] = _Phase(phase, tally)

@@ -62,7 +62,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("compute_end_ns", INTEGER, RUN_NS, "begin of the first communication phase, on the run's clock"),
         Column("comm_end_ns", INTEGER, RUN_NS, "end of the last communication phase, on the run's clock"),
         Column("iteration_ms", REAL, "ms", "start to end of communication"),
-        Column("compute_ms", REAL, "ms", "start to begin of communication; what the time-shift agent delayed it by is in it"),
+        Column("compute_ms", REAL, "ms", "start to begin of communication, a time-shift agent's delay included"),
         Column("communication_ms", REAL, "ms", "begin to end of communication, breaks between phases included"),
         Column("sent_bytes", INTEGER, "bytes", "payload sent in this iteration"),
         Column("received_bytes", INTEGER, "bytes", "payload received in this iteration"),

@@ -14,6 +14,7 @@ from roundabout.fluid.limits import _unified_period, best_offsets, fluid_limits,
 from roundabout.fluid.model import Course, iteration_times
 from roundabout.fluid.rates import Flow, max_min_rates
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
+from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.spec.patterns import transfers
 
@@ -399,3 +400,18 @@ def test_a_job_that_is_left_nothing_never_ends_and_holds_up_nobody():
     limits = fluid_limits(beside(two, s1=(["s0"], 43)))
     assert limits["j1"].fair_ms == float("inf")
     assert limits["j2"].fair_ms == pytest.approx(293)
+
+
+# --- jitter, and iterations that are held ----------------------------------------------------------------------------
+
+
+def test_computing_takes_longer_in_iterations_that_are_stretched():
+    job = two_ways(VGG19, stretches=(1.0, 1.1, 0.9))
+    assert iteration_times([job], PAYLOAD, 6)[0] == pytest.approx([293, 308, 278, 293, 308, 278])
+
+
+def test_held_iterations_begin_when_they_are_due_and_late_ones_at_once():
+    timetable = Timetable(shift_ms=20, period_ms=300, threshold_ms=0.5)
+    job = two_ways(VGG19, start_ms=20.0, timetable=timetable, stretches=(1.0, 1.1, 1.0, 1.0, 1.0))
+    # Due at 20, 320, 620, 920 and 1220: the third is late by 8 ms, the fourth by 1 ms. Waiting counts.
+    assert iteration_times([job], PAYLOAD, 5)[0] == pytest.approx([293, 315, 293, 293, 299])

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advice: which pairs may share a link, which groups should not, and which of some placements is the best."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.advice.errors import AdviceError
+from analysis.advice.expected import Crossing, Outlook, outlook
+from analysis.advice.observed import MOST_TOGETHER, Observed
+from analysis.statistics.phases import SAME_RATE
+from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
+
+WORTH = 1.02
+"""A mean gain from which shifting is advised, if the whole interval is one of gains."""
+LOSS = 0.98
+"""No job may be expected to gain less."""
+COST = 1.1
+"""Jobs of which one takes so much longer than alone should not meet."""
+MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04)
+"""Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; all are tried."""
+SIMULATED = 3
+"""Placements of which the cost is worked out: the best by score."""
+MOST_JOBS = 8
+"""Of so many jobs all placements are looked at."""
+
+
+class Verdict(Enum):
+    """What to do with jobs that could share links."""
+
+    SHIFT = "share, shifted"
+    SHARE = "share as they are"
+    APART = "keep apart"
+    NONE = "no advice"
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Jobs that share links: what is advised, why, and what to expect. `score` is None where no circle holds them."""
+
+    jobs: tuple[str, ...]
+    verdict: Verdict
+    why: str
+    score: float | None = None
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A candidate: which jobs cross each link; `meeting` is of all that share one, None where none do.
+
+    One that was left out has no meeting either, and a `reason`.
+    """
+
+    name: str
+    crossing: Mapping[str, tuple[str, ...]]
+    score: float | None
+    meeting: Meeting | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All that is advised, for links of `capacity_gbps`."""
+
+    capacity_gbps: float
+    jobs: tuple[Observed, ...]
+    pairs: tuple[Meeting, ...]
+    placements: tuple[Placement, ...]
+
+    @property
+    def apart(self) -> tuple[Meeting, ...]:
+        """The groups that should not meet."""
+        of_placements = (each.meeting for each in self.placements if each.meeting and len(each.meeting.jobs) > 2)
+        return tuple(each for each in (*self.pairs, *of_placements) if each.verdict is Verdict.APART)
+
+
+def advise(jobs: Sequence[Observed], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
+    """Advice for all pairs of these jobs, and for candidate placements: those with jobs that are not known left out."""
+    names = [each.job for each in jobs]
+    pairs = {frozenset(pair): meeting(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)}
+    placements = tuple(_ranked(jobs, candidates, capacity_gbps, pairs))
+    return Advice(capacity_gbps, tuple(jobs), tuple(pairs.values()), placements)
+
+
+def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) -> Meeting:
+    """What to do with the jobs that share links of that capacity."""
+    by_name = {each.job: each for each in jobs}
+    names = tuple(dict.fromkeys(job for members in crossing.values() for job in members))
+    unknown = [name for name in names if not by_name[name].found]
+    if unknown:
+        return Meeting(names, Verdict.NONE, f"{unknown[0]}: {by_name[unknown[0]].reason}")
+    candidate, choices = Candidate("", _tuples(crossing)), []
+    why = "; ".join(_beyond([by_name[name] for name in names], capacity_gbps))
+    try:
+        choices = [_chosen([candidate], by_name, capacity_gbps, margin).ranked[0] for margin in MARGINS]
+    except CassiniError as error:
+        why = "; ".join(filter(None, (why, f"{error.message}: no shift would last")))
+    found = outlook(by_name, crossing, capacity_gbps, choices)
+    return _judged(names, choices[0] if choices else None, found, why)
+
+
+def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
+    """The jobs that ask for more than a link has."""
+    for job in jobs:
+        most = max(arc.gbps for arc in job.circle.arcs)
+        if most > capacity_gbps * (1 + SAME_RATE):
+            yield f"{job.job} asks for {most:.1f} Gbit/s, more than the link has"
+
+
+def _chosen(
+    candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float, margin: float = 0.0
+) -> Choice:
+    """Algorithm 2, on links that are alike; `margin`, a share of iterations, is what phases are widened by."""
+    known = {name: job.circle for name, job in jobs.items() if job.found}
+    reach_ms = {name: margin * circle.iteration_ms for name, circle in known.items()}
+    circles = {name: circle.widened(reach_ms[name], reach_ms[name]) for name, circle in known.items()}
+    return choose(candidates, circles, {link: capacity_gbps for each in candidates for link in each.crossing})
+
+
+def _judged(names: tuple[str, ...], scored: Scored | None, found: Outlook, why: str) -> Meeting:
+    score = scored.score if scored else None
+    helps = found.gain_mean is not None and found.gain_mean.low > 1 and found.gain_mean.value >= WORTH
+    fair = all(gain.low >= LOSS for gain in found.gain.values())
+    cost = found.cost_shifted if helps and fair else found.cost
+    slowest = max(cost, key=lambda job: cost[job].value)
+    if cost[slowest].value >= COST:
+        though = ", even shifted" if helps and fair else ""
+        much = f"{slowest} takes {100 * (cost[slowest].value - 1):.0f} % longer than alone{though}"
+        return Meeting(names, Verdict.APART, "; ".join(filter(None, (much, why))), score, found)
+    if helps and fair:
+        return Meeting(names, Verdict.SHIFT, why, score, found)
+    worth = "a shift would gain too little" if scored else ""
+    return Meeting(names, Verdict.SHARE, "; ".join(filter(None, (worth, why))), score, found)
+
+
+def _ranked(
+    jobs: Sequence[Observed],
+    candidates: Sequence[Candidate],
+    capacity_gbps: float,
+    pairs: Mapping[frozenset[str], Meeting],
+) -> Iterator[Placement]:
+    """Algorithm 2's ranking; of the first ones with what to expect. Those that it has nothing to say of come last."""
+    known = {each.job: each for each in jobs if each.found}
+    reasons = {each.name: _left_out(known, each) for each in candidates}
+    kept = [each for each in candidates if not reasons[each.name]]
+    ranked = _chosen(kept, known, capacity_gbps).ranked if kept else ()
+    for place, scored in enumerate(ranked):
+        crossing = shared(scored.candidate.crossing)
+        members = frozenset(job for each in crossing.values() for job in each)
+        met = pairs.get(members)
+        if met is None and crossing and place < SIMULATED:
+            met = meeting(jobs, crossing, capacity_gbps)
+        yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, met)
+    for candidate in candidates:
+        if reasons[candidate.name]:
+            yield Placement(candidate.name, candidate.crossing, None, reason=reasons[candidate.name])
+
+
+def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
+    """Why Cassini has nothing to say of a placement, if it has not."""
+    if found := loop(candidate.crossing):
+        return f"a loop: {' - '.join((*found, found[0]))}"
+    for link, members in shared(candidate.crossing).items():
+        if unknown := [job for job in members if job not in jobs]:
+            return f"no advice for {unknown[0]}"
+        if len(members) > MOST_TOGETHER:
+            return f"{len(members)} jobs on {link}, expected {MOST_TOGETHER} at most"
+        try:
+            unify([jobs[job].circle for job in members])
+        except CassiniError as error:
+            return error.message
+    return ""
+
+
+def partitions(jobs: Sequence[Observed], links: int) -> list[Candidate]:
+    """All ways to put the known jobs on so many links that are alike; none of more than `MOST_JOBS` jobs."""
+    names = [each.job for each in jobs if each.found]
+    if not 1 < len(names) <= MOST_JOBS:
+        return []
+    found = (way for way in _partitions(names, links) if max(map(len, way)) <= MOST_TOGETHER)
+    ways = sorted(found, key=len, reverse=True)  # of placements with one score, those that use more links come first
+    return [
+        Candidate(
+            " | ".join(" ".join(group) for group in way),
+            {f"L{place}": tuple(group) for place, group in enumerate(way, 1)},
+        )
+        for way in ways
+    ]
+
+
+def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
+    if not names:
+        yield []
+        return
+    for way in _partitions(names[:-1], most):
+        for place in range(len(way)):
+            yield [[*group, names[-1]] if place == at else group for at, group in enumerate(way)]
+        if len(way) < most:
+            yield [*way, [names[-1]]]
+
+
+def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
+    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises AdviceError."""
+    try:
+        found = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise AdviceError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(found, Mapping):
+        raise AdviceError(f"{path}: found {type(found).__name__}, expected placements by name")
+    known = {each.job for each in jobs}
+    return [Candidate(str(name), _crossing(links, f"{path}: {name}", known)) for name, links in found.items()]
+
+
+def _crossing(links: Any, where: str, known: set[str]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(links, Mapping) or not all(isinstance(members, list) for members in links.values()):
+        raise AdviceError(f"{where}: found {links!r}, expected lists of jobs by link")
+    unknown = [job for members in links.values() for job in members if job not in known]
+    if unknown:
+        raise AdviceError(f"{where}: found job '{unknown[0]}', expected one of {', '.join(sorted(known))}")
+    return _tuples(links)
+
+
+def _tuples(crossing: Mapping[Any, Sequence[Any]]) -> dict[str, tuple[str, ...]]:
+    return {str(link): tuple(map(str, members)) for link, members in crossing.items()}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout advise`: which jobs of a cluster should share links, shifted by how much, or not at all."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roundabout.cli.options import Json, Runs
+from roundabout.cli.screen import Screen
+from roundabout.errors import UsageError
+from roundabout.store import Run
+from roundabout.store.files import write_text
+
+if TYPE_CHECKING:
+    from analysis.advice.observed import Observed
+
+TABLES = (".csv", ".parquet", ".json")
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|FILE|URL",
+            help="A run in which each job was alone; a table of byte counters (.csv, .parquet); "
+            "a Prometheus server's query, or its answer (.json).",
+        ),
+    ],
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Which hosts send for which job: YAML, or what `squeue --json` prints."),
+    ] = None,
+    capacity: Annotated[
+        float | None, typer.Option(metavar="GBPS", help="What a link carries; a run's bottleneck unless given.")
+    ] = None,
+    links: Annotated[int, typer.Option(min=1, help="Rank the ways to put all jobs on so many links.")] = 2,
+    placements: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Rank these instead: YAML, by name the jobs on each link.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Say which jobs may share a link, by how much to shift them, what that gains, and which should be kept apart.
+
+    Nothing is changed: neither the run nor any host.
+    """
+    from analysis.advice import advice, shown  # noqa: PLC0415 - `--help` need not wait for it
+    from analysis.render import screen  # noqa: PLC0415
+
+    if page and not page.parent.is_dir():
+        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
+    if capacity is not None and not 0 < capacity < float("inf"):
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
+    observed, capacity_gbps = _observed(source, jobs, capacity, runs)
+    candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
+    found = advice.advise(observed, capacity_gbps, candidates)
+    if page:
+        write_text(page, shown.whole_page(found, source))
+    if as_json:
+        print(json.dumps(shown.record(found), indent=2))
+        return
+    console = Screen()
+    for table in shown.tables(found):
+        console.print(screen.shown(table))
+    console.print(shown.EXPLAINED, highlight=False)
+    if page:
+        console.print(f"page  {page}", soft_wrap=True, highlight=False)
+
+
+def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
+    """The jobs as far as they can be told, and what a link carries, Gbit/s."""
+    from analysis.advice import observed, senders  # noqa: PLC0415
+
+    if not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES:
+        found, bottleneck_gbps = observed.of_run(Run.open(source, runs))
+        return found, capacity or bottleneck_gbps
+    if jobs is None or capacity is None:
+        missing = "--jobs" if jobs is None else "--capacity"
+        hint = "counters do not tell whose bytes they count, nor what links carry"
+        raise UsageError(f"{source}: found no {missing}, expected it", hint)
+    return observed.read(source, senders.read(jobs), capacity), capacity
