@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms as the transports' programs have them, one function each for Python to call.
 #include "dcqcn/reaction_point.h"
-#include "dctcp/marking.h"
+#include "dctcp/cwnd.h"
 #include "mltcp/aggressiveness.h"
 
 void reaction_point_begins(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
@@ -30,6 +30,19 @@ int marking_hears(struct marking *m, const struct dctcp_params *p, __u32 acknowl
 }
 
 __u32 marking_cuts(const struct marking *m, __u32 cwnd) { return marking_cut(m, cwnd); }
+
+void cwnd_begins(struct cwnd *w, __u32 segments, __u32 ssthresh) { cwnd_begin(w, segments, ssthresh); }
+
+// What dctcp does with an ACK, and mltcp_dctcp with an F. Returns whether there was a timeout.
+int cwnd_hears(struct cwnd *w, const struct marking *m, __u32 acknowledged, __u32 sent, __u32 kernels, __u32 acked,
+               enum reduction asks_for, int is_used, __u32 F_q24, __u32 *carried_q24) {
+  bool timeout = cwnd_on_ack(w, acknowledged, sent, kernels);
+  if (cwnd_must_reduce(w, asks_for))
+    cwnd_reduce(w, asks_for, cwnd_cut(w, m, asks_for), sent);
+  else if (is_used && cwnd_may_grow(w))
+    cwnd_add(w, aggressiveness_increase(cwnd_slow_start(w, acked), F_q24, carried_q24));
+  return timeout;
+}
 
 void iteration_hears(struct iteration *it, const struct mltcp_params *p, __u64 now_us, __u64 bytes) {
   iteration_on_ack(it, p, now_us, bytes);

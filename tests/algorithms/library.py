@@ -74,6 +74,12 @@ class Marking(Structure):
     _fields_ = tuple(members(u32, "alpha_q24 delivered delivered_ce window_end"))
 
 
+class Cwnd(Structure):
+    """struct cwnd."""
+
+    _fields_ = tuple(members(u32, "segments ssthresh acked reduced_by reduced_end"))
+
+
 SHAPES = ("linear", "quadratic", "reciprocal", "decreasing")
 """In the order of mltcp.h."""
 

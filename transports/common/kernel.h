@@ -11,9 +11,8 @@ enum { BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { SK_PACING_NEEDED = 1 };
-enum tcp_ca_event { CA_EVENT_LOSS = 3, CA_EVENT_ECN_NO_CE = 4, CA_EVENT_ECN_IS_CE = 5 };
+enum tcp_ca_event { CA_EVENT_ECN_NO_CE = 4, CA_EVENT_ECN_IS_CE = 5 };
 enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
-enum { TCP_CA_Recovery = 3 };
 enum { TCP_ECN_DEMAND_CWR = 4 };
 enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16 };
 
@@ -64,12 +63,15 @@ struct tcp_sock {
   __u32 snd_nxt;
   __u32 snd_una;
   __u32 snd_cwnd;
+  __u32 snd_cwnd_clamp;
   __u32 snd_ssthresh;
   __u32 prior_cwnd;
+  __u32 max_packets_out;
   __u32 mss_cache;
   __u32 delivered;
   __u32 delivered_ce;
   __u8 ecn_flags;
+  __u8 is_cwnd_limited : 1;
 } __kernel_type;
 
 struct rate_sample {

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. What it leaves to TCP is Reno's,
-// as the RFC has it: slow start, the increase, and what is done about losses (section 3.5).
+// DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. The window is the flow's own and
+// not the kernel's, which now and then reduces one without asking a program by how much (docs/mltcp.md).
 #ifndef ROUNDABOUT_DCTCP_FLOW_H
 #define ROUNDABOUT_DCTCP_FLOW_H
 
-#include "../reduction/unasked.h"
+#include "cwnd.h"
 #include "echo.h"
-#include "marking.h"
+#include <bpf/bpf_core_read.h>
 
 // Fits into icsk_ca_priv.
 struct dctcp_flow {
   __u64 host;
   struct marking marking;
+  struct cwnd cwnd;
   struct echo echo;
   __u32 delivered;
   __u32 delivered_ce;
+};
+
+// What an ACK tells.
+struct dctcp_news {
+  __u32 acked; // segments
+  enum reduction asks_for;
 };
 
 static __always_inline struct dctcp_flow *dctcp_flow_of(struct sock *sk) { return private_area_of(sk); }
@@ -27,29 +34,53 @@ static __always_inline void dctcp_begin(struct sock *sk) {
   f->delivered = tp->delivered;
   f->delivered_ce = tp->delivered_ce;
   marking_begin(&f->marking, tp->delivered, tp->delivered_ce, tp->snd_nxt);
+  cwnd_begin(&f->cwnd, tp->snd_cwnd, tp->snd_ssthresh);
   echo_begin(&f->echo, sk);
 }
 
-static __always_inline void dctcp_hear(struct sock *sk, const struct dctcp_params *p, struct dctcp_counters *c) {
-  struct dctcp_flow *f = dctcp_flow_of(sk);
+// Gives the kernel the flow's window.
+static __always_inline void dctcp_put(struct sock *sk) {
+  struct cwnd *w = &dctcp_flow_of(sk)->cwnd;
   struct tcp_sock *tp = tcp_of(sk);
-  c->acks++;
-  c->segments += tp->delivered - f->delivered;
-  c->segments_marked += tp->delivered_ce - f->delivered_ce;
-  f->delivered = tp->delivered;
-  f->delivered_ce = tp->delivered_ce;
-  if (marking_on_ack(&f->marking, p, tp->snd_una, tp->snd_nxt, tp->delivered, tp->delivered_ce))
-    c->windows++;
-  c->alpha_q24 = f->marking.alpha_q24;
-  c->cwnd = tp->snd_cwnd;
+  if (w->segments > tp->snd_cwnd_clamp)
+    w->segments = tp->snd_cwnd_clamp;
+  tp->snd_cwnd = w->segments;
+  tp->snd_ssthresh = w->ssthresh;
 }
 
-// The window after a loss: the kernel has asked for one after marks, as it does not say what it asks for.
-static __always_inline void dctcp_lose(struct sock *sk, struct dctcp_counters *c) {
-  __u32 half = tcp_of(sk)->snd_cwnd / 2;
-  tcp_of(sk)->snd_ssthresh = half > LEAST_CWND ? half : LEAST_CWND;
-  if (c)
-    c->losses++;
+static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struct rate_sample *rs,
+                                                    const struct dctcp_params *p, struct dctcp_counters *c) {
+  struct dctcp_flow *f = dctcp_flow_of(sk);
+  struct tcp_sock *tp = tcp_of(sk);
+  __u32 acked = tp->delivered - f->delivered;
+  __u32 marked = tp->delivered_ce - f->delivered_ce;
+  f->delivered += acked;
+  f->delivered_ce += marked;
+  c->acks += acked > 0;
+  c->segments += acked;
+  c->segments_marked += marked;
+  c->windows += marking_on_ack(&f->marking, p, tp->snd_una, tp->snd_nxt, tp->delivered, tp->delivered_ce);
+  c->losses += cwnd_on_ack(&f->cwnd, tp->snd_una, tp->snd_nxt, tp->snd_cwnd);
+  dctcp_put(sk);
+  c->alpha_q24 = f->marking.alpha_q24;
+  c->cwnd = tp->snd_cwnd;
+  struct dctcp_news news = {.acked = acked, .asks_for = rs->losses > 0 ? LOSS : marked ? MARKS : NOTHING};
+  return news;
+}
+
+static __always_inline void dctcp_reduce(struct sock *sk, enum reduction by, __u32 kept, struct dctcp_counters *c) {
+  cwnd_reduce(&dctcp_flow_of(sk)->cwnd, by, kept, tcp_of(sk)->snd_nxt);
+  c->losses += by == LOSS;
+}
+
+// Only a window that is used grows, as in the kernel: in slow start, half of it is enough.
+static __always_inline bool dctcp_may_grow(struct sock *sk) {
+  const struct cwnd *w = &dctcp_flow_of(sk)->cwnd;
+  struct tcp_sock *tp = tcp_of(sk);
+  if (!cwnd_may_grow(w))
+    return 0;
+  return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
+         (cwnd_in_slow_start(w) && w->segments < 2 * tp->max_packets_out);
 }
 
 #endif

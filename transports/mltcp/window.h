@@ -4,7 +4,6 @@
 #ifndef ROUNDABOUT_MLTCP_WINDOW_H
 #define ROUNDABOUT_MLTCP_WINDOW_H
 
-#include "../reduction/unasked.h"
 #include "job.h"
 
 // Segments that the base is told were acknowledged.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // MLTCP over CUBIC, which is the kernel's, and keeps its state in the private area.
 #include "../mltcp/window.h"
+#include "../reduction/unasked.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DCTCP's congestion window, in segments: marks cut it by alpha / 2, losses halve it, each at most once a window of
+// data (RFC 8257, sections 3.3 to 3.5), and it grows as Reno's does (RFC 5681, section 3.1). Sequence numbers wrap.
+#ifndef ROUNDABOUT_DCTCP_CWND_H
+#define ROUNDABOUT_DCTCP_CWND_H
+
+#include "marking.h"
+
+// What reduces a window. Within the window of data that one is for, only a graver one counts.
+enum reduction { NOTHING, MARKS, LOSS, TIMEOUT };
+
+struct cwnd {
+  __u32 segments;
+  __u32 ssthresh;
+  __u32 acked; // since the last increase
+  __u32 reduced_by;
+  __u32 reduced_end; // a sequence number, unless reduced by nothing
+};
+
+static __always_inline void cwnd_begin(struct cwnd *w, __u32 segments, __u32 ssthresh) {
+  w->segments = segments;
+  w->ssthresh = ssthresh;
+  w->acked = 0;
+  w->reduced_by = NOTHING;
+}
+
+static __always_inline __u32 cwnd_half(const struct cwnd *w) {
+  return w->segments / 2 > LEAST_CWND ? w->segments / 2 : LEAST_CWND;
+}
+
+// The window that marks or losses leave.
+static __always_inline __u32 cwnd_cut(const struct cwnd *w, const struct marking *m, enum reduction by) {
+  return by == LOSS ? cwnd_half(w) : marking_cut(m, w->segments);
+}
+
+static __always_inline bool cwnd_must_reduce(const struct cwnd *w, enum reduction by) { return by > w->reduced_by; }
+
+static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u32 kept, __u32 sent) {
+  w->segments = w->ssthresh = kept;
+  w->acked = 0;
+  w->reduced_by = by;
+  w->reduced_end = sent;
+}
+
+// What stands before an ACK is answered. The kernel lowers a window at timeouts alone, and that holds; what it raises
+// does not. Returns whether there was a timeout.
+static __always_inline bool cwnd_on_ack(struct cwnd *w, __u32 acknowledged, __u32 sent, __u32 kernels) {
+  if ((__s32)(acknowledged - w->reduced_end) >= 0)
+    w->reduced_by = NOTHING;
+  if (kernels >= w->segments)
+    return 0;
+  cwnd_reduce(w, TIMEOUT, w->reduced_by < LOSS ? cwnd_half(w) : w->ssthresh, sent);
+  w->segments = kernels;
+  return 1;
+}
+
+static __always_inline bool cwnd_in_slow_start(const struct cwnd *w) { return w->segments < w->ssthresh; }
+
+// After a timeout it grows at once, else when all that was under way is acknowledged.
+static __always_inline bool cwnd_may_grow(const struct cwnd *w) {
+  return w->reduced_by == NOTHING || w->reduced_by == TIMEOUT;
+}
+
+// Segments that slow start leaves to the additive increase, of those that were acknowledged.
+static __always_inline __u32 cwnd_slow_start(struct cwnd *w, __u32 acked) {
+  if (!cwnd_in_slow_start(w))
+    return acked;
+  __u32 room = w->ssthresh - w->segments, used = acked < room ? acked : room;
+  w->segments += used;
+  return acked - used;
+}
+
+// One segment for each window that is acknowledged.
+static __always_inline void cwnd_add(struct cwnd *w, __u32 acked) {
+  w->acked += acked;
+  if (w->acked < w->segments)
+    return;
+  __u32 windows = w->acked / w->segments;
+  w->acked -= windows * w->segments;
+  w->segments += windows;
+}
+
+#endif
