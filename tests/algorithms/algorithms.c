@@ -29,7 +29,7 @@ int marking_hears(struct marking *m, const struct dctcp_params *p, __u32 acknowl
   return marking_on_ack(m, p, acknowledged, sent, delivered, delivered_ce);
 }
 
-__u32 marking_cuts(const struct marking *m, __u32 cwnd) { return marking_cut(m, cwnd); }
+__u64 marking_cuts(const struct marking *m, __u64 cwnd) { return marking_cut(m, cwnd); }
 
 void cwnd_begins(struct cwnd *w, __u32 segments, __u32 ssthresh) { cwnd_begin(w, segments, ssthresh); }
 
@@ -38,7 +38,7 @@ int cwnd_hears(struct cwnd *w, const struct marking *m, __u32 acknowledged, __u3
                enum reduction asks_for, int is_used, __u32 F_q24, __u32 *carried_q24) {
   bool timeout = cwnd_on_ack(w, acknowledged, sent, kernels);
   if (cwnd_must_reduce(w, asks_for))
-    cwnd_reduce(w, asks_for, cwnd_cut(w, m, asks_for), sent);
+    cwnd_reduce(w, asks_for, cwnd_cut_q24(w, m, asks_for), sent);
   else if (is_used && cwnd_may_grow(w))
     cwnd_add(w, aggressiveness_increase(cwnd_slow_start(w, acked), F_q24, carried_q24));
   return timeout;

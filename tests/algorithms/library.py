@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 ONE_Q24 = 1 << 24
 LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
-for name in ("marking_cuts", "iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
+for name in ("iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
     getattr(LIBRARY, name).restype = u32
-for name in ("aggressiveness_decreases", "times"):
+for name in ("marking_cuts", "aggressiveness_decreases", "times"):
     getattr(LIBRARY, name).restype = u64
 
 CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])

@@ -34,16 +34,21 @@ class Reference:
         timeout = kernels < self.cwnd
         if timeout:
             if not self.ends.keys() & {"loss", "timeout"}:
-                self.ssthresh = max(self.cwnd // 2, 2)
+                self.ssthresh = max(self.exactly_q24 // 2 // ONE_Q24, 2)
             self.cwnd, self.counted, self.ends = kernels, 0, {"timeout": sent}
         heard = {"marks", "loss", "timeout"} if asks_for == "marks" else {"loss", "timeout"}
         if asks_for and not self.ends.keys() & heard:
-            cut = self.cwnd * alpha // ONE_Q24 // 2 if asks_for == "marks" else (self.cwnd + 1) // 2
-            self.cwnd = self.ssthresh = max(self.cwnd - cut, 2)
-            self.counted, self.ends[asks_for] = 0, sent
+            cut_q24 = self.exactly_q24 * alpha // ONE_Q24 // 2 if asks_for == "marks" else (self.exactly_q24 + 1) // 2
+            self.cwnd, part_q24 = divmod(max(self.exactly_q24 - cut_q24, 2 * ONE_Q24), ONE_Q24)
+            self.ssthresh, self.counted, self.ends[asks_for] = self.cwnd, self.cwnd * part_q24 // ONE_Q24, sent
         elif used and self.ends.keys() <= {"timeout"}:
             self.grow(acked)
         return timeout
+
+    @property
+    def exactly_q24(self) -> int:
+        """With the fraction of a segment that is to come."""
+        return self.cwnd * ONE_Q24 + self.counted * ONE_Q24 // self.cwnd
 
     def grow(self, acked: int) -> None:
         slow = min(acked, max(self.ssthresh - self.cwnd, 0))
@@ -151,3 +156,17 @@ def test_what_the_kernel_raises_does_not_hold() -> None:
     flow = Flow(0, Reference(20, 10))
     flow.ack(1, kernels=GARBAGE, asks_for="marks")
     assert (flow.w.segments, flow.w.ssthresh) == (10, 10)
+
+
+@pytest.mark.parametrize("alpha", [0.15, 0.3])
+def test_windows_are_as_f_where_marks_are_the_same(alpha: float) -> None:
+    """Also where a cut is of less than a segment: each eighth window is marked, and of the others each is one of F more."""
+    mean = {}
+    for factor in (0.25, 0.5, 1, 2):
+        flow, sizes = Flow(0, Reference(10, 2, round(factor * ONE_Q24))), []
+        for number in range(800):
+            flow.ack(1, asks_for="marks" if number % 8 == 0 else None, alpha=round(alpha * ONE_Q24))
+            flow.window()
+            sizes.append(flow.w.segments)
+        mean[factor] = sum(sizes[400:]) / 400 / factor
+    assert max(mean.values()) < 1.25 * min(mean.values()), mean

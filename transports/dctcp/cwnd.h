@@ -6,13 +6,17 @@
 
 #include "marking.h"
 
+#define LEAST_CWND 2 // segments
+
 // What reduces a window. Within the window of data that one is for, only a graver one counts.
 enum reduction { NOTHING, MARKS, LOSS, TIMEOUT };
 
+// Windows are short, and a cut is often of less than a segment: what was acknowledged since the last increase, over the
+// window, is the fraction of a segment that is to come, and cuts are of both.
 struct cwnd {
   __u32 segments;
   __u32 ssthresh;
-  __u32 acked; // since the last increase
+  __u32 acked; // since the last increase, in segments
   __u32 reduced_by;
   __u32 reduced_end; // a sequence number, unless reduced by nothing
 };
@@ -24,20 +28,22 @@ static __always_inline void cwnd_begin(struct cwnd *w, __u32 segments, __u32 sst
   w->reduced_by = NOTHING;
 }
 
-static __always_inline __u32 cwnd_half(const struct cwnd *w) {
-  return w->segments / 2 > LEAST_CWND ? w->segments / 2 : LEAST_CWND;
+static __always_inline __u64 cwnd_q24(const struct cwnd *w) {
+  return ((__u64)w->segments << 24) + share_q24(w->acked, w->segments);
 }
 
 // The window that marks or losses leave.
-static __always_inline __u32 cwnd_cut(const struct cwnd *w, const struct marking *m, enum reduction by) {
-  return by == LOSS ? cwnd_half(w) : marking_cut(m, w->segments);
+static __always_inline __u64 cwnd_cut_q24(const struct cwnd *w, const struct marking *m, enum reduction by) {
+  return by == LOSS ? cwnd_q24(w) / 2 : marking_cut(m, cwnd_q24(w));
 }
 
 static __always_inline bool cwnd_must_reduce(const struct cwnd *w, enum reduction by) { return by > w->reduced_by; }
 
-static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u32 kept, __u32 sent) {
-  w->segments = w->ssthresh = kept;
-  w->acked = 0;
+static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u64 kept_q24, __u32 sent) {
+  if (kept_q24 < LEAST_CWND * (__u64)ONE_Q24)
+    kept_q24 = LEAST_CWND * (__u64)ONE_Q24;
+  w->segments = w->ssthresh = (__u32)(kept_q24 >> 24);
+  w->acked = (__u32)times_q24(w->segments, kept_q24 & (ONE_Q24 - 1));
   w->reduced_by = by;
   w->reduced_end = sent;
 }
@@ -49,8 +55,9 @@ static __always_inline bool cwnd_on_ack(struct cwnd *w, __u32 acknowledged, __u3
     w->reduced_by = NOTHING;
   if (kernels >= w->segments)
     return 0;
-  cwnd_reduce(w, TIMEOUT, w->reduced_by < LOSS ? cwnd_half(w) : w->ssthresh, sent);
+  cwnd_reduce(w, TIMEOUT, w->reduced_by < LOSS ? cwnd_q24(w) / 2 : (__u64)w->ssthresh << 24, sent);
   w->segments = kernels;
+  w->acked = 0;
   return 1;
 }
 

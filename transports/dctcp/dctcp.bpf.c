@@ -22,7 +22,7 @@ void CONG_CONTROL(dctcp_cong_control, sk, rs) {
     return;
   struct dctcp_news news = dctcp_hear(sk, rs, p, c);
   if (cwnd_must_reduce(&f->cwnd, news.asks_for))
-    dctcp_reduce(sk, news.asks_for, cwnd_cut(&f->cwnd, &f->marking, news.asks_for), c);
+    dctcp_reduce(sk, news.asks_for, cwnd_cut_q24(&f->cwnd, &f->marking, news.asks_for), c);
   else if (dctcp_may_grow(sk))
     cwnd_add(&f->cwnd, cwnd_slow_start(&f->cwnd, news.acked));
   dctcp_put(sk);

@@ -68,8 +68,8 @@ static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struc
   return news;
 }
 
-static __always_inline void dctcp_reduce(struct sock *sk, enum reduction by, __u32 kept, struct dctcp_counters *c) {
-  cwnd_reduce(&dctcp_flow_of(sk)->cwnd, by, kept, tcp_of(sk)->snd_nxt);
+static __always_inline void dctcp_reduce(struct sock *sk, enum reduction by, __u64 kept_q24, struct dctcp_counters *c) {
+  cwnd_reduce(&dctcp_flow_of(sk)->cwnd, by, kept_q24, tcp_of(sk)->snd_nxt);
   c->losses += by == LOSS;
 }
 

@@ -5,8 +5,6 @@
 
 #include "dctcp.h"
 
-#define LEAST_CWND 2 // segments
-
 struct marking {
   __u32 alpha_q24;
   __u32 delivered; // in all, when the window began
@@ -38,10 +36,9 @@ static __always_inline bool marking_on_ack(struct marking *m, const struct dctcp
   return 1;
 }
 
-// The window after marks: cwnd * (1 - alpha / 2).
-static __always_inline __u32 marking_cut(const struct marking *m, __u32 cwnd) {
-  __u32 kept = cwnd - (__u32)(times_q24(cwnd, m->alpha_q24) >> 1);
-  return kept > LEAST_CWND ? kept : LEAST_CWND;
+// What marks leave of a window, in any unit: cwnd * (1 - alpha / 2).
+static __always_inline __u64 marking_cut(const struct marking *m, __u64 cwnd) {
+  return cwnd - (times_q24(cwnd, m->alpha_q24) >> 1);
 }
 
 #endif

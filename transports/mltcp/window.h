@@ -14,13 +14,17 @@ static __always_inline __u32 window_acked(struct sock *sk, const struct mltcp_pa
   return aggressiveness_increase(acked, m->F_q24, &m->carried_q24);
 }
 
-// The window after a cut, from the base's own.
-static __always_inline __u32 window_cut(struct sock *sk, const struct mltcp_params *p, __u32 base) {
+// What a cut leaves of a window, in any unit, from what the base's own leaves.
+static __always_inline __u64 window_cut_of(struct sock *sk, const struct mltcp_params *p, __u64 cwnd, __u64 base) {
   struct member *m = member_of(sk);
-  __u32 cwnd = tcp_of(sk)->snd_cwnd;
   if (!m || p->acts_on != DECREASE || base > cwnd)
     return base;
-  __u32 kept = (__u32)aggressiveness_decrease(cwnd, base, m->F_q24);
+  return aggressiveness_decrease(cwnd, base, m->F_q24);
+}
+
+// The same of the kernel's, in segments.
+static __always_inline __u32 window_cut(struct sock *sk, const struct mltcp_params *p, __u32 base) {
+  __u32 kept = (__u32)window_cut_of(sk, p, tcp_of(sk)->snd_cwnd, base);
   return kept > 2 ? kept : 2;
 }
 

@@ -37,8 +37,8 @@ void CONG_CONTROL(mltcp_dctcp_cong_control, sk, rs) {
   job_hear(sk, &p->mltcp, &c->mltcp);
   struct dctcp_news news = dctcp_hear(sk, rs, &p->dctcp, &c->dctcp);
   if (cwnd_must_reduce(&f->cwnd, news.asks_for)) {
-    __u32 base = cwnd_cut(&f->cwnd, &f->marking, news.asks_for);
-    dctcp_reduce(sk, news.asks_for, window_cut(sk, &p->mltcp, base), &c->dctcp);
+    __u64 base_q24 = cwnd_cut_q24(&f->cwnd, &f->marking, news.asks_for);
+    dctcp_reduce(sk, news.asks_for, window_cut_of(sk, &p->mltcp, cwnd_q24(&f->cwnd), base_q24), &c->dctcp);
   } else if (dctcp_may_grow(sk)) {
     cwnd_add(&f->cwnd, window_acked(sk, &p->mltcp, cwnd_slow_start(&f->cwnd, news.acked)));
   }
