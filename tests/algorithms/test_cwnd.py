@@ -160,7 +160,7 @@ def test_what_the_kernel_raises_does_not_hold() -> None:
 
 @pytest.mark.parametrize("alpha", [0.15, 0.3])
 def test_windows_are_as_f_where_marks_are_the_same(alpha: float) -> None:
-    """Also where a cut is of less than a segment: each eighth window is marked, and of the others each is one of F more."""
+    """Also where a cut is of less than a segment. Each eighth window is marked, and each other one grows."""
     mean = {}
     for factor in (0.25, 0.5, 1, 2):
         flow, sizes = Flow(0, Reference(10, 2, round(factor * ONE_Q24))), []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Reductions of the window that the kernel began without asking. Linux 6.18 on x86 now and then enters one and runs none
-// of a transport's programs for it (one in some hundreds, whatever they do): ssthresh is then what the stack held, half
-// of a kernel address, and the window follows it. So at each ACK it is looked for, and cut as it would have been.
+// Reductions of the window that the kernel began without asking. Linux 6.18 on x86 now and then enters one and runs
+// none of a transport's programs for it (one in some hundreds, whatever they do): ssthresh is then what the stack held,
+// half of a kernel address, and the window follows it. So at each ACK it is looked for, and cut as it would have been.
 #ifndef ROUNDABOUT_UNASKED_H
 #define ROUNDABOUT_UNASKED_H
 
