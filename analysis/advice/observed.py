@@ -69,8 +69,16 @@ def of_run(run: Run) -> tuple[list[Observed], float]:
     specs = [TrialSpec.model_validate(trial["spec"]) for trial in run.trials()]
     if not specs:
         raise StoreError(f"{run.path}: found no trial, expected those of each job alone", "run it")
-    jobs = dict.fromkeys(job for spec in specs for job in spec.jobs)
-    return [_of_trial(run, job) for job in jobs], specs[-1].topology.bottleneck.payload_rate_gbps
+    profiles: dict[str, set[str]] = {}
+    for spec in specs:
+        for name, job in spec.jobs.items():
+            profiles.setdefault(name, set()).add(job.profile.model_dump_json())
+    jobs = [_of_trial(run, name) if len(known) == 1 else _of_many(name, len(known)) for name, known in profiles.items()]
+    return jobs, specs[-1].topology.bottleneck.payload_rate_gbps
+
+
+def _of_many(job: str, profiles: int) -> Observed:
+    return Observed(job, reason=f"found {profiles} jobs of this name with unlike profiles, expected one")
 
 
 def _of_trial(run: Run, job: str) -> Observed:

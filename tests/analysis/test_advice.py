@@ -16,12 +16,13 @@ from analysis.advice import counters, expected, senders, shown
 from analysis.advice.advice import Verdict, advise, meeting, partitions
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
-from analysis.advice.observed import Observed, of_counters
+from analysis.advice.observed import Observed, of_counters, of_run
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate, Found, FoundPhase
 from roundabout.cli.main import main
 from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
 from roundabout.fluid.left import Left
+from roundabout.store import Run
 from tests.analysis import mixes
 
 GBPS = mixes.CAPACITY_GBPS
@@ -404,6 +405,15 @@ def test_a_run_is_its_own_source(make_run, capsys):
     assert found["capacity_gbps"] == pytest.approx(43, abs=6)
     assert found["pairs"][0]["advice"] == "share, shifted"
     assert sorted(path for path in run.path.rglob("*")) == before
+
+
+def test_jobs_of_one_name_with_unlike_profiles_are_not_mixed_up(make_run, monkeypatch):
+    run = make_run(repetitions=1)
+    records = run.trials()
+    records[0]["spec"]["jobs"]["j1"]["profile"]["phases"][0]["compute_ms"] += 10
+    monkeypatch.setattr(Run, "trials", lambda _: records)
+    j1, j2 = of_run(run)[0]
+    assert (j1.reason, j2.reason) == ("found 2 jobs of this name with unlike profiles, expected one", "")
 
 
 @pytest.mark.parametrize(
