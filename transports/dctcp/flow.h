@@ -61,9 +61,8 @@ static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struc
   c->segments_marked += marked;
   c->windows += marking_on_ack(&f->marking, p, tp->snd_una, tp->snd_nxt, tp->delivered, tp->delivered_ce);
   c->losses += cwnd_on_ack(&f->cwnd, tp->snd_una, tp->snd_nxt, tp->snd_cwnd);
-  dctcp_put(sk);
   c->alpha_q24 = f->marking.alpha_q24;
-  c->cwnd = tp->snd_cwnd;
+  c->cwnd = f->cwnd.segments;
   struct dctcp_news news = {.acked = acked, .asks_for = rs->losses > 0 ? LOSS : marked ? MARKS : NOTHING};
   return news;
 }
