@@ -2,7 +2,6 @@
 """The affinity graph of jobs and the links that they share: unique time-shifts, as a table, a record and a picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -109,5 +108,5 @@ def _draw(panel: Axes, found: Scored, most: int) -> None:
 
 def _spread(names: Iterable[str], most: int) -> dict[str, float]:
     """Heights of vertices of one kind, in their order, evenly over those of the kind that has most."""
-    listed = list(chain(names))
+    listed = list(names)
     return {name: (place + 0.5) * most / len(listed) - 0.5 for place, name in enumerate(listed)}

@@ -153,7 +153,7 @@ def _of_table(table: pa.Table, source: str) -> dict[str, Counter]:
             what = f"interfaces {', '.join(map(str, devices))} of host {name}"
             raise AdviceError(f"{source}: found {what}, expected one")
         columns = [_numbers(rows, column, source) for column in (when, count, *([packets] if packets else []))]
-        found[str(name)] = _counter(columns[0], NS[when], columns[1], columns[2] if packets else None, f"{source}")
+        found[str(name)] = _counter(columns[0], NS[when], columns[1], columns[2] if packets else None, source)
     return found
 
 

@@ -14,6 +14,14 @@ from analysis.statistics.phases import Estimate, Found
 from roundabout.fluid import ITERATIONS
 
 TONES = {Verdict.SHIFT: Tone.GOOD, Verdict.SHARE: Tone.UNKNOWN, Verdict.APART: Tone.BAD, Verdict.NONE: Tone.OPEN}
+EXPECTED = (
+    Column("score", ".3f"),
+    Column("gain", ".2f"),
+    Column("by\nchance", ".2f"),
+    Column("cost", ".2f"),
+    Column("advice", kind="words"),
+)
+"""Columns of what is expected of jobs that meet."""
 EXPLAINED = (
     f"Expected by the fluid model, in the mean of {ITERATIONS} iterations: gain is what sharing takes from a common "
     "start over what it takes shifted (by chance: from any start), cost what it takes from a common start over alone."
@@ -72,16 +80,13 @@ def _off(estimate: Estimate) -> float:
 
 
 def _pairs(meetings: Sequence[Meeting], title: str) -> Table:
-    columns = (
-        Column("jobs", kind="names"),
-        Column("score", ".3f"),
-        Column("gain", ".2f"),
-        Column("by\nchance", ".2f"),
-        Column("cost", ".2f"),
-        Column("advice", kind="words"),
-    )
     rows = [(Cell(" ".join(each.jobs)), Cell(each.score), *_expected(each), _advised(each)) for each in meetings]
-    return Table(columns, plain(rows), title, empty="No pairs: there is only one job, which meets nobody.")
+    return Table(
+        (Column("jobs", kind="names"), *EXPECTED),
+        plain(rows),
+        title,
+        empty="No pairs: there is only one job, which meets nobody.",
+    )
 
 
 def _expected(met: Meeting | None) -> tuple[Cell, Cell, Cell]:
@@ -106,16 +111,8 @@ def _advised(met: Meeting) -> Cell:
 
 
 def _placements(placements: Sequence[Placement]) -> Table:
-    columns = (
-        Column("placement", kind="names"),
-        Column("score", ".3f"),
-        Column("gain", ".2f"),
-        Column("by\nchance", ".2f"),
-        Column("cost", ".2f"),
-        Column("advice", kind="words"),
-    )
     rows = [(Cell(each.name), Cell(each.score), *_expected(each.meeting), _of_placement(each)) for each in placements]
-    return Table(columns, plain(rows), "Placements, the best first")
+    return Table((Column("placement", kind="names"), *EXPECTED), plain(rows), "Placements, the best first")
 
 
 def _of_placement(placement: Placement) -> Cell:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a quantity is asked for, and what it answers with."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
 from analysis.reading.fidelity import fidelity
 from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from analysis.studies.load_sweep.sweeps import JobSweep, job_sweeps
@@ -128,6 +128,13 @@ class Asked:
     def jobs(self, cell: CellTrials) -> list[str]:
         """The jobs of a cell that are asked for and were measured."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
+
+    def beside(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
+        """Each cell, the one of variant `over` that it is compared with, at the same other levels, and each job."""
+        for cell in self.cells:
+            base = baseline_of(self.cells_of(self.over), cell, str(self.over))
+            if base and base is not cell:
+                yield from ((cell, base, job) for job in self.jobs(cell) if job in base.times)
 
     def called(self, cell: CellTrials) -> str:
         """The cell, by the levels in which those asked for differ."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from analysis.quantities import Asked, Case, quantity
 from analysis.reading.cells import (
     CellTrials,
-    baseline_of,
     speedup,
     speedup_of_last_half,
     speedup_of_mean,
@@ -50,13 +49,9 @@ def of_slow(asked: Asked) -> list[Case]:
 
 
 def _each_job(asked: Asked, of: Callable[[CellTrials, CellTrials, str], tuple[Measured, str]]) -> list[Case]:
-    """Each cell beside the one that it is compared with, at the same other levels."""
     cases = []
-    for fast in asked.cells:
-        slow = baseline_of(asked.cells_of(asked.over), fast, str(asked.over))
-        for job in asked.jobs(fast):
-            if slow and slow is not fast and job in slow.times:
-                measured, called = of(slow, fast, job)
-                case = asked.case(fast, job, *measured)
-                cases.append(replace(case, name=f"{case.name}, {called}") if called else case)
+    for fast, slow, job in asked.beside():
+        measured, called = of(slow, fast, job)
+        case = asked.case(fast, job, *measured)
+        cases.append(replace(case, name=f"{case.name}, {called}") if called else case)
     return cases

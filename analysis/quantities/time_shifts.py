@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
-from analysis.reading.cells import CellTrials, baseline_of
+from analysis.reading.cells import CellTrials
 from analysis.reading.data import query
 from analysis.statistics.intervals import Array, estimate, ratio
 from roundabout.cassini import CassiniError, rotations
@@ -59,15 +59,10 @@ def adjustments(asked: Asked) -> list[Case]:
 
 
 def _beside(asked: Asked, statistic: Callable[[Array], float]) -> list[Case]:
-    """Each cell over the one that it is compared with, at the same other levels."""
-    cases = []
-    for cell in asked.cells:
-        base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))
-        for job in asked.jobs(cell):
-            if base and base is not cell and job in base.times:
-                both = (estimate(_times(asked.reading, each, job), statistic) for each in (cell, base))
-                cases.append(asked.case(cell, job, *ratio(*both)))
-    return cases
+    return [
+        asked.case(cell, job, *ratio(*(estimate(_times(asked.reading, each, job), statistic) for each in (cell, base))))
+        for cell, base, job in asked.beside()
+    ]
 
 
 def _times(reading: Reading, cell: CellTrials, job: str) -> list[Array]:

@@ -13,7 +13,7 @@ from analysis.reading.cells import CellTrials
 from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
 from analysis.reading.joins import Iterations, Joined, join
-from analysis.statistics.intervals import Array
+from analysis.statistics.intervals import Array, stacked
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
 
@@ -61,9 +61,8 @@ class JobMarks(NamedTuple):
     @property
     def known(self) -> list[Array]:
         """The repetitions, with the iterations that are known of all of them: a job that departs ends where it is."""
-        shortest = min(map(len, self.repetitions))
-        everywhere = np.isfinite(np.stack([each[:shortest] for each in self.repetitions])).all(axis=0)
-        return [each[:shortest][everywhere] for each in self.repetitions]
+        repetitions = stacked(self.repetitions)
+        return list(repetitions[:, np.isfinite(repetitions).all(axis=0)])
 
 
 class _Place(NamedTuple):
@@ -166,8 +165,7 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
 
 def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:
     """Whether any of the job's data take this link in this direction."""
-    hops = (hop for pair in spec.jobs[job].pairs for hop in spec.topology.path(*pair))
-    return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in hops)
+    return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in spec.hops(job))
 
 
 def _at_switches(run: Run, what: str) -> Iterator[_Place]:

@@ -55,5 +55,4 @@ def _stack(panel: Axes, trace: Trace, link: Link, until_ms: float, colours: Mapp
 
 
 def _crosses(trace: Trace, job: str, link: Link) -> bool:
-    spec = trace.cell.spec
-    return any(hop.link == link for pair in spec.jobs[job].pairs for hop in spec.topology.path(*pair))
+    return any(hop.link == link for hop in trace.cell.spec.hops(job))

@@ -46,6 +46,12 @@ def estimate(
     return around(float(statistic(np.concatenate(repetitions))), figures, at_least)
 
 
+def stacked(repetitions: Sequence[Array]) -> Array:
+    """Series as the rows of one array, as far as the shortest goes: jobs that depart do not all get as far."""
+    shortest = min(map(len, repetitions))
+    return np.stack([each[:shortest] for each in repetitions])
+
+
 def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measured:
     """The mean of one figure a repetition; `at_least` as in `estimate`."""
     return around(math.fsum(figures) / len(figures), figures, at_least)

@@ -36,7 +36,10 @@ def meetings(spec: TrialSpec) -> dict[str, Unified]:
 def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
     """The jobs on each link that several cross, by the link's name."""
     return shared(
-        {link.name: [name for name in spec.jobs if _crosses(spec, name, link)] for link in spec.topology.links}
+        {
+            link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
+            for link in spec.topology.links
+        }
     )
 
 
@@ -111,10 +114,6 @@ def _periods_ms(links: Mapping[str, Unified], spare_ms: Mapping[str, float]) -> 
     least = ((circle.iteration_ms + spare_ms.get(circle.job, 0.0)) / periods[circle.job] for circle in circles)
     stretch = max(least, default=1.0)
     return {job: stretch * ms for job, ms in periods.items()}
-
-
-def _crosses(spec: TrialSpec, name: str, link: Link) -> bool:
-    return any(hop.link == link for phase in spec.jobs[name].profile.phases for hop in spec.crossing(name, phase))
 
 
 def _circle(spec: TrialSpec, name: str, link: Link) -> Circle:

@@ -316,6 +316,11 @@ class TrialSpec(Strict):
         """How many iterations a job runs, unless it departs before."""
         return self.jobs[job].iterations or self.iterations
 
+    def hops(self, job: str) -> tuple[Hop, ...]:
+        """Each link, and direction, that a job sends over."""
+        pairs = self.jobs[job].pairs
+        return tuple(dict.fromkeys(hop for pair in pairs for hop in self.topology.path(*pair)))
+
     def crossing(self, job: str, phase: Phase) -> dict[Hop, int]:
         """Bytes of payload that a job sends over each link and direction in one of its phases."""
         own, found = self.jobs[job], dict[Hop, int]()

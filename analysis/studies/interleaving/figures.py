@@ -14,6 +14,7 @@ from analysis.reading.marks import JobMarks
 from analysis.reading.traces import Trace, mean_per_iteration
 from analysis.render.style import BOTH, INK, ROW, SOFT, figure, job_colours, level, note, panels, variant_colours, words
 from analysis.results import JobCell
+from analysis.statistics.intervals import stacked
 
 MEGA = 1e6
 DASHES = ("-", (0, (3, 1.5)), ":", "-.")
@@ -156,7 +157,7 @@ def _backlog_mb(trace: Trace, backlog_bytes: Floats) -> Floats:
 
 def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
     """Series against iteration number: thin lines for repetitions, a thick one for their median."""
-    series = np.stack(repetitions)
+    series = stacked(repetitions)
     number = np.arange(1, series.shape[1] + 1)
     panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8)
     panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2)

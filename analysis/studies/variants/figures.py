@@ -14,7 +14,7 @@ from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.signals import of_trials
 from analysis.render.style import INK, ROW, SOFT, figure, note
-from analysis.statistics.intervals import Array
+from analysis.statistics.intervals import Array, stacked
 
 DASHED: Any = (0, (4, 2))
 
@@ -112,24 +112,19 @@ def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> Non
     """Thin lines for repetitions, a thick one for their median, the theory's median dashed."""
     longest = 2
     for name, repetitions, theory in lines:
-        series = _same_length(repetitions)
+        series = stacked(repetitions)
         number = np.arange(1, series.shape[1] + 1)
         longest = max(longest, len(number))
         if len(series) > 1:
             panel.plot(number, series.T, color=colours[name], alpha=0.28, linewidth=0.8)
         panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2)
         if theory:
-            played = np.median(_same_length(theory), axis=0)
+            played = np.median(stacked(theory), axis=0)
             panel.plot(np.arange(1, len(played) + 1), played, color=colours[name], linewidth=1.2, linestyle=DASHED)
     panel.set_xlim(1, longest)
     panel.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if not lines:
         note(panel, 0.5, 0.5, "no jobs that meet", SOFT, xycoords="axes fraction", ha="center")
-
-
-def _same_length(series: Sequence[Array]) -> Array:
-    shortest = min(map(len, series))
-    return np.stack([each[:shortest] for each in series])
 
 
 def _key(result: Figure, cells: Sequence[Shown], colours: Mapping[str, str], *, theory: bool) -> None:
