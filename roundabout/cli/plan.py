@@ -24,7 +24,7 @@ def command(
     """Show what a run of an experiment would do, and how long it takes."""
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     experiment = load_experiment(name, length=length(quick=quick, full=full))
-    plan = make_plan(experiment, testbed_identity={}, artefacts={}, dilation=dilation or 1.0)
+    plan = make_plan(experiment, testbed_identity={}, artefacts={}, dilation=dilation or experiment.dilation or 1.0)
     if as_json:
         print(json.dumps(_record(plan), indent=2))
     else:

@@ -30,6 +30,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
     how_much = length(quick=quick, full=full)
     experiment, where = checked_experiment(name, how_much), asked(testbed, inventory, scale=scale, dilation=dilation)
+    if where.where["testbed"] == "lab" and dilation is None and experiment.dilation is not None:
+        where = asked(testbed, inventory, scale=scale, dilation=experiment.dilation)
     # The order is the run's; keys depend on the testbed.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
     Screen(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)

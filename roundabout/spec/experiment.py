@@ -389,6 +389,9 @@ class Header(Strict):
     )
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
+        default=None, description="how many times a lab stretches time for it, unless `--dilation` says otherwise"
+    )
 
 
 class Cell(Strict):

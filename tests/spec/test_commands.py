@@ -130,3 +130,15 @@ def test_no_part_of_what_is_shown_is_read_as_markup(monkeypatch: pytest.MonkeyPa
 def test_commands_print_on_our_screen_alone() -> None:
     sources = [*(ROOT / "roundabout").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")]
     assert [path.name for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [([], "4"), (["--dilation", "2"], "2"), (["--testbed", "fluid"], None)], ids=str
+)
+def test_an_experiment_may_ask_a_lab_to_stretch_time(
+    words: list[str], found: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    monkeypatch.setattr("roundabout.cli.run.execute", lambda work, where, as_json: asked.append(where.where))
+    assert main(["run", "mltcp-vgg19", *words]) == 0
+    assert asked[0].get("dilation") == found
