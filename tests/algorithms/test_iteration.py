@@ -89,7 +89,7 @@ def test_a_periodic_jobs_bytes_and_silence_are_learned(
     job, total = Job(MltcpParams(learn_q24=QUARTER), clock), size * len(pauses)
     for number, factor in enumerate(jitter):
         for sent in job.iterate(int(compute_us * factor), pauses_us, size):
-            if number > 2:  # one to hear the silence, one to count its bytes
+            if number > 3:  # two to believe in the silence, one to count its bytes
                 assert job.it.learned_bytes == total
                 assert job.ratio == pytest.approx(sent / total, abs=1e-6)
     assert job.it.silence_us == pytest.approx(compute_us, rel=0.11)
@@ -110,6 +110,18 @@ def test_silences_before_training_are_forgotten(before_us: list[int], compute_us
         list(job.iterate(compute_us, pauses_us, 10_000))
     assert job.it.learned_bytes == pytest.approx(10_000 * acks, rel=0.01)
     assert job.it.silence_us == pytest.approx(compute_us, rel=0.3)
+
+
+@given(pause_us=st.integers(250_000, 3_600_000_000), jitter=st.lists(st.floats(0.9, 1.1), min_size=5, max_size=5))
+def test_a_pause_in_training_costs_nothing(pause_us: int, jitter: list[float]) -> None:
+    """While a model is checked or stored a job is silent for as long as it pleases."""
+    job, pauses_us = Job(MltcpParams(learn_q24=QUARTER)), [2000] * 20
+    for _ in range(6):
+        list(job.iterate(100_000, pauses_us, 1000))
+    for compute_us in [pause_us, *(int(100_000 * factor) for factor in jitter)]:
+        for sent in job.iterate(compute_us, pauses_us, 1000):
+            assert job.ratio == pytest.approx(sent / 20_000, abs=1e-6)
+    assert job.it.silence_us == pytest.approx(100_000, rel=0.11)
 
 
 @given(factor=st.floats(0.2, 5), size=st.integers(1000, 10**6))

@@ -111,6 +111,22 @@ def test_what_is_learned_is_what_a_periodic_job_sent(pair: Any, tools: Any, name
     assert learned["aggressiveness"] == pytest.approx(2, abs=0.04)
 
 
+@pytest.mark.quiet
+@pytest.mark.parametrize("name", EVERY)
+def test_a_hosts_next_job_is_another_one(pair: Any, tools: Any, name: str) -> None:
+    """It may come hours later: a second is ten silences here, and what was learned of the first job misled the next."""
+    sender, receiver = pair
+    with tools.loaded(name):
+        sysctl(pair, name)
+        play(sender, receiver, rounds=6)
+        time.sleep(1)
+        play(sender, receiver, rounds=8, size=800_000)
+        learned = sender.transport("get", name)["counters"]
+    assert learned["learned_bytes"] == pytest.approx(800_000, rel=0.02)
+    assert learned["learned_silence_us"] == pytest.approx(100_000, rel=0.3)
+    assert learned["aggressiveness"] == pytest.approx(2, abs=0.04)
+
+
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """What begins a command within a cgroup of its own; a system that shows none gets to see them meanwhile."""

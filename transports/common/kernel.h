@@ -100,6 +100,7 @@ struct tcp_congestion_ops {
   __u32 (*undo_cwnd)(struct sock *sk);
   char name[16];
   void (*init)(struct sock *sk);
+  void (*release)(struct sock *sk);
 };
 
 #endif

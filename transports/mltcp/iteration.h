@@ -2,10 +2,11 @@
 // Where in its iteration a job is, by the bytes that were acknowledged: MLTCP's bytes_ratio (interleaving thesis,
 // chapter 5). A silence as long as the gap ends an iteration; a job's bytes and its gap are given, or learned.
 //
-// The gap is learned as half of the job's silences, since a job is silent for longest while it computes. A silence more
-// than twice as long as those known shows that they were within an iteration: what was learned of them is forgotten. So
-// is, by halves, a silence that does not come again for PATIENCE times its length, unless the job has sent no more than
-// twice an iteration's bytes: one before training began, say.
+// The gap is learned as half of the job's silences, since a job is silent for longest while it computes. Two silences
+// more than twice as long as those known show that they were within an iteration: what was learned of them is
+// forgotten, and the shorter of the two believed. One alone is a pause in training. A silence that was believed and
+// does not come again for PATIENCE times its length is forgotten by halves, unless the job has sent no more than twice
+// an iteration's bytes: one before training began, say.
 #ifndef ROUNDABOUT_MLTCP_ITERATION_H
 #define ROUNDABOUT_MLTCP_ITERATION_H
 
@@ -22,6 +23,8 @@ struct iteration {
   __u64 learned_bytes; // 0: none yet
   __u64 silence_us;    // 0: none yet
   __u64 heard_us;      // 0: never
+  __u64 longer_us;     // the last silence that was more than twice as long
+  __u64 doubt_us;      // until when another one makes it believed
   __u64 forget_us;     // when the silence was awaited for long enough
   __u64 ended;
   __u32 whole; // whether all of this iteration was counted
@@ -44,13 +47,22 @@ static __always_inline __u64 iteration_bytes(const struct iteration *it, const s
   return p->iteration_bytes ? p->iteration_bytes : it->learned_bytes;
 }
 
-static __always_inline void iteration_end(struct iteration *it, const struct mltcp_params *p, __u64 silence_us) {
-  bool longer = silence_us / 2 > it->silence_us;
-  if (longer && !p->gap_us)
+static __always_inline void iteration_end(struct iteration *it, const struct mltcp_params *p, __u64 now_us,
+                                          __u64 silence_us) {
+  bool longer = silence_us / 2 > it->silence_us, again = longer && now_us < it->doubt_us;
+  if (again && !p->gap_us)
     it->learned_bytes = 0;
   else if (it->whole)
     it->learned_bytes = iteration_average(it->learned_bytes, it->sent, p->learn_q24);
-  it->silence_us = longer ? silence_us : iteration_average(it->silence_us, silence_us, p->learn_q24);
+  if (again) {
+    it->silence_us = silence_us < it->longer_us ? silence_us : it->longer_us;
+    it->doubt_us = 0;
+  } else if (longer) {
+    it->longer_us = silence_us;
+    it->doubt_us = now_us + 2 * PATIENCE * silence_us;
+  } else {
+    it->silence_us = iteration_average(it->silence_us, silence_us, p->learn_q24);
+  }
   it->ended++;
   it->sent = 0;
   it->whole = 1;
@@ -71,7 +83,7 @@ static __always_inline void iteration_on_ack(struct iteration *it, const struct 
   if (now_us > it->heard_us)
     it->heard_us = now_us;
   if (ends)
-    iteration_end(it, p, silence_us);
+    iteration_end(it, p, now_us, silence_us);
   else if (missed)
     iteration_forget(it);
   if (ends || missed)

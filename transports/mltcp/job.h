@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What all variants of MLTCP share: which job a socket is of, the job's count of bytes, and F.
 //
-// A job is the sockets of a host, those of a cgroup, or one socket; those of one count share a lock. State is kept in
-// socket-local storage, since the private area is the base's.
+// A job is the sockets of a host, those of a cgroup, or one socket; those of one count share a lock. When the last of
+// them closes the job has ended: whose sockets come next is another one. State is kept in socket-local storage, since
+// the private area is the base's.
 #ifndef ROUNDABOUT_MLTCP_JOB_H
 #define ROUNDABOUT_MLTCP_JOB_H
 
@@ -21,6 +22,7 @@ struct job_key {
 
 struct job {
   struct bpf_spin_lock lock;
+  __u32 members;
   struct iteration iteration;
 };
 
@@ -62,6 +64,11 @@ static __always_inline struct job_key job_key_of(struct sock *sk, const struct m
 // What is known of a socket; NULL if there was no memory: then its transport is the base.
 static __always_inline struct member *member_of(struct sock *sk) { return bpf_sk_storage_get(&members, sk, NULL, 0); }
 
+// What a socket shares with others; NULL if it is a job of its own.
+static __always_inline struct job *job_of(const struct member *m) {
+  return m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
+}
+
 static __always_inline void job_join(struct sock *sk, const struct mltcp_params *p) {
   struct member *m = bpf_sk_storage_get(&members, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
   if (!m || !p)
@@ -73,6 +80,23 @@ static __always_inline void job_join(struct sock *sk, const struct mltcp_params 
   struct job none = {};
   if (m->job.count_by != SOCKET)
     bpf_map_update_elem(&jobs, &m->job, &none, BPF_NOEXIST);
+  struct job *job = job_of(m);
+  if (!job)
+    return;
+  bpf_spin_lock(&job->lock);
+  job->members++;
+  bpf_spin_unlock(&job->lock);
+}
+
+static __always_inline void job_leave(struct sock *sk) {
+  struct member *m = member_of(sk);
+  struct job *job = m ? job_of(m) : NULL;
+  if (!job)
+    return;
+  bpf_spin_lock(&job->lock);
+  if (--job->members == 0)
+    __builtin_memset(&job->iteration, 0, sizeof(job->iteration));
+  bpf_spin_unlock(&job->lock);
 }
 
 static __always_inline void job_show(const struct iteration *it, const struct mltcp_params *p, __u32 F_q24,
@@ -96,7 +120,7 @@ static __always_inline void job_hear(struct sock *sk, const struct mltcp_params 
   m->bytes_acked += bytes;
 
   struct iteration seen;
-  struct job *job = m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
+  struct job *job = job_of(m);
   if (job) {
     bpf_spin_lock(&job->lock);
     iteration_on_ack(&job->iteration, p, now_us, bytes);

@@ -66,9 +66,13 @@ void BPF_PROG(mltcp_cubic_cwnd_event, struct sock *sk, enum tcp_ca_event ev) { c
 SEC("struct_ops/mltcp_cubic_undo_cwnd")
 __u32 BPF_PROG(mltcp_cubic_undo_cwnd, struct sock *sk) { return tcp_reno_undo_cwnd(sk); }
 
+SEC("struct_ops/mltcp_cubic_release")
+void BPF_PROG(mltcp_cubic_release, struct sock *sk) { job_leave(sk); }
+
 SEC(".struct_ops")
 struct tcp_congestion_ops mltcp_cubic = {
     .init = (void *)mltcp_cubic_init,
+    .release = (void *)mltcp_cubic_release,
     .pkts_acked = (void *)mltcp_cubic_pkts_acked,
     .cong_avoid = (void *)mltcp_cubic_cong_avoid,
     .ssthresh = (void *)mltcp_cubic_ssthresh,

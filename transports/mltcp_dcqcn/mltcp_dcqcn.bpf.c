@@ -78,9 +78,13 @@ __u32 BPF_PROG(mltcp_dcqcn_undo_cwnd, struct sock *sk) { return tcp_of(sk)->snd_
 SEC("struct_ops/mltcp_dcqcn_min_tso_segs")
 __u32 BPF_PROG(mltcp_dcqcn_min_tso_segs, struct sock *sk) { return 1; }
 
+SEC("struct_ops/mltcp_dcqcn_release")
+void BPF_PROG(mltcp_dcqcn_release, struct sock *sk) { job_leave(sk); }
+
 SEC(".struct_ops")
 struct tcp_congestion_ops mltcp_dcqcn = {
     .init = (void *)mltcp_dcqcn_init,
+    .release = (void *)mltcp_dcqcn_release,
     .cong_control = (void *)mltcp_dcqcn_cong_control,
     .cwnd_event = (void *)mltcp_dcqcn_cwnd_event,
     .ssthresh = (void *)mltcp_dcqcn_ssthresh,

@@ -56,9 +56,13 @@ __u32 BPF_PROG(mltcp_dctcp_ssthresh, struct sock *sk) { return tcp_of(sk)->snd_s
 SEC("struct_ops/mltcp_dctcp_undo_cwnd")
 __u32 BPF_PROG(mltcp_dctcp_undo_cwnd, struct sock *sk) { return tcp_of(sk)->snd_cwnd; }
 
+SEC("struct_ops/mltcp_dctcp_release")
+void BPF_PROG(mltcp_dctcp_release, struct sock *sk) { job_leave(sk); }
+
 SEC(".struct_ops")
 struct tcp_congestion_ops mltcp_dctcp = {
     .init = (void *)mltcp_dctcp_init,
+    .release = (void *)mltcp_dctcp_release,
     .cong_control = (void *)mltcp_dctcp_cong_control,
     .cwnd_event = (void *)mltcp_dctcp_cwnd_event,
     .ssthresh = (void *)mltcp_dctcp_ssthresh,

@@ -54,9 +54,13 @@ __u32 BPF_PROG(mltcp_reno_ssthresh, struct sock *sk) {
 SEC("struct_ops/mltcp_reno_undo_cwnd")
 __u32 BPF_PROG(mltcp_reno_undo_cwnd, struct sock *sk) { return tcp_reno_undo_cwnd(sk); }
 
+SEC("struct_ops/mltcp_reno_release")
+void BPF_PROG(mltcp_reno_release, struct sock *sk) { job_leave(sk); }
+
 SEC(".struct_ops")
 struct tcp_congestion_ops mltcp_reno = {
     .init = (void *)mltcp_reno_init,
+    .release = (void *)mltcp_reno_release,
     .pkts_acked = (void *)mltcp_reno_pkts_acked,
     .cong_avoid = (void *)mltcp_reno_cong_avoid,
     .ssthresh = (void *)mltcp_reno_ssthresh,
