@@ -97,4 +97,8 @@ class MltcpParams(Structure):
 class Iteration(Structure):
     """struct iteration."""
 
-    _fields_ = (*members(u64, "sent learned_bytes silence_us heard_us longer_us doubt_us forget_us ended"), ("whole", u32))
+    _fields_ = (
+        *members(u64, "sent learned_bytes silence_us heard_us forget_us ended"),
+        ("seen_us", u64 * 32),
+        ("whole", u32),
+    )

@@ -112,6 +112,16 @@ def test_silences_before_training_are_forgotten(before_us: list[int], compute_us
     assert job.it.silence_us == pytest.approx(compute_us, rel=0.3)
 
 
+@given(pauses_us=st.lists(st.integers(0, 60_000), min_size=2, max_size=40), after=st.integers(0, 60_000_000))
+def test_silences_between_bursts_do_not_hide_an_iterations_end(pauses_us: list[int], after: int) -> None:
+    job, compute_us = Job(MltcpParams(learn_q24=QUARTER)), 600_000
+    job.ack(after, 200)
+    for _ in range(6):
+        list(job.iterate(compute_us, pauses_us, 1000))
+    assert job.it.learned_bytes == 1000 * len(pauses_us)
+    assert job.it.silence_us == compute_us
+
+
 @given(pause_us=st.integers(250_000, 3_600_000_000), jitter=st.lists(st.floats(0.9, 1.1), min_size=5, max_size=5))
 def test_a_pause_in_training_costs_nothing(pause_us: int, jitter: list[float]) -> None:
     """While a model is checked or stored a job is silent for as long as it pleases."""

@@ -2,11 +2,11 @@
 // Where in its iteration a job is, by the bytes that were acknowledged: MLTCP's bytes_ratio (interleaving thesis,
 // chapter 5). A silence as long as the gap ends an iteration; a job's bytes and its gap are given, or learned.
 //
-// The gap is learned as half of the job's silences, since a job is silent for longest while it computes. Two silences
-// more than twice as long as those known show that they were within an iteration: what was learned of them is
-// forgotten, and the shorter of the two believed. One alone is a pause in training. A silence that was believed and
-// does not come again for PATIENCE times its length is forgotten by halves, unless the job has sent no more than twice
-// an iteration's bytes: one before training began, say.
+// The gap is learned as half of the job's silences, since a job is silent for longest while it computes. A silence more
+// than twice as long as those known shows, when one of its octave comes again, that they were within an iteration: what
+// was learned of them is forgotten. One alone is a pause in training. A silence that was believed and does not come
+// again for PATIENCE times its length is forgotten by halves, unless the job has sent no more than twice an iteration's
+// bytes: some before training began, say.
 #ifndef ROUNDABOUT_MLTCP_ITERATION_H
 #define ROUNDABOUT_MLTCP_ITERATION_H
 
@@ -17,17 +17,17 @@
 #define LEAST_GAP_US 1000
 // A guess: jobs that send for four times as long as they compute have no room to interleave in.
 #define PATIENCE 4
+#define OCTAVES 32
 
 struct iteration {
   __u64 sent;
   __u64 learned_bytes; // 0: none yet
   __u64 silence_us;    // 0: none yet
   __u64 heard_us;      // 0: never
-  __u64 longer_us;     // the last silence that was more than twice as long
-  __u64 doubt_us;      // until when another one makes it believed
   __u64 forget_us;     // when the silence was awaited for long enough
   __u64 ended;
-  __u32 whole; // whether all of this iteration was counted
+  __u64 seen_us[OCTAVES]; // when a silence of so many us, as a power of two, ended; 0: never
+  __u32 whole;            // whether all of this iteration was counted
 };
 
 static __always_inline __u64 iteration_gap_us(const struct iteration *it, const struct mltcp_params *p) {
@@ -47,22 +47,36 @@ static __always_inline __u64 iteration_bytes(const struct iteration *it, const s
   return p->iteration_bytes ? p->iteration_bytes : it->learned_bytes;
 }
 
+// The logarithm of a time to base 2, rounded down; the last one stands for all that is longer.
+static __always_inline __u32 iteration_octave(__u64 us) {
+  __u32 octave = 0, left = us >> OCTAVES ? ~0u : (__u32)us;
+  for (__u32 step = OCTAVES / 2; step; step /= 2)
+    if (left >> step) {
+      octave += step;
+      left >>= step;
+    }
+  return octave;
+}
+
+// Whether a silence is not the first one of its octave lately.
+static __always_inline bool iteration_hears_again(struct iteration *it, __u64 now_us, __u64 silence_us) {
+  __u64 *seen_us = &it->seen_us[iteration_octave(silence_us) % OCTAVES], before_us = *seen_us;
+  *seen_us = now_us;
+  return before_us && now_us - before_us < 2 * PATIENCE * silence_us;
+}
+
 static __always_inline void iteration_end(struct iteration *it, const struct mltcp_params *p, __u64 now_us,
                                           __u64 silence_us) {
-  bool longer = silence_us / 2 > it->silence_us, again = longer && now_us < it->doubt_us;
-  if (again && !p->gap_us)
+  bool longer = silence_us / 2 > it->silence_us;
+  bool misled = iteration_hears_again(it, now_us, silence_us) && longer;
+  if (misled && !p->gap_us)
     it->learned_bytes = 0;
   else if (it->whole)
     it->learned_bytes = iteration_average(it->learned_bytes, it->sent, p->learn_q24);
-  if (again) {
-    it->silence_us = silence_us < it->longer_us ? silence_us : it->longer_us;
-    it->doubt_us = 0;
-  } else if (longer) {
-    it->longer_us = silence_us;
-    it->doubt_us = now_us + 2 * PATIENCE * silence_us;
-  } else {
+  if (misled)
+    it->silence_us = silence_us;
+  else if (!longer)
     it->silence_us = iteration_average(it->silence_us, silence_us, p->learn_q24);
-  }
   it->ended++;
   it->sent = 0;
   it->whole = 1;
