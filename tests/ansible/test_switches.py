@@ -403,6 +403,25 @@ def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_pat
     assert json.loads(path.read_text())["running"] == state["running"]
 
 
+@pytest.mark.parametrize(("system", "old", "new_"), [
+    ("sonic", '"green_min_threshold": "80000"', '"green_min_threshold": "40000"'),
+    ("tofino", ".f1\", 1000))", ".f1\", 500))"),
+])  # fmt: skip
+def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str, tmp_path: Path) -> None:
+    switch = new(tmp_path / system)
+    found = json.loads((switch / "switch.json").read_text())["running"]
+    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "confirm", "rollback")}
+    assert old in words["apply"]
+    say(switch, words["apply"], words["confirm"])
+    first = json.loads((switch / "switch.json").read_text())["running"]
+    told = say(switch, words["apply"].replace(old, new_), words["confirm"].replace(old, new_))
+    assert "failed" not in told
+    assert json.loads((switch / "switch.json").read_text())["running"] not in (first, found)
+    say(switch, words["rollback"])
+    assert json.loads((switch / "switch.json").read_text())["running"] == found
+    assert list(switch.rglob("*roundabout*")) == []
+
+
 def test_tofino_that_does_not_heed_pauses_is_refused(tmp_path: Path) -> None:
     """`mode_rx` is read only: nothing could bring it about."""
     switch = new(tmp_path / "tofino")

@@ -48,7 +48,7 @@ MISTAKES = [
     ("Kmin_cells: 1000", "Kmin_cells: 3000", "expected Kmin_cells below Kmax_cells"),
     ("cable_length_m: 5", "pfc: false", "switches.vars: found no cable_length_m, expected one, as sonic needs it"),
     ("Pmax_percent: 100}", "Pmax_percent: 100, queue_cells: 3000}", "queue_cells: found 3000, expected it left out"),
-    ("ports: {s0:", "apply_on: {platform: x}\n          ports: {s0:", "tor0.apply_on.release: found nothing, expected a value"),
+    ("ports: {s0:", "apply_on: {platform: x}\n          ports: {s0:", "apply_on.release: found nothing, expected"),
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
