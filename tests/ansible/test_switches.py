@@ -6,6 +6,7 @@ ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,26 +33,35 @@ all:
     switches:
       vars:
         system: SYSTEM
-        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, pfc_skid_cells: 4000,
-              queue_cells: 20000}
+        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100OF_ECN}OF_SYSTEM
       hosts:
-        tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}}
+        tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}, apply_on: TRIED}
 """
+OF_ECN = {"junos": ", queue_cells: 20000", "sonic": "", "tofino": ", pfc_skid_cells: 4000"}
+OF_SYSTEM = {"junos": "", "sonic": "\n        cable_length_m: 5", "tofino": ""}
+TRIED = {
+    "junos": "{platform: qfx5120-48y, release: 21.4R3-S5.4}",
+    "sonic": "{platform: x86_64-mlnx_msn2700-r0, release: 202311.553318-0a1b2c3d4}",
+    "tofino": "{platform: tofino1, release: 9.13.4-404}",
+}
+# A router: ECN alone, and two routing engines.
+MX480 = "\n        pfc: false\n        routing_engines: 2"
 PORTS = {
     "junos": ("et-0/0/0", "et-0/0/1"), "sonic": ("Ethernet0", "Ethernet4"), "tofino": ("1/0", "1/1")
 }  # fmt: skip
 
 
-def facts(system: str, folder: Path) -> dict[str, Any]:
+def facts(system: str, folder: Path, more: str = "") -> dict[str, Any]:
     path = folder / "inventory"
-    text = INVENTORY.replace("SYSTEM", system)
+    text = INVENTORY.replace("OF_ECN", OF_ECN[system]).replace("OF_SYSTEM", more or OF_SYSTEM[system])
+    text = text.replace("SYSTEM", system).replace("TRIED", TRIED[system])
     for number, port in enumerate(PORTS[system]):
         text = text.replace(f"PORT{number}", port)
     path.write_text(text)
     return switch_variables(read_inventory(path), "tor")
 
 
-ACTIONS = ("pending", "compare", "apply", "confirm", "rollback")
+ACTIONS = ("release", "pending", "compare", "apply", "confirm", "rollback")
 RENDER = """
 - hosts: all
   connection: local
@@ -71,6 +81,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
         system: facts(system, folder) | {"templates": [f"{system}/{action}.j2" for action in ACTIONS]}
         for system in PORTS
     }
+    hosts["mx480"] = facts("junos", folder, MX480) | {"templates": [f"junos/{action}.j2" for action in ACTIONS]}
     (folder / "templates").symlink_to(TEMPLATES)
     (folder / "hosts.json").write_text(json.dumps({"all": {"vars": {"rendered": str(folder)}, "hosts": hosts}}))
     (folder / "play.yml").write_text(RENDER)
@@ -79,11 +90,11 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     environment = os.environ | {"LC_ALL": "C.UTF-8", "ANSIBLE_CONFIG": str(config)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    texts = {system: json.loads((folder / f"{system}.json").read_text()) for system in PORTS}
-    return {system: dict(zip(ACTIONS, texts[system], strict=True)) for system in PORTS}
+    texts = {system: json.loads((folder / f"{system}.json").read_text()) for system in hosts}
+    return {system: dict(zip(ACTIONS, texts[system], strict=True)) for system in hosts}
 
 
-@pytest.mark.parametrize("system", PORTS)
+@pytest.mark.parametrize("system", [*PORTS, "mx480"])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_words_are_those_that_were_read(rendered: dict[str, dict[str, str]], system: str, action: str) -> None:
     said = rendered[system][action]
@@ -167,7 +178,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Switches:
     """Switches that were changed once, kept as `found` and `configured`."""
     switches = Switches(tmp_path_factory.mktemp("switches"))
     assert switches.play("site") == dict.fromkeys(PORTS, 2)
-    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.cp.json"]
+    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.sh"]
     switches.keep("configured")
     return switches
 
@@ -186,7 +197,8 @@ def test_check_mode_says_what_would_change_and_changes_nothing(switches: Switche
     assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in text
     assert "differs PORT_QOS_MAP|Ethernet0 pfc_enable: found 5, expected 3" in text
     assert "differs 1/1 TX_PFC_EN_MAP: found 32, expected 8" in text
-    assert text.count("differs ") == 13 + 10
+    assert "differs 1/0 pfc_enable, pfc_skid_max_cells: found None, expected (True, 4000)" in text
+    assert text.count("differs ") == 125 + 16
     assert switches.running() == switches.running("found")
     assert switches.files() == []
 
@@ -207,7 +219,7 @@ def test_verify_names_drift(switches: Switches) -> None:
     assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in said
     assert "differs QUEUE|Ethernet4|3 wred_profile: found None, expected ROUNDABOUT" in said
     assert "differs 1/1 RX_PFC_EN_MAP: found 0, expected 8" in said
-    assert said.count("differs ") == 2
+    assert said.count("differs ") == 3
 
 
 def test_a_rollback_brings_back_exactly_what_was_found(switches: Switches) -> None:
@@ -242,7 +254,7 @@ def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Swi
     switches.keep("waiting")
     switches.wait(1)
     assert switches.running() == drifted
-    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.cp.json"]
+    assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.sh"]
 
     switches.restore("waiting")
     assert switches.play("rollback") == dict.fromkeys(PORTS, 1)
@@ -271,7 +283,9 @@ def test_a_change_that_is_refused_is_never_confirmed(switches: Switches) -> None
     said = switches.complaints("site")
     assert f"switch junos, apply: error: configuration check-out failed (exit status 0). {UNDONE}" in said
     assert f"switch sonic, apply: failed: load (exit status 1). {UNDONE}" in said
-    assert "switch tofino, confirm: failed: 1/0 skid_max_cells: found 100, expected 4000; failed: 1/1" in said
+    assert (
+        "switch tofino, apply: failed: bfshell: bfrt.BfRtTableError: Error: table_entry_mod failed on table tf1" in said
+    )
     switches.wait(5)
     assert switches.running() == switches.running("found")
     assert switches.files() == []
@@ -285,11 +299,175 @@ def test_a_question_that_is_not_answered_is_no_agreement(switches: Switches, mon
     switches.become("sonic", refuses="^sonic-cfggen")
     switches.become("tofino", refuses="^bfshell")
     said = switches.complaints("verify")
-    assert "switch silent, pending: no answer (exit status 0)" in said
+    assert "switch silent, release: no answer (exit status 0)" in said
     assert "switch junos, compare: syntax error. (exit status 0)" in said
-    assert "switch sonic, compare: failed: sonic-cfggen (exit status 1)" in said
-    assert "switch tofino, compare: failed: bfshell: Error: bfshell refuses (exit status 1)" in said
+    assert "switch sonic, release: failed: sonic-cfggen (exit status 1)" in said
+    assert "switch tofino, release: failed: bfshell: Error: bfshell refuses (exit status 1)" in said
     assert switches.running() == switches.running("configured")
+
+
+def test_nothing_is_changed_without_leave_or_on_what_is_not_known(
+    switches: Switches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switches.restore("found")
+    without = {**switches.hosts["sonic"]["switches_facts"], "apply_on": None}
+    monkeypatch.setitem(switches.hosts, "sonic", {**switches.hosts["sonic"], "switches_facts": without})
+    switches.become("junos", release="12.3R6.6")
+    switches.become("tofino", release="9.13.2-1")
+    with pytest.raises(ProvisionError) as error:
+        switches.play("site")
+    said = " ".join(str(error.value.hint).split())
+    assert "switch junos, a qfx5120-48y: found release 12.3R6.6, expected one of junos that Roundabout knows" in said
+    assert (
+        "switch tofino: found tofino1 with 9.13.2-1, expected tofino1 with 9.13.4-404, as its `apply_on` says" in said
+    )
+    shown: list[str] = []
+    monkeypatch.delitem(switches.hosts, "junos")
+    monkeypatch.delitem(switches.hosts, "tofino")
+    assert switches.play("site", show=shown.append) == {"sonic": 0}
+    assert "switch sonic is compared only: it has no `apply_on` in the inventory" in " ".join(" ".join(shown).split())
+    assert switches.running() == switches.running("found")
+
+
+def test_sonic_puts_packets_into_their_queue_and_headroom(switches: Switches) -> None:
+    """SAI has queue and priority group 0 for what no map names."""
+    running = switches.running()["sonic"]
+    for port in PORTS["sonic"]:
+        maps = running["PORT_QOS_MAP"][port]
+        for dscp, queue in (("26", "3"), ("48", "6"), ("0", "0")):
+            traffic_class = running["DSCP_TO_TC_MAP"][maps["dscp_to_tc_map"]][dscp]
+            assert running["TC_TO_QUEUE_MAP"][maps["tc_to_queue_map"]][traffic_class] == queue
+            group = running["TC_TO_PRIORITY_GROUP_MAP"][maps["tc_to_pg_map"]][traffic_class]
+            assert group == ("3" if dscp == "26" else "0")
+        assert running["MAP_PFC_PRIORITY_TO_QUEUE"][maps["pfc_to_queue_map"]]["3"] == "3"
+        assert running["BUFFER_PG"][f"{port}|3"] == {"profile": "pg_lossless_50000_5m_profile"}
+        assert running["SCHEDULER"][running["QUEUE"][f"{port}|6"]["scheduler"]]["type"] == "STRICT"
+
+
+@pytest.mark.parametrize(("release", "refused"), [
+    ("20220531.27", "WRED_PROFILE"), ("202311.1", "WRED_PROFILE"), ("202505.1", "WRED_PROFILE"), ("202511.1", None)
+])  # fmt: skip
+def test_a_checkpoint_would_be_no_way_back(switches: Switches, release: str, refused: str | None) -> None:
+    switches.become("sonic", release=release)
+    folder = switches.folder / "now" / "sonic"
+    (folder / "etc/sonic/checkpoints/before.cp.json").write_text(json.dumps(switches.running("found")["sonic"]))
+    done = subprocess.run(
+        [*FAKE, folder], input="sudo -n config rollback before\n", text=True, capture_output=True, check=False
+    )
+    assert (f"Modification of {refused} table is illegal" in done.stderr) == bool(refused)
+    assert (switches.running()["sonic"] == switches.running("found")["sonic"]) == (not refused)
+
+
+def new(switch: Path) -> Path:
+    """A fake one, called as its system is."""
+    subprocess.run([*FAKE, switch, "--minutes", "0"], check=True)
+    return switch
+
+
+def say(switch: Path, *texts: str) -> str:
+    """One conversation after the other."""
+    done = [subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True).stdout for text in texts]
+    return "".join(done)
+
+
+SONIC_IN_THE_WAY = [
+    ("BUFFER_POOL", {}, "BUFFER_POOL|ingress_lossless_pool: found none, expected what `config qos reload` makes"),
+    ("PORT", {"Ethernet0": {"speed": "50000"}}, "PORT|Ethernet4: found none, expected the inventory's port"),
+    ("CABLE_LENGTH", {"AZURE": {"Ethernet0": "5m"}}, "CABLE_LENGTH|AZURE Ethernet4: found none, expected what `config"),
+    ("QUEUE", {"Ethernet4|3-4": {}}, "QUEUE|Ethernet4|3-4: found a range over 3, expected an entry for 3 alone"),
+]
+
+
+@pytest.mark.parametrize(("table", "entries", "message"), SONIC_IN_THE_WAY)
+def test_sonic_without_what_ours_needs_is_refused_by_name(
+    table: str, entries: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    switch = new(tmp_path / "sonic")
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps(state | {"running": state["running"] | {table: entries}}))
+    assert f"failed: {message}" in say(switch, (GOLDEN / "sonic" / "apply").read_text())
+    assert list(switch.rglob("*roundabout*")) == []
+
+
+def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_path: Path) -> None:
+    switch = new(tmp_path / "sonic")
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    state["running"]["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic"
+    path.write_text(json.dumps(state))
+    told = say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
+    assert "failed" not in told
+    assert json.loads(path.read_text())["running"]["BUFFER_PG"]["Ethernet4|3"] == {"profile": "NULL"}
+    say(switch, (GOLDEN / "sonic" / "rollback").read_text())
+    assert json.loads(path.read_text())["running"] == state["running"]
+
+
+@pytest.mark.parametrize(("system", "old", "new_"), [
+    ("sonic", '"green_min_threshold": "80000"', '"green_min_threshold": "40000"'),
+    ("tofino", ".f1\", 1000))", ".f1\", 500))"),
+])  # fmt: skip
+def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str, tmp_path: Path) -> None:
+    switch = new(tmp_path / system)
+    found = json.loads((switch / "switch.json").read_text())["running"]
+    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "confirm", "rollback")}
+    assert old in words["apply"]
+    say(switch, words["apply"], words["confirm"])
+    first = json.loads((switch / "switch.json").read_text())["running"]
+    told = say(switch, words["apply"].replace(old, new_), words["confirm"].replace(old, new_))
+    assert "failed" not in told
+    assert json.loads((switch / "switch.json").read_text())["running"] not in (first, found)
+    say(switch, words["rollback"])
+    assert json.loads((switch / "switch.json").read_text())["running"] == found
+    assert list(switch.rglob("*roundabout*")) == []
+
+
+def test_tofino_that_does_not_heed_pauses_is_refused(tmp_path: Path) -> None:
+    """`mode_rx` is read only: nothing could bring it about."""
+    switch = new(tmp_path / "tofino")
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    state["running"]["tf1.tm.port.flowcontrol"]["129"]["mode_rx"] = "NONE"
+    path.write_text(json.dumps(state))
+    told = say(switch, (GOLDEN / "tofino" / "apply").read_text())
+    assert "failed: differs 1/1 mode_rx: found NONE, expected PFC, which bfrt cannot set" in told
+    assert json.loads(path.read_text())["running"] == state["running"]
+
+
+def test_a_router_has_ecn_without_pfc_on_both_routing_engines(
+    rendered: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    switch, words = new(tmp_path / "junos"), rendered["mx480"]
+    path = switch / "switch.json"
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"platform": "mx480", "other": found["running"]}))
+
+    assert "syntax error" in say(switch, rendered["junos"]["compare"])
+    assert json.loads(path.read_text())["running"] == found["running"]
+
+    assert "error" not in say(switch, words["apply"], words["confirm"])
+    state = json.loads(path.read_text())
+    assert state["other"] == state["running"] != found["running"]
+    assert any("explicit-congestion-notification" in each for each in state["running"])
+    # 20000 cells of 80 bytes, at half of 50 Gbit/s
+    assert any(each.endswith("schedulers ROUNDABOUT-50G buffer-size temporal 512") for each in state["running"])
+
+    say(switch, words["rollback"])
+    state = json.loads(path.read_text())
+    assert state["other"] == state["running"] == found["running"]
+
+
+@pytest.mark.parametrize("system", ["junos", "mx480"])
+def test_each_class_has_a_reservation_or_strict_priority(rendered: dict[str, dict[str, str]], system: str) -> None:
+    """A scheduler map replaces the default one, which gives 95 % to best effort and 5 % to network control."""
+    said = rendered[system]["apply"]
+    mapped = dict(re.findall(r"scheduler-maps ROUNDABOUT-50G forwarding-class (\S+) scheduler (\S+)", said))
+    assert sorted(mapped) == ["CNP", "NO-LOSS", "best-effort", "network-control"]
+    rates = {name: re.findall(rf"schedulers {name} transmit-rate percent (\d+)", said) for name in mapped.values()}
+    assert rates.pop(mapped["CNP"]) == []
+    assert f"schedulers {mapped['CNP']} priority strict-high" in said
+    assert sum(int(percent) for found in rates.values() for percent in found) <= 100
+    assert all(rates.values())
 
 
 @pytest.mark.parametrize("system", PORTS)
@@ -299,7 +477,7 @@ def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str,
     subprocess.run(wait, check=True)
     found = json.loads((switch / "switch.json").read_text())["running"]
     lines = (GOLDEN / system / "apply").read_text().splitlines(keepends=True)
-    for count in range(len(lines), 0, -4):
+    for count in range(len(lines), 0, -max(4, len(lines) // 20)):
         subprocess.run([*FAKE, switch], input="".join(lines[:count]), text=True, capture_output=True)
         now = json.loads((switch / "switch.json").read_text())["running"]
         assert (now != found) == (count == len(lines)), count
@@ -313,9 +491,9 @@ def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str,
     """Each has a port of its own; both set the ECN registers."""
 
     def say(action: str, name: str) -> None:
-        other = {"a": '"1/1', "b": '"1/0'}[name]
-        lines = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}").splitlines(keepends=True)
-        text = "".join(line for line in lines if other not in line)
+        other = {"a": "1/1", "b": "1/0"}[name]
+        text = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}")
+        text = re.sub(rf'^port = bfrt[^\n]*"{other}".*?(?=^port = bfrt|^$)', "", text, flags=re.MULTILINE | re.DOTALL)
         done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
         assert done.stdout.endswith("done\n"), done.stdout
 

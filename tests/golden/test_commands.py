@@ -41,8 +41,8 @@ all:
     switches:
       vars:
         system: sonic
-        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, pfc_skid_cells: 4000,
-              queue_cells: 20000}
+        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100}
+        cable_length_m: 5
       hosts:
         tor: {ansible_host: sw, ports: {s0: Ethernet0, s1: Ethernet4, s2: Ethernet8, s3: Ethernet12}}
 """

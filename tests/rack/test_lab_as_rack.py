@@ -52,7 +52,8 @@ all:
     switches:
       vars:
         system: sonic
-        ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100, pfc_skid_cells: 40, queue_cells: 99}}
+        ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100}}
+        cable_length_m: 5
       hosts:
         tor: {{ansible_host: tor, ports: {{s0: Ethernet0, s1: Ethernet4, s2: Ethernet8, s3: Ethernet12}}}}
 """

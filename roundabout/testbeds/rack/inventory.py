@@ -7,7 +7,7 @@ switch ports. How machines are reached (users, keys, jump hosts) is ssh's busine
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
@@ -52,6 +52,10 @@ User = Annotated[str, _matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
 # 15 characters are all that Linux has for an interface's name.
 Nic = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")]
 SwitchPort = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,31}", "a port as the switch calls it")]
+SwitchPlatform = Annotated[
+    str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a platform, as in x86_64-mlnx_msn2700-r0")
+]
+SwitchRelease = Annotated[str, _matching(r"[0-9][A-Za-z0-9.-]{0,31}", "a release in quotes, as in '202311'")]
 AbsolutePath = Annotated[str, _matching(r"/[A-Za-z0-9._/-]{1,200}", "an absolute path without blanks")]
 UserPath = Annotated[str, _matching(r"[~/][A-Za-z0-9._/-]{1,200}", "a path that begins with / or ~")]
 Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)]
@@ -167,12 +171,12 @@ class Ecn(Strict):
     Kmin_cells: Cells
     Kmax_cells: Cells
     Pmax_percent: Annotated[int, Field(ge=1, le=100)]
-    pfc_skid_cells: Cells
-    queue_cells: Cells
+    pfc_skid_cells: Cells | None = None  # Tofino's; SONiC has headroom by cable length
+    queue_cells: Cells | None = None  # Junos', whose thresholds are percent of it
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.Kmin_cells < self.Kmax_cells <= self.queue_cells:
+        if not self.Kmin_cells < self.Kmax_cells <= (self.queue_cells or self.Kmax_cells):
             raise ValueError("Kmin_cells below Kmax_cells, and both within queue_cells")
         return self
 
@@ -194,12 +198,33 @@ class Switches(Strict):
     system: Literal["junos", "sonic", "tofino"]
     confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
     ecn: Ecn
+    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None  # one that the switch has a headroom for
+    pfc: bool | None = None  # false: ECN alone, as on routers; true unless given
+    routing_engines: Annotated[int, Field(ge=1, le=2)] | None = None  # two are committed together; 1 unless given
+
+
+# What says something to one system only: the system, and whether it must be said there. By its place in `Switches`.
+OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
+    ("ecn", "pfc_skid_cells"): ("tofino", True),
+    ("ecn", "queue_cells"): ("junos", True),
+    ("cable_length_m",): ("sonic", True),
+    ("pfc",): ("junos", False),
+    ("routing_engines",): ("junos", False),
+}
+
+
+class Tried(Strict):
+    """Where changes to a switch were tried, and undone again: platform and release as the switch calls them."""
+
+    platform: SwitchPlatform
+    release: SwitchRelease
 
 
 class Switch(Strict):
     """One spec switch: a machine, or some ports of one, and which link is in which port."""
 
     ansible_host: SshAlias
+    apply_on: Tried | None = None  # without it, the switch is compared and never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
 
 
@@ -259,6 +284,7 @@ class Inventory(Strict):
                 seen.add(place.value)
         self._check_network()
         self._check_links()
+        self._check_system()
         return self
 
     @property
@@ -332,6 +358,17 @@ class Inventory(Strict):
         for link in self.all.vars.link_rates:
             if link not in self.ends:
                 raise _located(("all", "vars", "link_rates", link), f"'{link}'", "a link in a port of a switch")
+
+    def _check_system(self) -> None:
+        switches = self.all.children.switches.vars
+        said = switches.model_dump(exclude_none=True)
+        for place, (system, required) in OF_ONE_SYSTEM.items():
+            found = reduce(lambda values, name: values.get(name, {}), place, said)
+            location = ("all", "children", "switches", "vars", *place)
+            if found == {} and required and switches.system == system:
+                raise _located(location, f"no {place[-1]}", f"one, as {system} needs it")
+            if found != {} and switches.system != system:
+                raise _located(location, str(found), f"it left out: {switches.system} has no use for it, {system} has")
 
 
 def read_inventory(path: Path) -> Inventory:

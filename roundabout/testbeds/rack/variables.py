@@ -8,7 +8,7 @@ from typing import Any
 
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec
-from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.testbeds.rack.inventory import Ecn, Inventory, Server
 
 ROCE_V2 = "RoCE v2"
 
@@ -129,24 +129,30 @@ def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
 
 
 def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
-    """What one switch is told: its ports with their rates, classes, and thresholds in bytes and cells."""
+    """What one switch is told: its ports with their rates, classes, and thresholds in its system's units."""
     switch, common = inventory.switches[name], inventory.all.children.switches.vars
     ports = [
         {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
         for link, port in switch.ports.items()
     ]
-    ecn = common.ecn
-    thresholds = {
-        "Kmin_bytes": ecn.Kmin_cells * ecn.cell_bytes,
-        "Kmax_bytes": ecn.Kmax_cells * ecn.cell_bytes,
-        # Junos has fill levels in percent of a queue.
-        "Kmin_percent": round(100 * ecn.Kmin_cells / ecn.queue_cells),
-        "Kmax_percent": round(100 * ecn.Kmax_cells / ecn.queue_cells),
-    }
     return {
         "system": common.system,
+        "apply_on": switch.apply_on.model_dump() if switch.apply_on else None,
         "confirm_minutes": common.confirm_minutes,
         "ports": ports,
         "lossless": inventory.all.vars.lossless.model_dump(),
-        "ecn": {**ecn.model_dump(), **thresholds},
+        "ecn": {**common.ecn.model_dump(exclude_none=True), **_thresholds(common.ecn)},
+        "pfc": common.pfc is not False,
+        "routing_engines": common.routing_engines or 1,
+        **({} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}),
     }
+
+
+def _thresholds(ecn: Ecn) -> dict[str, int]:
+    """In bytes, and for Junos in percent of a queue."""
+    cells = {"Kmin": ecn.Kmin_cells, "Kmax": ecn.Kmax_cells}
+    found = {f"{name}_bytes": count * ecn.cell_bytes for name, count in cells.items()}
+    if ecn.queue_cells is None:
+        return found
+    percent = {f"{name}_percent": round(100 * count / ecn.queue_cells) for name, count in cells.items()}
+    return {**found, "queue_bytes": ecn.queue_cells * ecn.cell_bytes, **percent}

@@ -5,6 +5,8 @@
 - In configuration mode every answer ends with the banner `[edit]`.
 - `commit confirmed N` goes back by itself, unless `commit` or `commit check` comes before.
 - `show system commit` has "rollback pending" below entry 0 until then.
+- With two routing engines, `commit` is of one of them, and `commit synchronize` of both.
+- Routers (MX) know no PFC, and no QFX a queue's size in microseconds.
 """
 
 import re
@@ -23,7 +25,10 @@ def pending(folder: Path) -> bool:
 def undo_what_is_due(folder: Path) -> None:
     state = load(folder)
     if "undo" in state and state["undo"]["due"] <= state["minute"]:
-        state["running"] = state.pop("undo")["running"]
+        undo = state.pop("undo")
+        state["running"] = undo["running"]
+        if undo["synchronize"]:
+            state["other"] = undo["running"]
         state["commits"].insert(0, "via other")
         save(folder, state)
 
@@ -49,6 +54,8 @@ class Cli:
                 return
             if line == "show system commit":
                 self.show_commits()
+            elif line == "show version":
+                print(f"Hostname: tor\nModel: {self.state['platform']}\nJunos: {self.state['release']}")
             elif line != "configure exclusive":
                 print("unknown command.")
             else:
@@ -69,7 +76,7 @@ class Cli:
                 if self.may_leave():
                     print("Exiting configuration mode")
                     return
-            elif self.state["refuses"] and re.search(self.state["refuses"], line):
+            elif any(pattern and re.search(pattern, line) for pattern in (self.state["refuses"], self.unknown)):
                 print(
                     "error: configuration check-out failed"
                     if line.startswith("commit")
@@ -78,6 +85,12 @@ class Cli:
             else:
                 self.obey(line)
             print("\n[edit]")
+
+    @property
+    def unknown(self) -> str:
+        """Statements that the platform has not."""
+        router = self.state["platform"].startswith("mx")
+        return "congestion-notification-profile|no-loss|pfc-priority" if router else "buffer-size temporal"
 
     def may_leave(self) -> bool:
         """Whether nothing is lost by leaving, or whoever speaks says so."""
@@ -123,13 +136,18 @@ class Cli:
         if words == "check":
             print("configuration check succeeds")
             return
+        synchronize = words.startswith("synchronize ")
+        words = words.removeprefix("synchronize ")
         confirmed = re.match(r"confirmed (\d+) ", words)
         if confirmed:
             # Of two changes in a row that nobody confirmed, the first one's way back counts.
             running = before["running"] if before else self.state["running"]
             self.state["undo"] = {"due": self.state["minute"] + int(confirmed[1]), "running": running}
+            self.state["undo"]["synchronize"] = synchronize
             print(f"commit confirmed will be automatically rolled back in {confirmed[1]} minutes unless confirmed")
         self.state["running"] = list(self.candidate)
+        if synchronize:
+            self.state["other"] = list(self.candidate)
         self.state["commits"].insert(
             0, f"via cli commit confirmed, rollback in {confirmed[1]}mins" if confirmed else "via cli"
         )

@@ -13,9 +13,20 @@ from pathlib import Path
 from state import load, save
 
 TOOLS = Path(__file__).with_name("tools.py")
-COMMANDS = ("sudo", "systemd-run", "systemctl", "config", "sonic-cfggen", "bfshell", "cp", "mv", "rm")
+COMMANDS = (
+    "sudo",
+    "systemd-run",
+    "systemctl",
+    "config",
+    "sonic-cfggen",
+    "sonic-db-cli",
+    "bfshell",
+    "sleep",
+    "cp",
+    "rm",
+)
 # Where a change that waits is seen, by the files that the role keeps.
-UNDO = {"sonic": "etc/sonic/checkpoints/roundabout-undo.cp.json", "tofino": "run/roundabout-undo-tofino.py"}
+UNDO = {"sonic": "etc/sonic/roundabout-undo.sh", "tofino": "run/roundabout-undo-tofino.py"}
 
 
 def pending(folder: Path) -> bool:

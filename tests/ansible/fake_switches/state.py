@@ -9,6 +9,8 @@ PORTS = {"1/0": 128, "1/1": 129}
 # As each switch is before Roundabout has met it. Constructed: settings of its owner, some of them in our way.
 FACTORY: dict[str, Any] = {
     "junos": {
+        "platform": "qfx5120-48y",
+        "release": "21.4R3-S5.4",
         "running": [
             "groups SITE system ntp server 10.0.0.9",
             "apply-groups SITE",
@@ -18,27 +20,50 @@ FACTORY: dict[str, Any] = {
         "commits": ["via cli"],
     },
     "sonic": {
+        "release": "202311.553318-0a1b2c3d4",
+        # As `config qos reload` leaves it, but for the owner's PFC on priority 5 of the first port, and fewer maps.
         "running": {
-            "DEVICE_METADATA": {"localhost": {"hostname": "tor"}},
+            "DEVICE_METADATA": {"localhost": {"hostname": "tor", "platform": "x86_64-mlnx_msn2700-r0"}},
+            "PORT": {port: {"speed": "50000", "admin_status": "up"} for port in ("Ethernet0", "Ethernet4")},
+            "BUFFER_POOL": {"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "12766208"}},
+            "BUFFER_PROFILE": {
+                "pg_lossless_50000_40m_profile": {"pool": "ingress_lossless_pool", "xon": "19456", "xoff": "16384"}
+            },
+            "BUFFER_PG": {"Ethernet0|5": {"profile": "pg_lossless_50000_40m_profile"}},
+            "CABLE_LENGTH": {"AZURE": {"Ethernet0": "40m", "Ethernet4": "40m"}},
+            "TC_TO_QUEUE_MAP": {"AZURE": {str(number): str(number) for number in range(8)}},
             "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "5", "tc_to_queue_map": "AZURE"}},
+            "SCHEDULER": {"scheduler.0": {"type": "DWRR", "weight": "14"}},
+            "QUEUE": {"Ethernet0|3": {"scheduler": "scheduler.0"}},
         },
         "timers": {},
     },
     "tofino": {
+        "release": "9.13.4-404",
         "running": {
             "roundabout.pipe.Egress.ecn_min_cells": {"0": {"f1": [0, 0]}},
             "roundabout.pipe.Egress.ecn_max_cells": {"0": {"f1": [0, 0]}},
             "port.port_hdl_info": {port.replace("/", ","): {"DEV_PORT": number} for port, number in PORTS.items()},
-            # The owner has PFC for priority 5 on the second port.
+            # The owner has PFC for priority 5 on the second port, and a group for our priority there.
             "port.port": {
                 "128": {"TX_PFC_EN_MAP": 0, "RX_PFC_EN_MAP": 0},
                 "129": {"TX_PFC_EN_MAP": 0x20, "RX_PFC_EN_MAP": 0x20},
             },
-            "tm.port.flowcontrol": {
-                "128": {"mode_tx": "DISABLE", "mode_rx": "DISABLE"},
-                "129": {"mode_tx": "PFC", "mode_rx": "PFC"},
+            "tf1.tm.port.flowcontrol": {
+                "128": {"mode_tx": "NONE", "mode_rx": "PFC", "cos_to_icos": list(range(8))},
+                "129": {"mode_tx": "PFC", "mode_rx": "PFC", "cos_to_icos": [0, 1, 2, 0, 4, 5, 6, 7]},
             },
-            "tm.ppg.cfg": {"128,3": {"skid_max_cells": 100}, "129,3": {"skid_max_cells": 200}},
+            "tf1.tm.port.cfg": {
+                str(port): {"pg_id": 0, "egress_qid_queues": [8 * place + queue for queue in range(8)]}
+                for place, port in enumerate(PORTS.values())
+            },
+            "tf1.tm.queue.cfg": {f"1,0,{queue}": {"pfc_cos": 0} for queue in range(16)},
+            "tf1.tm.queue.sched_cfg": {
+                f"1,0,{queue}": {"min_priority": "LOW", "max_priority": "LOW"} for queue in range(16)
+            },
+            "tf1.tm.ppg.cfg": {
+                "1,1": {"dev_port": 129, "pfc_enable": False, "pfc_skid_max_cells": 200, "icos": [3]},
+            },
         },
         "timers": {},
     },

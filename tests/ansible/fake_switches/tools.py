@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of switches with a shell. Constructed from SONiC's sources and public bfrt scripts; none was recorded.
+"""The commands of switches with a shell. Constructed from SONiC's sources and open-p4studio; none was recorded.
+
+GCU: sonic-utilities, generic_config_updater/field_operation_validators.py and gcu_field_operation_validators.conf.json
+of each release's branch. What makes headroom: sonic-swss, cfgmgr/buffermgr.cpp.
 
 tools.py FOLDER COMMAND [WORD...]
 """
@@ -13,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import bfrt
+import gcu
 from state import load, save
 
 FOLDER = Path(sys.argv[1])
 CHECKPOINTS = FOLDER / "etc/sonic/checkpoints"
-ALLOWED = ("config", "systemd-run", "systemctl", "cp", "mv", "rm")  # as docs/rack.md asks of sudo
+ALLOWED = ("config", "systemd-run", "systemctl", "cp", "rm")  # as docs/rack.md asks of sudo
 
 
 class RefusedError(Exception):
@@ -67,11 +71,15 @@ def config(words: list[str]) -> None:
     if action == "checkpoint":
         checkpoint.write_text(json.dumps(state["running"]))
     elif action == "rollback":
-        state["running"] = json.loads(checkpoint.read_text())
+        target = json.loads(checkpoint.read_text())
+        if illegal := gcu.illegal(state["running"], target, state["release"]):
+            raise RefusedError(f"Error: Modification of {illegal} table is illegal")
+        state["running"] = target
     elif action == "delete-checkpoint":
         checkpoint.unlink()
     elif action == "load":
         merge(state["running"], json.loads(Path(name).read_text()))
+        make_headroom(state["running"])
     elif action == "save":
         state["saved"] = state["running"]
     else:
@@ -85,10 +93,61 @@ def merge(running: dict[str, Any], tables: dict[str, Any]) -> None:
             running.setdefault(table, {}).setdefault(entry, {}).update(fields)
 
 
+def make_headroom(running: dict[str, Any]) -> None:
+    """buffermgrd: a profile for each port with a cable length and PFC, by speed and length, and a group that has it.
+
+    Where headroom is computed (buffer_model dynamic), profiles are not in this database.
+    """
+    if running["DEVICE_METADATA"]["localhost"].get("buffer_model") == "dynamic":
+        return
+    for lengths in running.get("CABLE_LENGTH", {}).values():
+        for port, length in lengths.items():
+            name = f"pg_lossless_{running['PORT'][port]['speed']}_{length}_profile"
+            for priority in running.get("PORT_QOS_MAP", {}).get(port, {}).get("pfc_enable", "").split(","):
+                if priority:
+                    profile = {"pool": "ingress_lossless_pool", "xon": "19456", "xoff": "16384"}
+                    running.setdefault("BUFFER_PROFILE", {}).setdefault(name, profile)
+                    running.setdefault("BUFFER_PG", {})[f"{port}|{priority}"] = {"profile": name}
+
+
 def sonic_cfggen(words: list[str]) -> None:
-    if words != ["-d", "--print-data"]:
+    state = load(FOLDER)
+    running = state["running"]
+    answers = {
+        ("-d", "--print-data"): json.dumps(running, indent=4),
+        ("-d", "-v", "DEVICE_METADATA.localhost.platform"): running["DEVICE_METADATA"]["localhost"]["platform"],
+        ("-y", str(FOLDER / "etc/sonic/sonic_version.yml"), "-v", "build_version"): state["release"],
+    }
+    if tuple(words) not in answers:
         raise RefusedError("sonic-cfggen: error: unrecognized arguments")
-    print(json.dumps(load(FOLDER)["running"], indent=4))
+    print(answers[tuple(words)])
+
+
+def sonic_db_cli(words: list[str]) -> None:
+    """Redis' HSET, HDEL and DEL; what of it buffermgrd listens to, it acts on."""
+    database, command, *rest = words
+    if database != "CONFIG_DB" or command not in ("HSET", "HDEL", "DEL"):
+        raise RefusedError(f"Invalid database or command: {database} {command}")
+    state = load(FOLDER)
+    running = state["running"]
+    for key in rest if command == "DEL" else rest[:1]:
+        table, entry = key.split("|", 1)
+        fields = running.setdefault(table, {}).setdefault(entry, {})
+        if command == "HSET":
+            fields.update(zip(rest[1::2], rest[2::2], strict=True))
+        for field in rest[1:] if command == "HDEL" else ():
+            fields.pop(field, None)
+        if command == "DEL" or not fields:
+            del running[table][entry]
+        if not running[table]:
+            del running[table]
+        if table in ("CABLE_LENGTH", "PORT_QOS_MAP"):
+            make_headroom(running)
+    save(FOLDER, state)
+
+
+def sleep(_words: list[str]) -> None:
+    """Nothing here takes its time."""
 
 
 def bfshell(words: list[str]) -> None:
@@ -111,11 +170,11 @@ def real(name: str) -> Callable[[list[str]], None]:
 
 
 SYSTEMS: dict[str, dict[str, Callable[[list[str]], None]]] = {
-    "sonic": {"config": config, "sonic-cfggen": sonic_cfggen},
+    "sonic": {"config": config, "sonic-cfggen": sonic_cfggen, "sonic-db-cli": sonic_db_cli},
     "tofino": {"bfshell": bfshell},
 }
-COMMANDS = {"sudo": sudo, "systemd-run": systemd_run, "systemctl": systemctl} | {
-    name: real(name) for name in ("cp", "mv", "rm")
+COMMANDS = {"sudo": sudo, "sleep": sleep, "systemd-run": systemd_run, "systemctl": systemctl} | {
+    name: real(name) for name in ("cp", "rm")
 }
 
 
