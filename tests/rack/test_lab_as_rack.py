@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 
 INVENTORY = """
 all:
-  vars: {{ssh_config: {config}, line_rate_gbps: 25, payload_rate_gbps: 23.5}}
+  vars: {{ssh_config: {config}, line_rate_gbps: 25, payload_rate_gbps: 23.5, cross_traffic_dscp: 8}}
   children:
     rack:
       vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
@@ -71,7 +71,7 @@ cross_traffic: {{cross: {{kind: consistent, from: s2, to: [s0], load_gbps: 11}}}
 factors:
   variant:
     consistent: {{cross_traffic: {{cross: {{transport: {{name: dcqcn, T_us: 100}}}}}}}}
-    burst: {{cross_traffic: {{cross: {{kind: burst}}}}}}
+    burst: {{cross_traffic: {{cross: {{kind: burst, traffic_class: own}}}}}}
     iperf:
       topology: configuration-a
       jobs:
@@ -205,6 +205,22 @@ def test_captures_come_from_every_trial(thesis: Run) -> None:
         assert [each["host"] for each in captures] == ["s0"]
         assert captures[0]["decoded"] > 100
         assert captures[0]["malformed"] == 0
+
+
+def test_packets_carry_the_dscp_of_their_class(thesis: Run) -> None:
+    """By what the decoder sees of s0: both ways, acknowledgements too, but not iperf's own control connection."""
+    for variant, packets in rows_by_variant(thesis, "packets").items():
+        tcp = [each for each in packets if each["protocol"] == 6]
+        ports = {port: {each["dscp"] for each in tcp if port in _ends(each)} for port in (29400, 29500, 29501)}
+        loaded = {each["dscp"] for each in tcp if 29400 in _ends(each) and each["payload_bytes"] > 1000}
+        cross = 8 if variant == "burst" else 26
+        assert loaded == {cross}
+        assert variant == "iperf" or ports[29400] == {cross}
+        assert ports[29500] | ports[29501] == {26}
+
+
+def _ends(packet: dict[str, Any]) -> tuple[int, int]:
+    return packet["source_port"], packet["destination_port"]
 
 
 @pytest.fixture

@@ -104,6 +104,15 @@ class Everywhere(Rates):
     lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     lossless: Lossless = Lossless()
+    cross_traffic_dscp: Dscp = 0  # of cross traffic in a class of its own; best effort unless given
+
+    @model_validator(mode="after")
+    def _cross_traffic_apart(self) -> Self:
+        # NICs map a DSCP that nobody mapped to the priority of its upper three bits.
+        if self.cross_traffic_dscp >> 3 in (self.lossless.priority, self.lossless.cnp_priority):
+            taken = f"{self.lossless.priority} and {self.lossless.cnp_priority}"
+            raise ValueError(f"a cross_traffic_dscp whose upper three bits are not {taken}, the priorities of RoCE")
+        return self
 
     def rates(self, link: str) -> Rates:
         """What the link carries."""
