@@ -31,7 +31,8 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
     ofed = inventory.common.driver == "ofed"
     assert ("rp_enable_prio3" in document["dcqcn"]["ens1f0np0"]) == ofed
     assert ("traffic_class" in document["roce"]["ens1f0np0"]) == ofed
-    assert ("dcbx" in document["qos"]["ens1f0np0"]) == ofed
+    assert ("trust" in document["qos"]["ens1f0np0"]) == ofed
+    assert document["qos"]["ens1f0np0"]["dcbx"] == "os"
     assert document["link"]["ens1f0np0"]["speed_mbps"] == (25000 if testbed_of_a_paper[0] == "four" else 50000)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.settings import settings, settings_linux, settings_nic
+from roundabout.settings import settings, settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_host import Host, SettingsError
 
 Server = Callable[[str], Host]
@@ -267,9 +267,64 @@ def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Ser
     answer = settings.apply(host, document, "run")
     assert answer["differs"] == [
         {"setting": "dcqcn eth2 g", "expected": 0.01, "found": 10 / 1024},
-        {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "100096,0,0,0,0,0,0,0"},
+        {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "99968,0,0,0,0,0,0,0"},
     ]
     assert settings.apply(host, document, "run")["changed"] == []
+
+
+@pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
+def test_a_link_that_pfc_takes_down_is_waited_for_before_anything_is_read_back(server: Server, name: str) -> None:
+    host = server(name)
+    document = {"link": {"eth2": {"speed_mbps": 25000}}, "qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0"}}}
+    answer = settings.apply(host, document, "run")
+    assert answer["differs"] == []
+    assert answer["applied"] == document
+    assert settings.restore(host, "run")["failed"] == []
+    assert settings.read(host, {"link": {"eth2": {"speed_mbps": 50000}}})["differs"] == []
+
+
+@pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
+def test_buffers_stay_firmwares_unless_they_are_asked_for(server: Server, name: str) -> None:
+    """They follow PFC there and back; written, they would be left to nobody until the driver loads again."""
+    host = server(name)
+    settings.apply(host, {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}}}, "run")
+    assert settings.restore(host, "run")["failed"] == []
+    found = json.loads((host.root / "qos-eth2").read_text())
+    assert "manual" not in found
+    assert found["prio2buffer"] == [0] * 8
+    settings.apply(host, {"qos": {"eth2": {"buffer_size_bytes": "65536,65536,0,0,0,0,0,0"}}}, "run")
+    assert json.loads((host.root / "qos-eth2").read_text())["manual"]
+
+
+def test_dcb_hands_dcbx_over_and_firmware_gets_it_back(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    assert settings.apply(host, {"qos": {"eth2": {"dcbx": "os"}}}, "run")["found"] == {"qos": {"eth2": {"dcbx": "fw"}}}
+    assert settings.read(host, {"qos": {"eth2": {"dcbx": "os"}}})["differs"] == []
+    assert settings.restore(host, "run")["restored"] == ["qos eth2 dcbx"]
+    assert settings.read(host, {"qos": {"eth2": {"dcbx": "fw"}}})["differs"] == []
+
+
+def test_the_kernel_understands_how_dcbx_is_given_back() -> None:
+    program = [sys.executable, "-IS", str(settings_qos.GIVE_BACK_DCBX)]
+    for interface, why in (("lo", "Operation not supported"), ("nothing0", "No such device")):  # lo has no DCB
+        done = subprocess.run([*program, interface], capture_output=True, text=True)
+        assert (done.returncode, done.stderr.strip()) == (1, why)
+
+
+@pytest.mark.parametrize("release", ["6.4", "6.5"])
+def test_entries_of_dcb_app_are_read_with_two_fields_and_with_three(server: Server, release: str) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / f"iproute2-{release}").touch()
+    document = {"qos": {"eth2": {"dscp26_prio": 3, "dscp48_prio": 6}}}
+    assert settings.apply(host, document, "run")["applied"] == document
+
+
+def test_dcb_without_app_says_which_iproute2_has_it(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / "iproute2-5.11").touch()
+    with pytest.raises(SettingsError, match='Object "app" is unknown') as error:
+        settings.read(host, {"qos": {"eth2": {"pfc": None}}})
+    assert "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)" in error.value.hint
 
 
 def test_the_gid_index_is_the_one_that_show_gids_shows(server: Server) -> None:
@@ -345,6 +400,8 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
         ({"dcqcn": {"eth9": {"T_us": 1}}}, "eth9: no network interface of a PCI device", ""),
         ({"dcqcn": {"eth2": {"cnp_prio_mode": 1}}}, "cnp_prio_mode: found none of /sys/kernel/debug/mlx5/", "debugfs"),
         ({"qos": {"eth2": {"pfc": "3"}}}, "qos eth2 pfc: found '3', expected eight numbers from 0 to 1", ""),
+        ({"qos": {"eth2": {"cable_length_m": 0}}}, "cable_length_m: found 0, expected a whole number from 1 to 999", ""),
+        ({"qos": {"eth2": {"cable_length_m": 1000}}}, "cable_length_m: found 1000, expected a whole number from 1", ""),
         ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, pfc"),
         ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),
         ({"link": {"eth2": {"pause_rx": "off"}}}, "link eth2 pause_rx: found 'off', expected a whole number", ""),
@@ -371,7 +428,6 @@ def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: A
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"rp_enable_prio3": 1}}}, "rp_enable_prio3: found none of", "ROCE_CC_PRIO_MASK_P1 in nv"),
-        ({"qos": {"eth2": {"dcbx": "os"}}}, "qos eth2 dcbx: dcb does not tell it", "mlnx_qos"),
         ({"qos": {"eth2": {"trust": "dscp"}}}, "trust: with dcb it follows from DSCP entries", "declare dscp26_prio"),
         ({"roce": {"eth2": {"traffic_class": 106}}}, "found no /sys/class/infiniband/mlx5_0/tc/1", "NCCL_IB_TC"),
         ({"nv": {"eth2": {"T_us": 1}}}, "found neither mlxconfig nor mstconfig", "mstflint"),

@@ -197,7 +197,7 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
 @given(
     state=st.fixed_dictionaries(
         {
-            "dcbx": st.just("os"),
+            "dcbx": st.sampled_from(["os", "fw"]),
             "dscp": st.dictionaries(st.integers(0, 63).map(str), st.integers(0, 7)),
             "prio2buffer": eight(7),
             "pfc": eight(1),
@@ -210,10 +210,9 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
 @hypothesis_settings(max_examples=200)
 def test_both_tools_tell_the_same(tools: ModuleType, state: dict[str, Any]) -> None:
     by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state))
-    assert by_mlnx_qos.pop("dcbx") == "os"
-    shown = {subject: json.dumps(tools.show_dcb(state, subject)) for subject in ("app", "pfc", "buffer")}
-    by_dcb = settings_qos.parse_dcb(shown["app"], shown["pfc"], shown["buffer"])
-    assert by_dcb == by_mlnx_qos
+    for three in (False, True):
+        shown = [json.dumps(tools.show_dcb(state, each, three=three)) for each in ("app", "dcbx", "pfc", "buffer")]
+        assert settings_qos.parse_dcb(*shown) == by_mlnx_qos
 
 
 def test_every_code_of_the_nic_survives_its_unit() -> None:

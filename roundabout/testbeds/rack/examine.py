@@ -51,7 +51,8 @@ if [ "$driver" = ofed ]; then
   tool mlnx_qos "DOCA-OFED, or mlnx-tools"
   file "DCQCN" "/sys/class/net/$nic/ecn" "DOCA-OFED, and a physical function"
 else
-  tool dcb "iproute2 5.11 or later (Debian 11, Ubuntu 22.04), or driver: ofed"
+  if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
+  else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
   bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
   file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
 fi

@@ -153,7 +153,7 @@ class Servers(Strict):
     gpu: Literal["none", "check", "install"] = "check"
     clock: Literal["chrony", "ptp", "leave"] = "chrony"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
-    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None
+    cable_length_m: Annotated[int, Field(ge=1, le=999)] | None = None
     governor: Literal["performance", "leave"] = "performance"
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()

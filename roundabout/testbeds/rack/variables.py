@@ -61,14 +61,14 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     }
     cable = {} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}
     ofed = common.driver == "ofed"
-    dcbx = {"dcbx": "os", "trust": "dscp"} if ofed else {}  # with `dcb`, trust follows from the DSCP entries
+    trust = {"trust": "dscp"} if ofed else {}  # with `dcb` it follows from the DSCP entries
     speed_mbps = round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)
     link = {"mtu": common.mtu_bytes, "speed_mbps": speed_mbps, "pause_rx": 0, "pause_tx": 0}
     document: dict[str, Any] = {
         "cpu": {} if common.governor == "leave" else {"governor": common.governor},
         "link": {server.nic: link},
         "irq": {} if common.irq_cpus is None else {server.nic: {"cpus": common.irq_cpus}},
-        "qos": {server.nic: {**dcbx, **priorities, "pfc": pfc, **(cable if ofed else {})}},
+        "qos": {server.nic: {"dcbx": "os", **trust, **priorities, "pfc": pfc, **(cable if ofed else {})}},
         "roce": {server.nic: _roce(lossless.tos, ofed=ofed)},
         "dcqcn": {server.nic: _dcqcn(inventory, ofed=ofed)},
         "nv": _nv(inventory, server),

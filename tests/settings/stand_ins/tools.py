@@ -2,8 +2,9 @@
 """Stand-ins for ip, transport, ethtool, mlnx_qos, dcb, mlxconfig and show_gids; they keep their state below a root.
 
 Constructed, not recorded: calls and paths from the project's notes on RoCE, output from the sources of mlnx-tools and
-iproute2 and NVIDIA's manual of mlxconfig. What hardware would do beside that (buffers that follow PFC, sizes rounded to
-128 bytes) is made up, so that something is dragged along and something is rounded.
+iproute2 and NVIDIA's manual of mlxconfig; what the driver does with it from mlx5's en_dcbnl.c and port_buffer.c (a link
+that goes down with PFC, cables it ignores, buffers that firmware owns until they are written, sizes rounded down). To
+what sizes firmware fits buffers is made up.
 """
 
 import json
@@ -90,7 +91,7 @@ def ethtool(root: Path, words: list[str]) -> str:
         return state.save()
     if words[0] == "-s":
         return set_speed(state, dict(pairs(words[2:])))
-    speed, detected = ("Unknown!", "no") if state.values.get("down") else (f"{state.values['speed']}Mb/s", "yes")
+    speed, detected = ("Unknown!", "no") if state.values.get("down") or is_coming_up(root, name) else (f"{state.values['speed']}Mb/s", "yes")
     return (
         f"Settings for {name}:\n\tSupported ports: [ Backplane ]\n\tSpeed: {speed}\n"
         f"\tDuplex: Full\n\tAuto-negotiation: {state.values['autoneg']}\n\tLink detected: {detected}\n"
@@ -114,16 +115,39 @@ def commas(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def set_pfc(values: dict[str, Any], pfc: list[int]) -> None:
+def is_coming_up(root: Path, name: str) -> bool:
+    """Whether PFC took the link down, and it is not up yet: for so many looks at it."""
+    looks = root / f"toggled-{name}"
+    if not looks.exists():
+        return False
+    left = int(looks.read_text()) - 1
+    looks.write_text(str(left)) if left else looks.unlink()
+    return True
+
+
+def set_pfc(state: State, pfc: list[int]) -> None:
+    values = state.values
+    if pfc == values["pfc"]:
+        return
+    (state.path.parent / state.path.name.replace("qos", "toggled")).write_text("2")
     values["pfc"] = pfc
-    values["prio2buffer"] = pfc
-    values["buffer_size"] = [130944, 130944 if any(pfc) else 0, 0, 0, 0, 0, 0, 0]
+    if not values.get("manual"):
+        values["prio2buffer"] = pfc
+        values["buffer_size"] = [130944, 130944 if any(pfc) else 0, 0, 0, 0, 0, 0, 0]
 
 
-def set_buffers(values: dict[str, Any], sizes: list[int]) -> None:
-    if sum(sizes) > values["max_buffer_size"]:
-        raise RefusedError("Buffer size is larger than max_buffer_size")
-    values["buffer_size"] = [-(-size // 128) * 128 for size in sizes]
+def set_cable(values: dict[str, Any], metres: int) -> None:
+    if 0 < metres < 1000:
+        values["delay"] = metres
+
+
+def set_buffers(values: dict[str, Any], prio2buffer: list[int] | None = None, sizes: list[int] | None = None) -> None:
+    """Older drivers take buffers over with any write, newer ones with one that changes something."""
+    if sizes and sum(sizes) > values["max_buffer_size"]:
+        raise RefusedError("Buffers commands error")
+    values["manual"] = True
+    values["prio2buffer"] = prio2buffer or values["prio2buffer"]
+    values["buffer_size"] = [size // 128 * 128 for size in sizes or values["buffer_size"]]
 
 
 def show_mlnx_qos(values: dict[str, Any]) -> str:
@@ -172,13 +196,13 @@ def mlnx_qos(root: Path, words: list[str]) -> str:
     elif option == "--dscp2prio":
         map_dscp(values, value)
     elif option == "--pfc":
-        set_pfc(values, [int(bit) for bit in value.split(",")])
+        set_pfc(state, [int(bit) for bit in value.split(",")])
     elif option == "--cable_len":
-        values["delay"] = int(value)
+        set_cable(values, int(value))
     elif option == "--prio2buffer":
-        values["prio2buffer"] = [int(buffer) for buffer in value.split(",")]
+        set_buffers(values, prio2buffer=[int(buffer) for buffer in value.split(",")])
     elif option == "--buffer_size":
-        set_buffers(values, [int(size) for size in value.split(",")])
+        set_buffers(values, sizes=[int(size) for size in value.split(",")])
     return state.save()
 
 
@@ -190,27 +214,37 @@ def dcb(root: Path, words: list[str]) -> str:
     state = State(root, f"qos-{after(words, 'dev')}")
     values = state.values
     subject, verb, *_ = [word for word in words if word != "-j"]
+    if (root / "iproute2-5.11").exists() and subject in ("app", "dcbx"):
+        raise RefusedError(f'Object "{subject}" is unknown')
     if verb == "show":
-        return json.dumps(show_dcb(values, subject))
+        return json.dumps(show_dcb(values, subject, three=not (root / "iproute2-6.4").exists()))
     change = words[words.index("dev") + 2 :]
     if subject == "app" and verb == "flush":
         values["dscp"] = {}
     elif subject == "app":
         map_dscp(values, f"{'set' if verb == 'replace' else 'del'},{change[1].replace(':', ',')}")
+    elif subject == "dcbx":
+        if "host" not in change or "lld-managed" in change:  # mlx5e_dcbnl_setdcbx; without a flag dcb prints its help
+            raise RefusedError("dcbx set attribute: response 1" if change else "")
+        values["dcbx"] = "os"
     elif change[0] == "prio-pfc":
-        set_pfc(values, [int(word == "on") for word in mapping(change[1:])])
+        set_pfc(state, [int(word == "on") for word in mapping(change[1:])])
     elif change[0] == "delay":
-        values["delay"] = int(change[1])
+        set_cable(values, int(change[1]))
     elif change[0] == "prio-buffer":
-        values["prio2buffer"] = [int(word) for word in mapping(change[1:])]
+        set_buffers(values, prio2buffer=[int(word) for word in mapping(change[1:])])
     else:
-        set_buffers(values, [int(word) for word in mapping(change[1:])])
+        set_buffers(values, sizes=[int(word) for word in mapping(change[1:])])
     return state.save()
 
 
-def show_dcb(values: dict[str, Any], subject: str) -> dict[str, Any]:
+def show_dcb(values: dict[str, Any], subject: str, *, three: bool = True) -> dict[str, Any]:
+    """Entries have three fields since iproute2 6.5 (dcb_app.c, dcb_app_print_filtered)."""
     if subject == "app":
-        return {"dscp_prio": [[int(dscp), mapped] for dscp, mapped in values["dscp"].items()]} if values["dscp"] else {}
+        entries = [[int(dscp), mapped, *([" "] if three else [])] for dscp, mapped in values["dscp"].items()]
+        return {"dscp_prio": entries} if entries else {}
+    if subject == "dcbx":
+        return {**({"host": True} if values["dcbx"] == "os" else {}), "cee": True, "ieee": True}
     if subject == "pfc":
         bits = [bool(bit) for bit in values["pfc"]]
         return {"pfc_cap": 8, "macsec_bypass": False, "delay": values["delay"], "prio_pfc": bits}
@@ -265,7 +299,17 @@ def show_gids(root: Path, _words: list[str]) -> str:
     return "\n".join([*lines, f"n_gids_found={len(lines) - 2}"]) + "\n"
 
 
-TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids)}
+# --- settings_dcbx.py, which speaks to the kernel
+
+
+def python3(root: Path, words: list[str]) -> str:
+    assert words[-2].endswith("/settings_dcbx.py")
+    state = State(root, f"qos-{words[-1]}")
+    state.values["dcbx"] = "fw"
+    return state.save()
+
+
+TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids, python3)}
 
 
 def main() -> None:

@@ -119,12 +119,12 @@ def cc_params() -> dict[str, str]:
 SERVERS = {
     "connectx-5-ofed": ({**common("0x1017"), **nv(), **ecn("")}, ("mlnx_qos", "mlxconfig", "show_gids")),
     "connectx-5-ofed-params": ({**common("0x1017"), **nv(), **ecn("params/")}, ("mlnx_qos", "mlxconfig", "show_gids")),
-    "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb",)),
-    "connectx-6-dx": ({**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()}, ("dcb", "mlxconfig")),
+    "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb", "python3")),
+    "connectx-6-dx": ({**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()}, ("dcb", "python3", "mlxconfig")),
 }
 
 
-QOS_WANTED = {"trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
+QOS_WANTED = {"dcbx": "os", "trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
 DCQCN_WANTED = {
     "T_us": 100,
     "byte_counter_bytes": 0,
@@ -162,7 +162,6 @@ def document(name: str) -> dict[str, Any]:
         "transport": {"dcqcn": {"T_us": 100}},
     }
     if "ofed" in name:
-        wanted["qos"]["eth2"]["dcbx"] = "os"
         wanted["roce"]["eth2"]["traffic_class"] = 106
         wanted["dcqcn"]["eth2"].update({"rp_enable_prio3": 1, "np_enable_prio3": 1})
         wanted["nv"] = {"eth2": {"T_us": 100, "g": 1 / 256, "ROCE_CC_PRIO_MASK_P1": 8}}
@@ -221,4 +220,6 @@ def meaning(path: Path) -> object:
         value = json.loads(content)
     except ValueError:
         return content
+    if isinstance(value, dict):
+        value.pop("manual", None)  # nothing but loading the driver gives buffers back to firmware
     return sorted(value, key=str) if isinstance(value, list) else value
