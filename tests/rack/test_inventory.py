@@ -44,6 +44,8 @@ MISTAKES = [
     ("driver: inbox", "driver: ofd", "vars.driver: found 'ofd', expected 'inbox' or 'ofed'"),
     ("driver: inbox, ", "", "vars.driver: found nothing, expected a value"),
     ("T_us: 125", "T_us: 125.5", "dcqcn.T_us: found 125.5, expected a whole number"),
+    ("T_us: 125", "T_us: 131072", "dcqcn.T_us: found 131072, expected a whole number from 1 to 131071"),
+    ("T_us: 125", "Gd_log2: 9", "dcqcn.Gd_log2: found 9, expected a whole number from 10 to 11"),
     ("T_us: 125", "t_us: 125", "dcqcn.t_us: found the unknown field 't_us', expected one of T_us"),
     ("Kmin_cells: 1000", "Kmin_cells: 3000", "expected Kmin_cells below Kmax_cells"),
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),

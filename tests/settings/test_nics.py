@@ -30,7 +30,7 @@ TABLE = {
     "R_max_mbps": (25000, 25000),
     "Gd_log2": (10, 10),
     "min_decrease_factor_percent": (25, 25),
-    "g": (1 / 256, 1020),
+    "g_code": (1020, 1020),
     "alpha_timer_us": (55, 55),
     "rate_reduce_period_us": (50, 50),
     "alpha_initial": (0.5, 512),
@@ -92,7 +92,7 @@ def test_defaults_in_the_units_of_the_papers(server: Server) -> None:
     for name in BACKENDS:
         found = settings.read(server(name), {"dcqcn": {"eth2": dict.fromkeys(TABLE)}})["found"]["dcqcn"]["eth2"]
         assert found["T_us"] == 300
-        assert found["g"] == 5 / 1024
+        assert found["g_code"] == 1019
         assert found["alpha_initial"] == 1023 / 1024
 
 
@@ -254,6 +254,52 @@ def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
     assert answer["applied"] == document
 
 
+def test_the_inbox_drivers_tools_have_a_reset_of_their_own(server: Server) -> None:
+    host = server("connectx-6-dx")
+    (host.root / "bin/mlxconfig").rename(host.root / "bin/mstconfig")
+    with pytest.raises(SettingsError) as error:
+        settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+    assert error.value.hint.endswith("then mstfwreset -d 0000:3b:00.0 reset, or reboot")
+
+
+# What both of NVIDIA's sources take: the least and the most, and what is just beyond.
+LIMITS = {
+    "T_us": (1, 131071, 0, 131072),
+    "byte_counter_bytes": (0, 32767, -1, 32768),
+    "F": (1, 31, 0, 32),
+    "R_AI_mbps": (1, 131071, 0, 131072),
+    "R_HAI_mbps": (1, 131071, 0, 131072),
+    "R_min_mbps": (1, 131071, 0, 131072),
+    "Gd_log2": (10, 11, 9, 12),
+    "min_decrease_factor_percent": (1, 100, 0, 101),
+    "g_code": (1, 1023, 0, 1024),
+    "alpha_timer_us": (1, 131071, 0, 131072),
+    "rate_reduce_period_us": (1, 131071, 0, 131072),
+    "alpha_initial": (1 / 1024, 1023 / 1024, 0, 1),
+    "rate_on_first_cnp_mbps": (0, 131071, -1, 131072),
+    "cnp_gap_us": (0, 131071, -1, 131072),
+}
+
+
+@pytest.mark.parametrize("parameter", LIMITS)
+@pytest.mark.parametrize("kind", ["dcqcn", "nv"])
+def test_values_that_nvidia_does_not_document_are_refused(parameter: str, kind: str) -> None:
+    least, most, below, above = LIMITS[parameter]
+    for value in (least, most):
+        settings.flatten({kind: {"eth2": {parameter: value}}})
+    for value in (below, above):
+        with pytest.raises(SettingsError, match=f"{kind} eth2 {parameter}: found "):
+            settings.flatten({kind: {"eth2": {parameter: value}}})
+
+
+def test_what_was_found_beyond_these_limits_comes_back(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / trees.CC_PARAMS / "rp_gd").write_text("7\n")
+    settings.apply(host, {"dcqcn": {"eth2": {"Gd_log2": 10}}}, "run")
+    assert settings.restore(host, "run")["failed"] == []
+    assert (host.root / trees.CC_PARAMS / "rp_gd").read_text() == "7\n"
+
+
 def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
     host = server("connectx-6-dx")
     (host.root / "bin/mlxconfig").unlink()
@@ -263,10 +309,10 @@ def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
 
 def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Server) -> None:
     host = server("connectx-5-ofed")
-    document = {"dcqcn": {"eth2": {"g": 0.01}}, "qos": {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}}
+    document = {"dcqcn": {"eth2": {"alpha_initial": 0.01}}, "qos": {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}}
     answer = settings.apply(host, document, "run")
     assert answer["differs"] == [
-        {"setting": "dcqcn eth2 g", "expected": 0.01, "found": 10 / 1024},
+        {"setting": "dcqcn eth2 alpha_initial", "expected": 0.01, "found": 10 / 1024},
         {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "99968,0,0,0,0,0,0,0"},
     ]
     assert settings.apply(host, document, "run")["changed"] == []
@@ -395,8 +441,8 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"T": 1}}}, "dcqcn eth2 has no setting 'T'", "known: T_us, byte_counter_bytes, F, "),
-        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 0 to", ""),
-        ({"dcqcn": {"eth2": {"g": 2}}}, "dcqcn eth2 g: found 2, expected a number from 1/1024 to 1024/1024", ""),
+        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 1 to 131071", ""),
+        ({"dcqcn": {"eth2": {"g_code": 1024}}}, "dcqcn eth2 g_code: found 1024, expected a whole number from 1 to", ""),
         ({"dcqcn": {"eth9": {"T_us": 1}}}, "eth9: no network interface of a PCI device", ""),
         ({"dcqcn": {"eth2": {"cnp_prio_mode": 1}}}, "cnp_prio_mode: found none of /sys/kernel/debug/mlx5/", "debugfs"),
         ({"qos": {"eth2": {"pfc": "3"}}}, "qos eth2 pfc: found '3', expected eight numbers from 0 to 1", ""),

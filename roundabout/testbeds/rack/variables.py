@@ -109,8 +109,24 @@ def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -
     if transport.declaration:
         document["transport"] = {transport.name: asked}
     if rdma and transport.name in NIC_TRANSPORTS:
-        document[transport.name] = {server.nic: asked}  # the NIC's own
+        document[transport.name] = {server.nic: _for_nic(asked)}  # the NIC's own
     return document
+
+
+def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:
+    """A transport's parameters as NICs have them, which keep a code for g, of 1024.
+
+    Contested. By NVIDIA's DOC-2790, version 19, the code is 1 - g: alpha becomes code/1024 of itself, plus 1 -
+    code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By the
+    database of mlxconfig (mstflint 4.36) alpha = g + (1 - g) * alpha after a CNP, with the code for g itself.
+    """
+    if "g" not in asked:
+        return asked
+    return {"g_code" if name == "g" else name: _code(value) if name == "g" else value for name, value in asked.items()}
+
+
+def _code(g: float | str) -> int:
+    return 1024 - round(float(g) * 1024)
 
 
 def _whole(value: float | str) -> float | str:

@@ -310,6 +310,7 @@ def python3(root: Path, words: list[str]) -> str:
 
 
 TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids, python3)}
+TOOLS["mstconfig"] = mlxconfig
 
 
 def main() -> None:

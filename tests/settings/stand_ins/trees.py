@@ -135,7 +135,7 @@ DCQCN_WANTED = {
     "R_max_mbps": 25000,
     "Gd_log2": 10,
     "min_decrease_factor_percent": 25,
-    "g": 1 / 256,
+    "g_code": 1020,
     "alpha_timer_us": 55,
     "rate_reduce_period_us": 50,
     "alpha_initial": 0.5,
@@ -164,7 +164,7 @@ def document(name: str) -> dict[str, Any]:
     if "ofed" in name:
         wanted["roce"]["eth2"]["traffic_class"] = 106
         wanted["dcqcn"]["eth2"].update({"rp_enable_prio3": 1, "np_enable_prio3": 1})
-        wanted["nv"] = {"eth2": {"T_us": 100, "g": 1 / 256, "ROCE_CC_PRIO_MASK_P1": 8}}
+        wanted["nv"] = {"eth2": {"T_us": 100, "g_code": 1020, "ROCE_CC_PRIO_MASK_P1": 8}}
     else:
         wanted["dcqcn"]["eth2"]["cnp_prio_mode"] = 0
     return wanted
