@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, load_topology
+from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 
 EXAMPLE = Path(__file__).parents[2] / "inventory.example"
@@ -20,6 +21,12 @@ def test_each_testbed_of_the_papers(testbed_of_a_paper: tuple[str, Path]) -> Non
     sizes = {"four": (4, 1, 4), "twelve": (12, 2, 13), "twenty-four": (24, 13, 36)}
     inventory = read_inventory(path)
     assert (len(inventory.servers), len(inventory.switches), len(inventory.ends)) == sizes[which]
+
+
+def test_where_a_payload_rate_is_what_tcp_carries_it_is_that_of_the_mtu_beside_it() -> None:
+    inventory = read_inventory(EXAMPLE)
+    rates, mtu = inventory.all.vars, inventory.common.mtu_bytes
+    assert rates.payload_rate_gbps == pytest.approx(rates.line_rate_gbps * payload_share(mtu), abs=0.05)
 
 
 def test_a_topology_that_is_part_of_the_rack_fits(inventory_file: Path) -> None:
