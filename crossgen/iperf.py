@@ -369,7 +369,9 @@ def parse() -> argparse.Namespace:
         if role == "load":
             each.add_argument("--parallel", type=int, default=1, help="connections at first")
             each.add_argument("--congestion", help="their congestion control")
-            each.add_argument("--dscp", type=int, choices=range(64), metavar="D", default=0, help="their packets', both ways")
+            each.add_argument(
+                "--dscp", type=int, choices=range(64), metavar="D", default=0, help="their packets', both ways"
+            )
         else:
             each.add_argument("--duration-s", type=int, required=True)
         each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")

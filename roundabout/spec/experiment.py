@@ -134,7 +134,8 @@ class CrossTraffic(Strict):
         description="of web-search flows: those used last, with their windows, or one a flow, set up when it is due",
     )
     traffic_class: Literal["jobs", "own"] = Field(
-        default="jobs", description="that it rides in: the one of jobs without a priority, or one of its own (on a rack)"
+        default="jobs",
+        description="that it rides in: the one of jobs without a priority, or one of its own (on a rack)",
     )
 
     @model_serializer(mode="wrap")

@@ -309,7 +309,8 @@ def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
 
 def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Server) -> None:
     host = server("connectx-5-ofed")
-    document = {"dcqcn": {"eth2": {"alpha_initial": 0.01}}, "qos": {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}}
+    qos = {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}
+    document = {"dcqcn": {"eth2": {"alpha_initial": 0.01}}, "qos": qos}
     answer = settings.apply(host, document, "run")
     assert answer["differs"] == [
         {"setting": "dcqcn eth2 alpha_initial", "expected": 0.01, "found": 10 / 1024},
@@ -441,12 +442,12 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"T": 1}}}, "dcqcn eth2 has no setting 'T'", "known: T_us, byte_counter_bytes, F, "),
-        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 1 to 131071", ""),
+        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 1 to", ""),
         ({"dcqcn": {"eth2": {"g_code": 1024}}}, "dcqcn eth2 g_code: found 1024, expected a whole number from 1 to", ""),
         ({"dcqcn": {"eth9": {"T_us": 1}}}, "eth9: no network interface of a PCI device", ""),
         ({"dcqcn": {"eth2": {"cnp_prio_mode": 1}}}, "cnp_prio_mode: found none of /sys/kernel/debug/mlx5/", "debugfs"),
         ({"qos": {"eth2": {"pfc": "3"}}}, "qos eth2 pfc: found '3', expected eight numbers from 0 to 1", ""),
-        ({"qos": {"eth2": {"cable_length_m": 0}}}, "cable_length_m: found 0, expected a whole number from 1 to 999", ""),
+        ({"qos": {"eth2": {"cable_length_m": 0}}}, "cable_length_m: found 0, expected a whole number from 1", ""),
         ({"qos": {"eth2": {"cable_length_m": 1000}}}, "cable_length_m: found 1000, expected a whole number from 1", ""),
         ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, pfc"),
         ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),

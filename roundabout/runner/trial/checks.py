@@ -143,9 +143,9 @@ def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
 
 
 def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Jobs over DCQCN that others slowed at a switch's port, where none of them heard of a mark: ports do not mark them.
+    """Jobs over DCQCN that others slowed at a switch's port, where none of them heard of a mark.
 
-    It is known by what jobs took, so that it is known of switches that nobody samples too.
+    That is seen in what jobs took: switches of a rack are not sampled.
     """
     if trial.spec.queue == "drop-tail":
         return []
@@ -165,7 +165,9 @@ def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[
     marked = pc.sum(flows.filter(pc.is_in(flows["job"], pa.array(over, pa.string())))["delivered_ce_segments"]).as_py()
     if not slowed or marked:
         return []
-    return [f"no packet of {', '.join(over)} was marked, although others slowed {', '.join(slowed)}: do ports mark them?"]
+    return [
+        f"no packet of {', '.join(over)} was marked, although others slowed {', '.join(slowed)}: do ports mark them?"
+    ]
 
 
 def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:

@@ -65,9 +65,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     """
     crossing = parts(trial)
     sinks = [
-        _Waiting(
-            f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part
-        )
+        _Waiting(f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part)
         for part in crossing
         for receiver in part.spec.receivers
     ]

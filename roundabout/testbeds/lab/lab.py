@@ -254,8 +254,8 @@ class Lab:
         """
         if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
             raise LabError(
-                f"cross_traffic.{apart[0]}.traffic_class: found own, expected jobs: a lab's ports have one class for all "
-                "that have no priority",
+                f"cross_traffic.{apart[0]}.traffic_class: found own, expected jobs: a lab's ports have one class "
+                "for all that have no priority",
                 "give jobs a `priority`, or run it on a rack",
             )
         calibration = self.record.calibration

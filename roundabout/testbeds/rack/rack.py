@@ -68,7 +68,7 @@ class Rack:
 
     @property
     def dscps(self) -> Dscps:
-        """The inventory's: jobs ride in the lossless class, which is what its NICs and switches were provisioned for."""
+        """The inventory's: jobs ride in the lossless class, for which NICs and switches were provisioned."""
         everywhere = self.inventory.all.vars
         return Dscps(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 

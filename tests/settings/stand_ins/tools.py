@@ -91,7 +91,11 @@ def ethtool(root: Path, words: list[str]) -> str:
         return state.save()
     if words[0] == "-s":
         return set_speed(state, dict(pairs(words[2:])))
-    speed, detected = ("Unknown!", "no") if state.values.get("down") or is_coming_up(root, name) else (f"{state.values['speed']}Mb/s", "yes")
+    speed, detected = (
+        ("Unknown!", "no")
+        if state.values.get("down") or is_coming_up(root, name)
+        else (f"{state.values['speed']}Mb/s", "yes")
+    )
     return (
         f"Settings for {name}:\n\tSupported ports: [ Backplane ]\n\tSpeed: {speed}\n"
         f"\tDuplex: Full\n\tAuto-negotiation: {state.values['autoneg']}\n\tLink detected: {detected}\n"

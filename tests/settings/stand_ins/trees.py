@@ -120,11 +120,21 @@ SERVERS = {
     "connectx-5-ofed": ({**common("0x1017"), **nv(), **ecn("")}, ("mlnx_qos", "mlxconfig", "show_gids")),
     "connectx-5-ofed-params": ({**common("0x1017"), **nv(), **ecn("params/")}, ("mlnx_qos", "mlxconfig", "show_gids")),
     "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb", "python3")),
-    "connectx-6-dx": ({**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()}, ("dcb", "python3", "mlxconfig")),
+    "connectx-6-dx": (
+        {**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()},
+        ("dcb", "python3", "mlxconfig"),
+    ),
 }
 
 
-QOS_WANTED = {"dcbx": "os", "trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
+QOS_WANTED = {
+    "dcbx": "os",
+    "trust": "dscp",
+    "dscp26_prio": 3,
+    "dscp48_prio": 6,
+    "pfc": "0,0,0,1,0,0,0,0",
+    "cable_length_m": 5,
+}
 DCQCN_WANTED = {
     "T_us": 100,
     "byte_counter_bytes": 0,
