@@ -38,6 +38,11 @@ TOS = whole(0, 255)
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
 LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
+NO_NICS = {
+    "bonding": "a bond",
+    "master": "a port of a bond or bridge",
+    "device/physfn": "a virtual function",
+}
 PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
@@ -50,9 +55,20 @@ class InertError(AbsentError):
         self.reset = reset
 
 
+def _read_if_there(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
 def nic_folder(host: Host, target: str) -> Path:
-    """The NIC's folder in sysfs; raises AbsentError where there is no such interface."""
+    """The NIC's folder in sysfs; raises AbsentError where there is no such interface, SettingsError where it is no NIC's."""
     folder = host.root / "sys/class/net" / target
+    for file, kind in NO_NICS.items():
+        if (folder / file).exists():
+            raise SettingsError(
+                f"{target} is {kind}, expected a NIC's own interface", "QoS and DCQCN are each port's own"
+            )
+    if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
+        raise SettingsError(f"{target} is a VLAN, expected a NIC's own interface", "QoS and DCQCN are each port's own")
     if not (folder / "device").exists():
         raise AbsentError(f"{target}: no network interface of a PCI device here has this name")
     return folder

@@ -56,7 +56,7 @@ MISTAKES = [
     ("T_us: 125", "t_us: 125", "dcqcn.t_us: found the unknown field 't_us', expected one of T_us"),
     ("Kmin_cells: 1000", "Kmin_cells: 3000", "expected Kmin_cells below Kmax_cells"),
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
-    ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp whose"),
+    ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
 ]  # fmt: skip

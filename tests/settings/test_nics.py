@@ -472,6 +472,23 @@ def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: A
 
 
 @pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("sys/class/net/eth2/bonding", "eth2 is a bond, expected a NIC's own interface"),
+        ("sys/class/net/eth2/master", "eth2 is a port of a bond or bridge"),
+        ("sys/class/net/eth2/device/physfn", "eth2 is a virtual function"),
+        ("sys/class/net/eth2/uevent", "eth2 is a VLAN"),
+    ],
+)
+@pytest.mark.parametrize("kind", [{"qos": {"pfc": "0,0,0,1,0,0,0,0"}}, {"dcqcn": {"T_us": 100}}, {"roce": {"tos": 4}}])
+def test_what_is_no_nic_of_its_own_is_refused_by_name(server: Server, kind: Any, file: str, said: str) -> None:
+    host = server("connectx-5-ofed")
+    (host.root / file).write_text("DEVTYPE=vlan\n")
+    with pytest.raises(SettingsError, match=said):
+        settings.apply(host, {name: {"eth2": values} for name, values in kind.items()}, "run")
+
+
+@pytest.mark.parametrize(
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"rp_enable_prio3": 1}}}, "rp_enable_prio3: found none of", "ROCE_CC_PRIO_MASK_P1 in nv"),
