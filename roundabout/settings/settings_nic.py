@@ -60,15 +60,14 @@ def _read_if_there(path: Path) -> str:
 
 
 def nic_folder(host: Host, target: str) -> Path:
-    """The NIC's folder in sysfs; raises AbsentError where there is no such interface, SettingsError where it is no NIC's."""
+    """The NIC's folder in sysfs; raises AbsentError where there is no such interface, SettingsError for no NIC's."""
     folder = host.root / "sys/class/net" / target
-    for file, kind in NO_NICS.items():
-        if (folder / file).exists():
-            raise SettingsError(
-                f"{target} is {kind}, expected a NIC's own interface", "QoS and DCQCN are each port's own"
-            )
+    kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
     if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
-        raise SettingsError(f"{target} is a VLAN, expected a NIC's own interface", "QoS and DCQCN are each port's own")
+        kinds.append("a VLAN")
+    if kinds:
+        hint = "QoS and DCQCN are each port's own"
+        raise SettingsError(f"{target} is {kinds[0]}, expected a NIC's own interface", hint)
     if not (folder / "device").exists():
         raise AbsentError(f"{target}: no network interface of a PCI device here has this name")
     return folder

@@ -92,9 +92,9 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
 
 
 MISSING = [
-    ("path MTU", "no answer to 1500 bytes from 10.10.0.3", {}, {"ping": 'case "$*" in *10.10.0.3) exit 1;; esac'}),
+    ("path MTU", "no answer to 1500 bytes from 10.10.0.3", {}, {"ping": 'case "$*" in *.3) exit 1;; esac'}),
     ("address", "not 10.10.0.1", {}, {"ip": "echo 2: ens1f0np0 inet 10.10.0.11/24"}),
-    ("GID", "none is 10.10.0.1 by RoCE v2", {"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2": "IB/RoCE v1"}, {}),
+    ("GID", "none is 10.10.0.1 by", {"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2": "IB/RoCE v1"}, {}),
     ("firmware's DCBX", "on and willing", {}, {"mstconfig": f"echo '{NV.format('True(1)')}'"}),
     ("irqbalance", "runs", {"proc/77/comm": "irqbalance"}, {}),
     ("NIC ens1f0np0", "a VLAN", {"sys/class/net/ens1f0np0/uevent": "DEVTYPE=vlan\nINTERFACE=ens1f0np0"}, {}),
@@ -105,10 +105,11 @@ MISSING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "found", "files", "programs"), MISSING, ids=lambda each: str(each)[:20])
+@pytest.mark.parametrize("missing", MISSING, ids=lambda each: each[1])
 def test_what_would_spoil_a_trial_is_said(
-    inventory_file: Path, tmp_path: Path, name: str, found: str, files: dict[str, str], programs: dict[str, str]
+    inventory_file: Path, tmp_path: Path, missing: tuple[str, str, dict[str, str], dict[str, str]]
 ) -> None:
+    name, found, files, programs = missing
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
     add_all(tools)

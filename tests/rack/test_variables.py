@@ -23,6 +23,7 @@ def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str
         assert document["roce"][server.nic]["tos"] == 106
         assert document["qos"][server.nic]["pfc"] == "0,0,0,1,0,0,0,0"
         assert document["dcqcn"][server.nic]["T_us"] == 125
+        assert document["qos"][server.nic]["tc_schedule"] == "14,14,14,16,14,14,strict,14"
 
 
 def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:

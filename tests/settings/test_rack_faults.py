@@ -140,6 +140,7 @@ PIECES = (
     {"qos": {"eth2": {"trust": "dscp", "dscp26_prio": 3}}},
     {"qos": {"eth2": {"dscp26_prio": 5, "dscp10_prio": 1}}},
     {"qos": {"eth2": {"trust": "pcp"}}},
+    {"qos": {"eth2": {"tc_schedule": "50,0,0,50,0,0,strict,0"}}},
     {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0"}}},
     {"qos": {"eth2": {"buffer_size_bytes": "65536,65536,0,0,0,0,0,0", "cable_length_m": 5}}},
     {"link": {"eth2": {"speed_mbps": 25000, "pause_rx": 0}}},
@@ -190,6 +191,9 @@ def test_any_document_is_settings_or_one_message(document: Any) -> None:
         settings.flatten(document)
 
 
+SUBJECTS = ("app", "dcbx", "ets", "pfc", "buffer")
+
+
 def eight(highest: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, highest), min_size=8, max_size=8)
 
@@ -204,6 +208,7 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
             "buffer_size": eight(10**6),
             "max_buffer_size": st.just(262016),
             "delay": st.integers(0, 65535),
+            "schedule": st.lists(st.sampled_from(["strict", "vendor", "25"]), min_size=8, max_size=8),
         }
     )
 )
@@ -211,8 +216,8 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
 def test_both_tools_tell_the_same(tools: ModuleType, state: dict[str, Any]) -> None:
     by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state))
     for three in (False, True):
-        shown = [json.dumps(tools.show_dcb(state, each, three=three)) for each in ("app", "dcbx", "pfc", "buffer")]
-        assert settings_qos.parse_dcb(*shown) == by_mlnx_qos
+        shown = [json.dumps(tools.show_dcb(state, each, three=three)) for each in SUBJECTS]
+        assert settings_qos.parse_dcb(shown) == by_mlnx_qos
 
 
 def test_every_code_of_the_nic_survives_its_unit() -> None:

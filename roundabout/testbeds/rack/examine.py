@@ -55,7 +55,8 @@ case " $(ip -4 -o addr show dev "$nic" 2> /dev/null) " in
 esac
 ping=$(command -v ping) lost=
 for each do
-  [ -z "$ping" ] || "$ping" -q -n -c 1 -W 1 -M do -s $((mtu - 28)) -I "$address" "$each" > /dev/null 2>&1 < /dev/null || lost="$lost $each"
+  [ -z "$ping" ] || "$ping" -q -n -c 1 -W 1 -M do -s $((mtu - 28)) -I "$address" "$each" < /dev/null > /dev/null 2>&1 ||
+    lost="$lost $each"
 done
 if [ -z "$ping" ]; then say "path MTU" no "no ping" "PROVISION"
 elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \

@@ -8,7 +8,7 @@ from typing import Any
 
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec
-from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.testbeds.rack.inventory import Inventory, Lossless, Server
 
 ROCE_V2 = "RoCE v2"
 
@@ -68,12 +68,30 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
         "cpu": {} if common.governor == "leave" else {"governor": common.governor},
         "link": {server.nic: link},
         "irq": {} if common.irq_cpus is None else {server.nic: {"cpus": common.irq_cpus}},
-        "qos": {server.nic: {"dcbx": "os", **trust, **priorities, "pfc": pfc, **(cable if ofed else {})}},
+        "qos": {
+            server.nic: {
+                "dcbx": "os",
+                **trust,
+                **priorities,
+                "tc_schedule": _tc_schedule(lossless),
+                "pfc": pfc,
+                **(cable if ofed else {}),
+            }
+        },
         "roce": {server.nic: _roce(lossless.tos, ofed=ofed)},
         "dcqcn": {server.nic: _dcqcn(inventory, ofed=ofed)},
         "nv": _nv(inventory, server),
     }
     return {kind: content for kind, content in document.items() if content}
+
+
+def _tc_schedule(lossless: Lossless) -> str:
+    """CNPs before all else, the rest alike. A priority's class has its number, but for 0 and 1 (mlx5e_ets_init)."""
+    class_of = [1, 0, 2, 3, 4, 5, 6, 7]
+    words = ["14"] * 8
+    words[class_of[lossless.priority]] = "16"
+    words[class_of[lossless.cnp_priority]] = "strict"
+    return ",".join(words)
 
 
 def _roce(tos: int, *, ofed: bool) -> dict[str, Any]:

@@ -145,13 +145,15 @@ def set_cable(values: dict[str, Any], metres: int) -> None:
         values["delay"] = metres
 
 
-def set_buffers(values: dict[str, Any], prio2buffer: list[int] | None = None, sizes: list[int] | None = None) -> None:
+def set_buffers(
+    values: dict[str, Any], prio2buffer: list[int] | None = None, buffer_size: list[int] | None = None
+) -> None:
     """Older drivers take buffers over with any write, newer ones with one that changes something."""
-    if sizes and sum(sizes) > values["max_buffer_size"]:
+    if buffer_size and sum(buffer_size) > values["max_buffer_size"]:
         raise RefusedError("Buffers commands error")
     values["manual"] = True
     values["prio2buffer"] = prio2buffer or values["prio2buffer"]
-    values["buffer_size"] = [size // 128 * 128 for size in sizes or values["buffer_size"]]
+    values["buffer_size"] = [size // 128 * 128 for size in buffer_size or values["buffer_size"]]
 
 
 def show_mlnx_qos(values: dict[str, Any]) -> str:
@@ -171,8 +173,18 @@ def show_mlnx_qos(values: dict[str, Any]) -> str:
     lines += ["\tpriority    0   1   2   3   4   5   6   7"]
     lines += [f"\tenabled     {'   '.join(map(str, values['pfc']))}   "]
     lines += [f"\tbuffer      {'   '.join(map(str, values['prio2buffer']))}   "]
-    lines += ["tc: 0 ratelimit: unlimited, tsa: vendor", "\t priority:  1"]
+    for each, word in enumerate(values["schedule"]):
+        lines += [f"tc: {each} ratelimit: unlimited, tsa: {f'ets, bw: {word}%' if word.isdigit() else word}"]
+        lines += [f"\t priority:  {each}"]
     return "\n".join(lines) + "\n"
+
+
+def set_schedule(values: dict[str, Any], kinds: list[str], shares: list[str]) -> None:
+    """mlx5e_dbcnl_validate_ets, and what mlnx_qos and dcb look at before."""
+    total = sum(map(int, shares))
+    if total != (100 if "ets" in kinds else 0):
+        raise RefusedError(f"Bandwidth percentages in tc-bw sum to {total}%")
+    values["schedule"] = [share if kind == "ets" else kind for kind, share in zip(kinds, shares, strict=True)]
 
 
 def map_dscp(values: dict[str, Any], change: str) -> None:
@@ -189,6 +201,9 @@ def mlnx_qos(root: Path, words: list[str]) -> str:
     options = dict(pairs([part for word in words[2:] for part in word.split("=")]))
     if not options:
         return show_mlnx_qos(values)
+    if set(options) == {"-s", "-t"}:
+        set_schedule(values, options["-s"].split(","), options["-t"].split(","))
+        return state.save()
     if len(options) > 1:
         raise RefusedError("the settings program makes one change a call")
     ((option, value),) = options.items()
@@ -203,10 +218,8 @@ def mlnx_qos(root: Path, words: list[str]) -> str:
         set_pfc(state, [int(bit) for bit in value.split(",")])
     elif option == "--cable_len":
         set_cable(values, int(value))
-    elif option == "--prio2buffer":
-        set_buffers(values, prio2buffer=[int(buffer) for buffer in value.split(",")])
-    elif option == "--buffer_size":
-        set_buffers(values, sizes=[int(size) for size in value.split(",")])
+    else:
+        set_buffers(values, **{option[2:]: [int(number) for number in value.split(",")]})
     return state.save()
 
 
@@ -231,14 +244,15 @@ def dcb(root: Path, words: list[str]) -> str:
         if "host" not in change or "lld-managed" in change:  # mlx5e_dcbnl_setdcbx; without a flag dcb prints its help
             raise RefusedError("dcbx set attribute: response 1" if change else "")
         values["dcbx"] = "os"
+    elif subject == "ets":
+        set_schedule(values, mapping(change[1:9]), mapping(change[10:]))
     elif change[0] == "prio-pfc":
         set_pfc(state, [int(word == "on") for word in mapping(change[1:])])
     elif change[0] == "delay":
         set_cable(values, int(change[1]))
-    elif change[0] == "prio-buffer":
-        set_buffers(values, prio2buffer=[int(word) for word in mapping(change[1:])])
     else:
-        set_buffers(values, sizes=[int(word) for word in mapping(change[1:])])
+        name = {"prio-buffer": "prio2buffer", "buffer-size": "buffer_size"}[change[0]]
+        set_buffers(values, **{name: [int(word) for word in mapping(change[1:])]})
     return state.save()
 
 
@@ -249,6 +263,9 @@ def show_dcb(values: dict[str, Any], subject: str, *, three: bool = True) -> dic
         return {"dscp_prio": entries} if entries else {}
     if subject == "dcbx":
         return {**({"host": True} if values["dcbx"] == "os" else {}), "cee": True, "ieee": True}
+    if subject == "ets":
+        kinds = ["ets" if word.isdigit() else word for word in values["schedule"]]
+        return {"tc_tsa": kinds, "tc_bw": [int(word) if word.isdigit() else 100 for word in values["schedule"]]}
     if subject == "pfc":
         bits = [bool(bit) for bit in values["pfc"]]
         return {"pfc_cap": 8, "macsec_bypass": False, "delay": values["delay"], "prio_pfc": bits}

@@ -43,6 +43,7 @@ NP = [
 QOS = {
     "dcbx": "fw",
     "dscp": {},
+    "schedule": ["vendor"] * 8,
     "pfc": [0] * 8,
     "delay": 7,
     "prio2buffer": [0] * 8,
@@ -132,6 +133,7 @@ QOS_WANTED = {
     "trust": "dscp",
     "dscp26_prio": 3,
     "dscp48_prio": 6,
+    "tc_schedule": "14,14,14,16,14,14,strict,14",
     "pfc": "0,0,0,1,0,0,0,0",
     "cable_length_m": 5,
 }
