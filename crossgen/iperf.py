@@ -4,7 +4,7 @@
 
     iperf.py server [--tool iperf3] --bind A --port P [--congestion C] [--secret]
     iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
-    iperf.py load --to A --port P --load-gbps L [--parallel N] [--secret]
+    iperf.py load --to A --port P --load-gbps L [--parallel N] [--dscp D] [--secret]
 
 The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
 best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
@@ -216,6 +216,8 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
     argv = ["iperf3", "-c", options.to, "-p", str(options.port), "-b", bits, "-P", str(parallel)]
     if options.congestion:
         argv += ["-C", options.congestion]
+    if options.dscp:
+        argv += ["-S", str(options.dscp << 2)]  # --dscp does not shift before 3.11 (esnet/iperf, #1162)
     sums = "[SUM]" if parallel > 1 else "["
     seconds: List[Dict[str, float]] = []
     was_short = False
@@ -367,6 +369,9 @@ def parse() -> argparse.Namespace:
         if role == "load":
             each.add_argument("--parallel", type=int, default=1, help="connections at first")
             each.add_argument("--congestion", help="their congestion control")
+            each.add_argument(
+                "--dscp", type=int, choices=range(64), metavar="D", default=0, help="their packets', both ways"
+            )
         else:
             each.add_argument("--duration-s", type=int, required=True)
         each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")

@@ -98,6 +98,7 @@ void declare_threads(CLI::App &app, unsigned &threads) {
 void declare_sink(CLI::App &app, SinkOptions &sink, Given &given) {
   app.add_option("--bind", given.bind, "IPV4_ADDRESS:PORT to listen at; port 0 is chosen and printed")->required();
   declare_threads(app, sink.threads);
+  app.add_option("--dscp", sink.dscp, "of acknowledgements")->check(CLI::Range(0u, 63u))->capture_default_str();
   app.add_option("--most-connections", sink.most_connections, "open at any time")
       ->check(CLI::Range(1u, 65'536u))
       ->capture_default_str();

@@ -30,6 +30,7 @@ struct SinkOptions {
   Endpoint bind;
   unsigned threads = 1;
   unsigned most_connections = 4096;
+  unsigned dscp = 0; // of what goes back to senders
 };
 
 struct Destination {

@@ -162,7 +162,7 @@ private:
 class Sink {
 public:
   explicit Sink(const SinkOptions &options)
-      : options_(options), endpoint_(options.bind), door_(listen_at(endpoint_), kHelloBytes, kMostGuests) {
+      : options_(options), endpoint_(options.bind), door_(listener(), kHelloBytes, kMostGuests) {
     native::step_down();
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>(counters_));
@@ -186,6 +186,12 @@ public:
   }
 
 private:
+  Fd listener() {
+    Fd fd = listen_at(endpoint_);
+    set_option(fd.get(), IPPROTO_IP, IP_TOS, static_cast<int>(options_.dscp << 2)); // what it takes has its own
+    return fd;
+  }
+
   void look(native::Control &control) {
     std::vector<pollfd> fds;
     door_.add_interests(fds);

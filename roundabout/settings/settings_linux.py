@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 import time
 from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from roundabout.settings.settings_host import (
     AbsentError,
@@ -48,7 +49,8 @@ PAUSE = {
 ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min", "quickack": "quickack"}  # as `ip route` calls them
 ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1)), "quickack": either(text(), SWITCH)}
 UNKNOWN = "unknown"  # the speed of a link that is down
-LINK_UP_S = 15  # a guess: how long a link may take to come back after its speed was set
+LINK_UP_S = 15  # a guess: how long a link may take to come back after what takes it down
+LOOK_S = 0.1  # between two looks at it; a guess: the kernel has heard within this that a link went down
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
 ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap"}  # shown, never given
 
@@ -236,9 +238,27 @@ def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
     else:
         words = ["autoneg", "off"]
     host.run("ethtool", "-s", target, *words)
+    _await_speed(host, target)
+
+
+def _await_speed(host: Host, target: str) -> None:
     give_up = time.monotonic() + LINK_UP_S
-    while read_link(host, target, ["speed_mbps"])["speed_mbps"] == UNKNOWN and time.monotonic() < give_up:
-        time.sleep(0.1)
+    while not _is_up(host, target) and time.monotonic() < give_up:
+        time.sleep(LOOK_S)
+
+
+def _is_up(host: Host, target: str) -> bool:
+    return read_link(host, target, ["speed_mbps"])["speed_mbps"] != UNKNOWN
+
+
+@contextlib.contextmanager
+def link_comes_back(host: Host, target: str) -> Iterator[None]:
+    """What is done meanwhile may take the link down: wait until one that was up is up again."""
+    was_up = _is_up(host, target)
+    yield
+    if was_up:
+        time.sleep(LOOK_S)
+        _await_speed(host, target)
 
 
 def drags_link(_host: Host, _target: str, names: List[str]) -> List[str]:

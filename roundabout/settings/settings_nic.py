@@ -38,6 +38,11 @@ TOS = whole(0, 255)
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
 LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
+NO_NICS = {
+    "bonding": "a bond",
+    "master": "a port of a bond or bridge",
+    "device/physfn": "a virtual function",
+}
 PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
@@ -50,9 +55,19 @@ class InertError(AbsentError):
         self.reset = reset
 
 
+def _read_if_there(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
 def nic_folder(host: Host, target: str) -> Path:
-    """The NIC's folder in sysfs; raises AbsentError where there is no such interface."""
+    """The NIC's folder in sysfs; raises AbsentError where there is no such interface, SettingsError for no NIC's."""
     folder = host.root / "sys/class/net" / target
+    kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
+    if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
+        kinds.append("a VLAN")
+    if kinds:
+        hint = "QoS and DCQCN are each port's own"
+        raise SettingsError(f"{target} is {kinds[0]}, expected a NIC's own interface", hint)
     if not (folder / "device").exists():
         raise AbsentError(f"{target}: no network interface of a PCI device here has this name")
     return folder
@@ -81,10 +96,11 @@ def _fraction(low: int, high: int) -> Rule:
 
 
 COUNT = Unit(U32)
-ALPHA = Unit(_fraction(0, 1023), lambda value: round(value * 1024), lambda code: code / 1024)
-# The NIC keeps 1 - g, of 1024: alpha = code/1024 * alpha, plus 1 - code/1024 after a CNP (the vendor's page "DCQCN
-# Parameters", DOC-2790, version 19); the paper's alpha = (1 - g) * alpha + g. So the default 1019 is g = 1/205.
-GAIN = Unit(_fraction(1, 1024), lambda value: 1024 - round(value * 1024), lambda code: 1 - code / 1024)
+ALPHA = Unit(_fraction(1, 1023), lambda value: round(value * 1024), lambda code: code / 1024)
+# Ranges: NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4), and fields and limits of mstflint 4.36's mlxconfig_host.db;
+# where they differ, what both take. Firmware with rates of 32 bits takes larger ones, and byte counters.
+RATE = Unit(whole(1, 131071))
+TIME = Unit(whole(1, 131071))
 
 
 class Parameter(NamedTuple):
@@ -101,23 +117,25 @@ class Parameter(NamedTuple):
 
 
 PARAMETERS = {
-    "T_us": Parameter("rpg_time_reset", "rp_time_reset"),
-    "byte_counter_bytes": Parameter("rpg_byte_reset", "rp_byte_reset"),
-    "F": Parameter("rpg_threshold", "rp_threshold"),
-    "R_AI_mbps": Parameter("rpg_ai_rate", "rp_ai_rate"),
-    "R_HAI_mbps": Parameter("rpg_hai_rate", "rp_hai_rate"),
-    "R_min_mbps": Parameter("rpg_min_rate", "rp_min_rate"),
+    "T_us": Parameter("rpg_time_reset", "rp_time_reset", TIME),
+    "byte_counter_bytes": Parameter("rpg_byte_reset", "rp_byte_reset", Unit(whole(0, 32767))),
+    "F": Parameter("rpg_threshold", "rp_threshold", Unit(whole(1, 31))),
+    "R_AI_mbps": Parameter("rpg_ai_rate", "rp_ai_rate", RATE),
+    "R_HAI_mbps": Parameter("rpg_hai_rate", "rp_hai_rate", RATE),
+    "R_min_mbps": Parameter("rpg_min_rate", "rp_min_rate", RATE),
     "R_max_mbps": Parameter("rpg_max_rate", "rp_max_rate"),
-    "Gd_log2": Parameter("rpg_gd", "rp_gd"),
-    "min_decrease_factor_percent": Parameter("rpg_min_dec_fac", "rp_min_dec_fac", Unit(whole(0, 100))),
-    "g": Parameter("dce_tcp_g", "rp_dce_tcp_g", GAIN),
-    "alpha_timer_us": Parameter("dce_tcp_rtt", "rp_dce_tcp_rtt"),
-    "rate_reduce_period_us": Parameter("rate_reduce_monitor_period", "rp_rate_reduce_monitor_period"),
+    "Gd_log2": Parameter("rpg_gd", "rp_gd", Unit(whole(10, 11))),
+    "min_decrease_factor_percent": Parameter("rpg_min_dec_fac", "rp_min_dec_fac", Unit(whole(1, 100))),
+    "g_code": Parameter("dce_tcp_g", "rp_dce_tcp_g", Unit(whole(1, 1023))),  # as it is: what it means is contested
+    "alpha_timer_us": Parameter("dce_tcp_rtt", "rp_dce_tcp_rtt", TIME),
+    "rate_reduce_period_us": Parameter("rate_reduce_monitor_period", "rp_rate_reduce_monitor_period", TIME),
     "alpha_initial": Parameter("initial_alpha_value", "rp_initial_alpha_value", ALPHA),
     "clamp_target_rate": Parameter("clamp_tgt_rate", "rp_clamp_tgt_rate", Unit(SWITCH)),
     "clamp_target_rate_after_timer": Parameter("clamp_tgt_rate_after_time_inc", "rp_clamp_tgt_rate_ati", Unit(SWITCH)),
-    "rate_on_first_cnp_mbps": Parameter("rate_to_set_on_first_cnp", "rp_rate_to_set_on_first_cnp"),
-    "cnp_gap_us": Parameter("min_time_between_cnps", "np_min_time_between_cnps"),
+    "rate_on_first_cnp_mbps": Parameter(
+        "rate_to_set_on_first_cnp", "rp_rate_to_set_on_first_cnp", Unit(whole(0, 131071))
+    ),
+    "cnp_gap_us": Parameter("min_time_between_cnps", "np_min_time_between_cnps", Unit(whole(0, 131071))),
     "cnp_dscp": Parameter("cnp_dscp", "np_cnp_dscp", Unit(whole(0, 63))),
     "cnp_prio": Parameter("cnp_802p_prio", "np_cnp_prio", Unit(whole(0, 7))),
     "cnp_prio_mode": Parameter(None, "np_cnp_prio_mode", Unit(SWITCH)),
@@ -202,7 +220,8 @@ def _refuse_inert(host: Host, target: str) -> None:
     except ToolError:
         return  # a firmware that does not know the setting has no other congestion control
     if now.current == 0:
-        reset = f"mlxfwreset -d {_pci_address(host, target)} reset, or reboot"
+        tool = _nv_tool(host).replace("config", "fwreset")  # MFT's, or mstflint's own
+        reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"
         apply = f"apply nv {target} {LEGACY_DCQCN}: 1 (dcqcn_in_nv_config in an inventory), then "
         raise InertError(target, reset if now.next_boot else apply + reset, reset)
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from typing import Any, Iterable, List, Mapping
+from pathlib import Path
+from typing import Any, Iterable, List, Mapping, Tuple
 
 from roundabout.settings.settings_host import (
     Host,
     Kind,
+    Rule,
     SettingsError,
     ToolError,
     Value,
@@ -21,20 +24,36 @@ from roundabout.settings.settings_host import (
     same,
     whole,
 )
+from roundabout.settings.settings_linux import link_comes_back
 from roundabout.settings.settings_nic import nic_folder
 
 DSCPS = {f"dscp{dscp}_prio": dscp for dscp in range(64)}
+
+
+def _is_schedule(value: Value) -> bool:
+    words = str(value).split(",")
+    shares = [int(word) for word in words if word.isdigit()]
+    kinds_fit = set(words) == {"vendor"} or all(word.isdigit() or word == "strict" for word in words)
+    return len(words) == 8 and kinds_fit and (not shares or sum(shares) == 100)
+
+
+# mlx5 serves what is the vendor's before what is strict (en_dcbnl.c, MLX5E_VENDOR_TC_GROUP_NUM): never side by side.
+SCHEDULE = Rule("`vendor` eight times, or eight of `strict` and percents that add up to 100, with commas", _is_schedule)
 RULES = {
     "dcbx": one_of("os", "fw"),
     "trust": one_of("pcp", "dscp"),
     **dict.fromkeys(DSCPS, either(whole(0, 7), one_of("none"))),
+    "tc_schedule": SCHEDULE,
     "pfc": eight(0, 1),
-    "cable_length_m": whole(0, 65535),
+    "cable_length_m": whole(1, 999),  # mlx5 ignores any other (en_dcbnl.c, mlx5e_dcbnl_ieee_setpfc)
     "prio2buffer": eight(0, 7),
     "buffer_size_bytes": eight(0, 2**32 - 1),
 }
 # A change of one may change the others: drivers fit buffers to PFC and to the cable.
-TIED = ("pfc", "cable_length_m", "prio2buffer", "buffer_size_bytes")
+BUFFERS = ("prio2buffer", "buffer_size_bytes")
+TIED = ("pfc", "cable_length_m", *BUFFERS)
+DCB_IS_IN = "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)"  # 5.11 has dcb, but neither `dcb app` nor `dcb dcbx`
+GIVE_BACK_DCBX = Path(__file__).with_name("settings_dcbx.py")
 # How mlnx_qos is told, in the order in which it is.
 MLNX_OPTIONS = {
     "pfc": "--pfc",
@@ -56,8 +75,16 @@ def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One call a setting, in an order that lets each take effect."""
-    {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)](host, target, values)
+    """One call a setting, in an order that lets each take effect.
+
+    Once buffers are written, firmware fits them to PFC no more until the driver loads again (en_dcbnl.c): they are read
+    after all else was written, and only what is not as it should be is.
+    """
+    write = {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)]
+    write(host, target, {name: value for name, value in values.items() if name not in BUFFERS})
+    for name in BUFFERS:
+        if name in values and not same(values[name], read_qos(host, target, [name])[name]):
+            write(host, target, {name: values[name]})
 
 
 def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
@@ -80,7 +107,7 @@ def _tool(host: Host) -> str:
     for tool in ("mlnx_qos", "dcb"):
         if host.has(tool):
             return tool
-    raise SettingsError("found neither mlnx_qos nor dcb", "install mlnx-tools, or iproute2 5.11 or later")
+    raise SettingsError("found neither mlnx_qos nor dcb", f"install mlnx-tools, or {DCB_IS_IN}")
 
 
 def _state(host: Host, target: str) -> Values:
@@ -114,7 +141,16 @@ def parse_mlnx_qos(said: str) -> Values:
             state["pfc" if words[0] == "enabled" else "prio2buffer"] = ",".join(words[1:])
     if "trust" not in state or "pfc" not in state:
         raise SettingsError(f"mlnx_qos says neither trust nor PFC: found {said.strip()!r}")
+    schedule = [_scheduled(each) for each in re.findall(r"^tc: .*tsa: (.*)", said, re.MULTILINE)]
+    if len(schedule) == 8:  # it leaves out classes that no priority is mapped to
+        state["tc_schedule"] = ",".join(schedule)
     return state
+
+
+def _scheduled(said: str) -> str:
+    """`strict` or `vendor`, or the percentage of `ets, bw: 14%`."""
+    share = re.search(r"bw: ([0-9]+)%", said)
+    return share.group(1) if share else said.strip()
 
 
 def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
@@ -128,9 +164,20 @@ def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> 
         now = _state(host, target)  # trust has changed the map
         for name, priority in mapped.items():
             _map_by_mlnx_qos(host, target, DSCPS[name], now[name], priority)
+    if "tc_schedule" in values:
+        kinds, shares = _schedule(values["tc_schedule"])
+        host.run(*call, "-s", ",".join(kinds), "-t", ",".join(shares))
     for name, option in MLNX_OPTIONS.items():
         if name in values:
-            host.run(*call, option, str(values[name]))
+            # A change of PFC takes the link down (en_dcbnl.c, mlx5_toggle_port_link).
+            with link_comes_back(host, target) if name == "pfc" else contextlib.nullcontext():
+                host.run(*call, option, str(values[name]))
+
+
+def _schedule(value: Value) -> Tuple[List[str], List[str]]:
+    """How each class is served, and the percentage of each: one call takes both, since percentages must add up."""
+    words = str(value).split(",")
+    return ["ets" if word.isdigit() else word for word in words], [word if word.isdigit() else "0" for word in words]
 
 
 def _map_by_mlnx_qos(host: Host, target: str, dscp: int, now: Value, priority: Value) -> None:
@@ -144,25 +191,32 @@ def _map_by_mlnx_qos(host: Host, target: str, dscp: int, now: Value, priority: V
 
 
 def _state_by_dcb(host: Host, target: str) -> Values:
-    app, pfc = (host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "pfc"))
+    try:
+        told = [host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "dcbx", "ets", "pfc")]
+    except ToolError as error:
+        error.hint = error.hint or f"it needs {DCB_IS_IN}, and a driver with DCB"
+        raise
     try:
         buffer = host.run("dcb", "-j", "buffer", "show", "dev", target)
     except ToolError:
         buffer = ""  # drivers need not have buffers
-    return parse_dcb(app, pfc, buffer)
+    return parse_dcb([*told, buffer])
 
 
-def parse_dcb(app: str, pfc: str, buffer: str) -> Values:
-    """What `dcb -j app`, `pfc` and `buffer show dev IF` print; `buffer` may be nothing."""
+def parse_dcb(told: List[str]) -> Values:
+    """What `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF` print; the last may be nothing."""
     try:
-        entries = json.loads(app).get("dscp_prio", [])
-        lossless = json.loads(pfc)
-        buffers = json.loads(buffer or "null")
+        app, flags, classes, lossless, buffers = (json.loads(each or "null") for each in told)
     except ValueError as error:
-        raise SettingsError(f"dcb: found {(app, pfc, buffer)!r}, expected JSON") from error
+        raise SettingsError(f"dcb: found {told!r}, expected JSON") from error
+    entries = app.get("dscp_prio", [])
     state: Values = dict.fromkeys(DSCPS, "none")
-    state.update({f"dscp{dscp}_prio": priority for dscp, priority in entries})
+    # Since iproute2 6.5 each entry ends with the blank that sets it apart from the next.
+    state.update({f"dscp{dscp}_prio": priority for dscp, priority, *_ in entries})
+    state["dcbx"] = "os" if flags.get("host") else "fw"
     state["trust"] = "dscp" if entries else "pcp"
+    shares = zip(classes["tc_tsa"], classes["tc_bw"])  # noqa: B905 (mlx5 has 100 for a class without any)
+    state["tc_schedule"] = ",".join(str(share) if kind == "ets" else kind for kind, share in shares)
     state["pfc"] = _commas(lossless["prio_pfc"])
     state["cable_length_m"] = lossless["delay"]  # the field that mlnx_qos --cable_len sets (mlnx-tools: set_ieee_pfc)
     if buffers:
@@ -176,11 +230,17 @@ def _commas(numbers: Iterable[Any]) -> str:
 
 
 def _write_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    if "dcbx" in values:
-        raise SettingsError(f"qos {target} dcbx: dcb cannot set it", "it needs mlnx_qos, of mlnx-tools")
+    if values.get("dcbx") == "os":
+        host.run("dcb", "dcbx", "set", "dev", target, "host", "ieee")
+    elif "dcbx" in values:
+        host.run("python3", "-IS", str(GIVE_BACK_DCBX), target)  # dcb has no word for it
     _map_by_dcb(host, target, values)
     if "pfc" in values:
-        host.run("dcb", "pfc", "set", "dev", target, "prio-pfc", *_mapping(values["pfc"], ("off", "on")))
+        with link_comes_back(host, target):
+            host.run("dcb", "pfc", "set", "dev", target, "prio-pfc", *_mapping(values["pfc"], ("off", "on")))
+    if "tc_schedule" in values:
+        kinds, shares = (_mapping(",".join(each)) for each in _schedule(values["tc_schedule"]))
+        host.run("dcb", "ets", "set", "dev", target, "tc-tsa", *kinds, "tc-bw", *shares)
     if "cable_length_m" in values:
         host.run("dcb", "pfc", "set", "dev", target, "delay", str(values["cable_length_m"]))
     if "prio2buffer" in values:

@@ -133,6 +133,15 @@ class CrossTraffic(Strict):
         default="pooled",
         description="of web-search flows: those used last, with their windows, or one a flow, set up when it is due",
     )
+    traffic_class: Literal["jobs", "own"] = Field(
+        default="jobs",
+        description="that it rides in: the one of jobs without a priority, or one of its own (on a rack)",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what says nothing: trials' keys from before there was any stay the same."""
+        return _without({"traffic_class": "jobs"}, handler(self))
 
     @property
     def drawn(self) -> bool:

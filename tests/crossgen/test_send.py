@@ -252,11 +252,12 @@ def test_what_is_no_start_is_refused(plan: Plan, sink: Sink, send: Start, line: 
 def test_classes_have_their_own_dscp_and_congestion_control(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     load = plan(0.1, 0.5, "--burst-width-us", "1000")
     classes = ["--class", "burst:dscp=10:cc=cubic", "--class", "quiet:dscp=8"]
-    sender = send(load, *classes, "--connections", "3", to=f"sink={sink(link=link)[1]}", link=link)
+    sender = send(load, *classes, "--connections", "3", to=f"sink={sink('--dscp', '9', link=link)[1]}", link=link)
     sender.event()
     sockets = link.run(0, "ss -Htni --tos dst 10.98.0.2")
     found = re.findall(r"tos:(\w+).*\n\s+(\w+)", sockets)
     assert sorted(found) == [("0x20", "reno")] * 3 + [("0x28", "cubic")] * 3
+    assert re.findall(r"tos:(\w+)", link.run(1, "ss -Htni --tos dst 10.98.0.1")) == ["0x24"] * 6
     sender.begin()
     told = outcome(sender)
     assert told.summary["classes"] == [

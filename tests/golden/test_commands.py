@@ -105,7 +105,7 @@ def commands(site: Site, trial: PlannedTrial, sampler: Path | None) -> Iterator[
     parts = cross_traffic.parts(trial)
     for part in parts:
         for receiver in part.spec.receivers:
-            yield f"{receiver}: sink of {part.name}", cross_traffic.sink_command(site.hosts[receiver], part)
+            yield f"{receiver}: sink of {part.name}", cross_traffic.sink_command(site, receiver, part)
     for part in parts:
         yield f"{part.spec.sender}: sender of {part.name}", cross_traffic.sender_command(site, trial, part)
 

@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ from pyroute2 import NetlinkError
 from roundabout.spec import Topology, Transport, load_experiment, load_topology
 from roundabout.spec.experiment import Tcp
 from roundabout.spec.transports import known
-from roundabout.testbeds.lab import LabError, host_settings, needs, network, paths, rates
+from roundabout.testbeds.lab import Lab, LabError, host_settings, needs, network, paths, rates
 from roundabout.testbeds.lab.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.layout import lay_out
 from roundabout.testbeds.lab.locks import locked_folder
@@ -353,6 +354,13 @@ def test_priorities_have_a_fifo_each_and_the_higher_ones_come_first():
     fifos, _, _ = asking(priorities=(2, 1))
     assert list(fifos) == [0x10003, 0x10011, 0x10002]
     assert list(asking(priorities=(7, 7))[0]) == [0x10003, 0x10002]  # alike, they share one
+
+
+def test_cross_traffic_apart_from_jobs_is_for_a_rack():
+    trial = load_experiment("websearch-bert", length="quick").cells[-1].spec
+    apart = {name: each.model_copy(update={"traffic_class": "own"}) for name, each in trial.cross_traffic.items()}
+    with pytest.raises(LabError, match=r"cross_traffic.websearch.traffic_class: found own, expected jobs"):
+        Lab.prepare(SimpleNamespace(), trial.model_copy(update={"cross_traffic": apart}))
 
 
 def test_the_flagships_constants_are_what_they_were():

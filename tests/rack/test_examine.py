@@ -13,6 +13,13 @@ from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 
 PCI = "0000:3b:00.0"
+GID = "0000:0000:0000:0000:0000:ffff:0a0a:0001"  # 10.10.0.1
+SHOW = "2: ens1f0np0    inet 10.10.0.1/24 brd 10.10.0.255 scope global ens1f0np0"
+NV = """
+Configurations:                              Next Boot
+        LLDP_NB_DCBX_P1                             True(1)
+        DCBX_WILLING_P1                             {}
+"""
 
 
 def furnish(root: Path) -> None:
@@ -21,6 +28,11 @@ def furnish(root: Path) -> None:
     debugfs = root / "sys/kernel/debug/mlx5" / PCI / "cc_params"
     for path in (device / "infiniband/mlx5_0", root / "sys/class/net/ens1f0np0", debugfs, root / "etc"):
         path.mkdir(parents=True)
+    for index, (gid, kind) in enumerate([("fe80:" * 7 + "0001", "RoCE v2"), (GID, "IB/RoCE v1"), (GID, "RoCE v2")]):
+        port = root / "sys/class/infiniband/mlx5_0/ports/1"
+        for folder, content in (("gids", gid), ("gid_attrs/types", kind)):
+            (port / folder).mkdir(parents=True, exist_ok=True)
+            (port / folder / str(index)).write_text(f"{content}\n")
     for name in ("sys/kernel/config/rdma_cm", "sys/kernel/btf", "sys/devices/system/cpu/cpu0/cpufreq"):
         (root / name).mkdir(parents=True)
     (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").touch()
@@ -36,7 +48,16 @@ def add_tool(path: Path, script: str = "") -> None:
     path.chmod(0o755)
 
 
+def add_all(tools: Path) -> None:
+    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi"):
+        add_tool(tools / name)
+    add_tool(tools / "ip", f"echo '{SHOW}'")
+    add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
+
+
 def ask(inventory_file: Path, root: Path, path: str) -> subprocess.CompletedProcess[str]:
+    text = inventory_file.read_text()
+    inventory_file.write_text(text.replace("mtu_bytes: 4200,", 'mtu_bytes: 1500, irq_cpus: "0-7",'))
     inventory = read_inventory(inventory_file)
     words = arguments(inventory, inventory.servers["s0"], str(root))
     command = ["/bin/sh", "-s", "--", *words]
@@ -61,13 +82,59 @@ def test_a_machine_with_nothing(inventory_file: Path, tmp_path: Path, driver: st
 def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
-    for name in ("python3", "apt-get", "ip", "tcpdump", "iperf3", "systemctl", "nvidia-smi"):
-        add_tool(tools / name)
+    add_all(tools)
     for name in ("ethtool", "chronyc", "dcb"):
         add_tool(root / "usr/sbin" / name)  # which is not on the path of who is not root
     done = ask(inventory_file, root, str(tools))
     assert (done.returncode, done.stderr) == (0, "")
     assert [each for each in parse(done.stdout) if not each.good] == []
+    assert (tmp_path / "pinged").read_text().split().count("1472") == 11  # the others of twelve; of an MTU of 1500
+
+
+MISSING = [
+    ("path MTU", "no answer to 1500 bytes from 10.10.0.3", {}, {"ping": 'case "$*" in *.3) exit 1;; esac'}),
+    ("address", "not 10.10.0.1", {}, {"ip": "echo 2: ens1f0np0 inet 10.10.0.11/24"}),
+    ("GID", "none is 10.10.0.1 by", {"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2": "IB/RoCE v1"}, {}),
+    ("firmware's DCBX", "on and willing", {}, {"mstconfig": f"echo '{NV.format('True(1)')}'"}),
+    ("irqbalance", "runs", {"proc/77/comm": "irqbalance"}, {}),
+    ("NIC ens1f0np0", "a VLAN", {"sys/class/net/ens1f0np0/uevent": "DEVTYPE=vlan\nINTERFACE=ens1f0np0"}, {}),
+    ("NIC ens1f0np0", "a bond", {"sys/class/net/ens1f0np0/bonding": ""}, {}),
+    ("NIC ens1f0np0", "a port of a bond", {"sys/class/net/ens1f0np0/master": ""}, {}),
+    ("NIC ens1f0np0", "a virtual function", {"sys/class/net/ens1f0np0/device/physfn": ""}, {}),
+    ("dcb", "no `dcb app`", {}, {"dcb": 'echo Object "$1" is unknown >&2; exit 1'}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", MISSING, ids=lambda each: each[1])
+def test_what_would_spoil_a_trial_is_said(
+    inventory_file: Path, tmp_path: Path, missing: tuple[str, str, dict[str, str], dict[str, str]]
+) -> None:
+    name, found, files, programs = missing
+    root, tools = tmp_path / "root", tmp_path / "tools"
+    furnish(root)
+    add_all(tools)
+    for tool in ("ethtool", "chronyc", "dcb"):
+        add_tool(tools / tool)
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(f"{content}\n")
+    for tool, script in programs.items():
+        add_tool(tools / tool, script)
+    done = ask(inventory_file, root, str(tools))
+    assert (done.returncode, done.stderr) == (0, "")
+    (wrong,) = (each for each in parse(done.stdout) if not each.good)
+    assert wrong.name == name
+    assert found in wrong.found
+    assert wrong.mend
+
+
+def test_firmware_that_is_not_willing_changes_nothing(inventory_file: Path, tmp_path: Path) -> None:
+    furnish(tmp_path / "root")
+    add_tool(tmp_path / "tools/mlxconfig", f"echo '{NV.format('False(0)')}'")
+    answers = {
+        each.name: each for each in parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    }
+    assert answers["firmware's DCBX"].good
 
 
 def test_another_nics_dcqcn_is_not_this_ones(inventory_file: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, load_topology
+from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 
 EXAMPLE = Path(__file__).parents[2] / "inventory.example"
@@ -20,6 +21,12 @@ def test_each_testbed_of_the_papers(testbed_of_a_paper: tuple[str, Path]) -> Non
     sizes = {"four": (4, 1, 4), "twelve": (12, 2, 13), "twenty-four": (24, 13, 36)}
     inventory = read_inventory(path)
     assert (len(inventory.servers), len(inventory.switches), len(inventory.ends)) == sizes[which]
+
+
+def test_where_a_payload_rate_is_what_tcp_carries_it_is_that_of_the_mtu_beside_it() -> None:
+    inventory = read_inventory(EXAMPLE)
+    rates, mtu = inventory.all.vars, inventory.common.mtu_bytes
+    assert rates.payload_rate_gbps == pytest.approx(rates.line_rate_gbps * payload_share(mtu), abs=0.05)
 
 
 def test_a_topology_that_is_part_of_the_rack_fits(inventory_file: Path) -> None:
@@ -44,12 +51,15 @@ MISTAKES = [
     ("driver: inbox", "driver: ofd", "vars.driver: found 'ofd', expected 'inbox' or 'ofed'"),
     ("driver: inbox, ", "", "vars.driver: found nothing, expected a value"),
     ("T_us: 125", "T_us: 125.5", "dcqcn.T_us: found 125.5, expected a whole number"),
+    ("T_us: 125", "T_us: 131072", "dcqcn.T_us: found 131072, expected a whole number from 1 to 131071"),
+    ("T_us: 125", "Gd_log2: 9", "dcqcn.Gd_log2: found 9, expected a whole number from 10 to 11"),
     ("T_us: 125", "t_us: 125", "dcqcn.t_us: found the unknown field 't_us', expected one of T_us"),
     ("Kmin_cells: 1000", "Kmin_cells: 3000", "expected Kmin_cells below Kmax_cells"),
     ("cable_length_m: 5", "pfc: false", "switches.vars: found no cable_length_m, expected one, as sonic needs it"),
     ("Pmax_percent: 100}", "Pmax_percent: 100, queue_cells: 3000}", "queue_cells: found 3000, expected it left out"),
     ("ports: {s0:", "apply_on: {platform: x}\n          ports: {s0:", "apply_on.release: found nothing, expected"),
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
+    ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
 ]  # fmt: skip

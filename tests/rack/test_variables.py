@@ -23,6 +23,7 @@ def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str
         assert document["roce"][server.nic]["tos"] == 106
         assert document["qos"][server.nic]["pfc"] == "0,0,0,1,0,0,0,0"
         assert document["dcqcn"][server.nic]["T_us"] == 125
+        assert document["qos"][server.nic]["tc_schedule"] == "14,14,14,16,14,14,strict,14"
 
 
 def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:
@@ -31,7 +32,8 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
     ofed = inventory.common.driver == "ofed"
     assert ("rp_enable_prio3" in document["dcqcn"]["ens1f0np0"]) == ofed
     assert ("traffic_class" in document["roce"]["ens1f0np0"]) == ofed
-    assert ("dcbx" in document["qos"]["ens1f0np0"]) == ofed
+    assert ("trust" in document["qos"]["ens1f0np0"]) == ofed
+    assert document["qos"]["ens1f0np0"]["dcbx"] == "os"
     assert document["link"]["ens1f0np0"]["speed_mbps"] == (25000 if testbed_of_a_paper[0] == "four" else 50000)
 
 
@@ -110,7 +112,8 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
     spec = trial(j1={"workers": ["s0", "s2"], "transport": transport})
     rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
     asked = rack.settings_document(spec, "s0")["dcqcn"]["ens1f0np0"]
-    assert asked == {**parameters, "T_us": 100}  # what is given goes before the set
+    del parameters["g"]  # of which NICs keep a code
+    assert asked == {**parameters, "T_us": 100, "g_code": 1019}  # what is given goes before the set
     inventory_file.write_text(text.replace("Kmin_cells: 1000", "Kmin_cells: 900"))
     other = replace(rack, inventory=read_inventory(inventory_file))
     with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):

@@ -13,7 +13,7 @@ import pytest
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.site import Host, Port
+from roundabout.runner.hosts.site import Dscps, Host, Port
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Fidelity
@@ -160,6 +160,7 @@ LOST = 99  # a program that ends with this stands for a connection that broke
 class FakeSite:
     kind, scale, dilation = "fake", SCALE, 1.0
     fidelity = Fidelity("emulated", "emulated: fake", "Nothing here is real.")
+    dscps = Dscps()
 
     def __init__(self, folder, topology, name):
         self.name, self._folder = name, folder

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a machine's trouble makes a trial invalid, from tables made up."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.runner.trial import checks
+from roundabout.spec import Transport, load_experiment
 
 END_NS = 10_000_000_000
 PERIOD_NS = 10_000_000
@@ -87,3 +90,49 @@ def test_the_worst_of_a_links_directions_counts():
 
 def test_what_nobody_sampled_is_not_known():
     assert measured(port([], []))["stalled_share"] is None
+
+
+def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **changes):
+    """Why a trial of two jobs through one link is invalid, as far as marks tell."""
+    spec = next(cell.spec for cell in load_experiment("unfair-vgg19").cells if cell.variant == variant)
+    spec = spec.model_copy(update=changes)
+    alone_ms = sum(phase.alone_ms or 0 for phase in spec.jobs["j1"].profile.phases)
+    ran = [name for name in spec.jobs if job in (None, name)]
+    rows = [(name, rank, iteration) for name in ran for rank in (0, 1) for iteration in range(5)]
+    iterations = pa.table(
+        {
+            "job": [name for name, _, _ in rows],
+            "rank": [rank for _, rank, _ in rows],
+            "iteration": [iteration for _, _, iteration in rows],
+            # The first worker waits for the second, which is the slower one to compute.
+            "communication_ms": [times_alone * alone_ms + (200 if rank == 0 else 0) for _, rank, _ in rows],
+        }
+    )
+    told = pa.table({"job": ["j1", "j2"], "delivered_ce_segments": list(marked)})
+    return checks._missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
+
+
+def test_dcqcn_that_others_slowed_and_that_heard_of_no_mark_is_no_measurement_of_dcqcn():
+    (found,) = of_two_jobs()
+    assert found == "no packet of j1, j2 was marked, although others slowed j1, j2: do ports mark them?"
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"marked": (0, 1)},
+        {"times_alone": 1.02},  # they interleaved, or waited for each other and no more
+        {"job": "j1"},  # nobody else was there
+        {"queue": "drop-tail"},  # ports that are not to mark
+    ],
+)
+def test_without_congestion_at_a_port_there_need_be_no_mark(fine):
+    assert of_two_jobs(**fine) == []
+
+
+def test_jobs_that_slow_each_other_on_their_own_host_meet_no_port_that_could_mark():
+    spec = next(cell.spec for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair")
+    here = {name: job.model_copy(update={"workers": ("s0", "s2")}) for name, job in spec.jobs.items()}
+    assert of_two_jobs(jobs=here) == []
+    apart = {"j1": here["j1"], "j2": spec.jobs["j2"].model_copy(update={"transport": Transport(name="cubic")})}
+    assert of_two_jobs(jobs=apart) == ["no packet of j1 was marked, although others slowed j1: do ports mark them?"]

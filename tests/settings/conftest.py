@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.settings import settings_linux
 from roundabout.settings.settings_host import Host, ToolError
 
 STAND_INS = Path(__file__).with_name("stand_ins")
@@ -62,6 +63,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], H
         TREES.build(name, root)
         return Host(root, tmp_path / f"{name}-state")
 
+    monkeypatch.setattr(settings_linux, "LOOK_S", 0)
     monkeypatch.setattr(Host, "run", run_here)
     return build
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.settings import settings, settings_linux, settings_nic
+from roundabout.settings import settings, settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_host import Host, SettingsError
 
 Server = Callable[[str], Host]
@@ -30,7 +30,7 @@ TABLE = {
     "R_max_mbps": (25000, 25000),
     "Gd_log2": (10, 10),
     "min_decrease_factor_percent": (25, 25),
-    "g": (1 / 256, 1020),
+    "g_code": (1020, 1020),
     "alpha_timer_us": (55, 55),
     "rate_reduce_period_us": (50, 50),
     "alpha_initial": (0.5, 512),
@@ -92,7 +92,7 @@ def test_defaults_in_the_units_of_the_papers(server: Server) -> None:
     for name in BACKENDS:
         found = settings.read(server(name), {"dcqcn": {"eth2": dict.fromkeys(TABLE)}})["found"]["dcqcn"]["eth2"]
         assert found["T_us"] == 300
-        assert found["g"] == 5 / 1024
+        assert found["g_code"] == 1019
         assert found["alpha_initial"] == 1023 / 1024
 
 
@@ -254,6 +254,52 @@ def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
     assert answer["applied"] == document
 
 
+def test_the_inbox_drivers_tools_have_a_reset_of_their_own(server: Server) -> None:
+    host = server("connectx-6-dx")
+    (host.root / "bin/mlxconfig").rename(host.root / "bin/mstconfig")
+    with pytest.raises(SettingsError) as error:
+        settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+    assert error.value.hint.endswith("then mstfwreset -d 0000:3b:00.0 reset, or reboot")
+
+
+# What both of NVIDIA's sources take: the least and the most, and what is just beyond.
+LIMITS = {
+    "T_us": (1, 131071, 0, 131072),
+    "byte_counter_bytes": (0, 32767, -1, 32768),
+    "F": (1, 31, 0, 32),
+    "R_AI_mbps": (1, 131071, 0, 131072),
+    "R_HAI_mbps": (1, 131071, 0, 131072),
+    "R_min_mbps": (1, 131071, 0, 131072),
+    "Gd_log2": (10, 11, 9, 12),
+    "min_decrease_factor_percent": (1, 100, 0, 101),
+    "g_code": (1, 1023, 0, 1024),
+    "alpha_timer_us": (1, 131071, 0, 131072),
+    "rate_reduce_period_us": (1, 131071, 0, 131072),
+    "alpha_initial": (1 / 1024, 1023 / 1024, 0, 1),
+    "rate_on_first_cnp_mbps": (0, 131071, -1, 131072),
+    "cnp_gap_us": (0, 131071, -1, 131072),
+}
+
+
+@pytest.mark.parametrize("parameter", LIMITS)
+@pytest.mark.parametrize("kind", ["dcqcn", "nv"])
+def test_values_that_nvidia_does_not_document_are_refused(parameter: str, kind: str) -> None:
+    least, most, below, above = LIMITS[parameter]
+    for value in (least, most):
+        settings.flatten({kind: {"eth2": {parameter: value}}})
+    for value in (below, above):
+        with pytest.raises(SettingsError, match=f"{kind} eth2 {parameter}: found "):
+            settings.flatten({kind: {"eth2": {parameter: value}}})
+
+
+def test_what_was_found_beyond_these_limits_comes_back(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / trees.CC_PARAMS / "rp_gd").write_text("7\n")
+    settings.apply(host, {"dcqcn": {"eth2": {"Gd_log2": 10}}}, "run")
+    assert settings.restore(host, "run")["failed"] == []
+    assert (host.root / trees.CC_PARAMS / "rp_gd").read_text() == "7\n"
+
+
 def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
     host = server("connectx-6-dx")
     (host.root / "bin/mlxconfig").unlink()
@@ -263,13 +309,69 @@ def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
 
 def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Server) -> None:
     host = server("connectx-5-ofed")
-    document = {"dcqcn": {"eth2": {"g": 0.01}}, "qos": {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}}
+    qos = {"eth2": {"buffer_size_bytes": "100000,0,0,0,0,0,0,0"}}
+    document = {"dcqcn": {"eth2": {"alpha_initial": 0.01}}, "qos": qos}
     answer = settings.apply(host, document, "run")
     assert answer["differs"] == [
-        {"setting": "dcqcn eth2 g", "expected": 0.01, "found": 10 / 1024},
-        {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "100096,0,0,0,0,0,0,0"},
+        {"setting": "dcqcn eth2 alpha_initial", "expected": 0.01, "found": 10 / 1024},
+        {"setting": "qos eth2 buffer_size_bytes", "expected": "100000,0,0,0,0,0,0,0", "found": "99968,0,0,0,0,0,0,0"},
     ]
     assert settings.apply(host, document, "run")["changed"] == []
+
+
+@pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
+def test_a_link_that_pfc_takes_down_is_waited_for_before_anything_is_read_back(server: Server, name: str) -> None:
+    host = server(name)
+    document = {"link": {"eth2": {"speed_mbps": 25000}}, "qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0"}}}
+    answer = settings.apply(host, document, "run")
+    assert answer["differs"] == []
+    assert answer["applied"] == document
+    assert settings.restore(host, "run")["failed"] == []
+    assert settings.read(host, {"link": {"eth2": {"speed_mbps": 50000}}})["differs"] == []
+
+
+@pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
+def test_buffers_stay_firmwares_unless_they_are_asked_for(server: Server, name: str) -> None:
+    """They follow PFC there and back; written, they would be left to nobody until the driver loads again."""
+    host = server(name)
+    settings.apply(host, {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}}}, "run")
+    assert settings.restore(host, "run")["failed"] == []
+    found = json.loads((host.root / "qos-eth2").read_text())
+    assert "manual" not in found
+    assert found["prio2buffer"] == [0] * 8
+    settings.apply(host, {"qos": {"eth2": {"buffer_size_bytes": "65536,65536,0,0,0,0,0,0"}}}, "run")
+    assert json.loads((host.root / "qos-eth2").read_text())["manual"]
+
+
+def test_dcb_hands_dcbx_over_and_firmware_gets_it_back(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    assert settings.apply(host, {"qos": {"eth2": {"dcbx": "os"}}}, "run")["found"] == {"qos": {"eth2": {"dcbx": "fw"}}}
+    assert settings.read(host, {"qos": {"eth2": {"dcbx": "os"}}})["differs"] == []
+    assert settings.restore(host, "run")["restored"] == ["qos eth2 dcbx"]
+    assert settings.read(host, {"qos": {"eth2": {"dcbx": "fw"}}})["differs"] == []
+
+
+def test_the_kernel_understands_how_dcbx_is_given_back() -> None:
+    program = [sys.executable, "-IS", str(settings_qos.GIVE_BACK_DCBX)]
+    for interface, why in (("lo", "Operation not supported"), ("nothing0", "No such device")):  # lo has no DCB
+        done = subprocess.run([*program, interface], capture_output=True, text=True)
+        assert (done.returncode, done.stderr.strip()) == (1, why)
+
+
+@pytest.mark.parametrize("release", ["6.4", "6.5"])
+def test_entries_of_dcb_app_are_read_with_two_fields_and_with_three(server: Server, release: str) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / f"iproute2-{release}").touch()
+    document = {"qos": {"eth2": {"dscp26_prio": 3, "dscp48_prio": 6}}}
+    assert settings.apply(host, document, "run")["applied"] == document
+
+
+def test_dcb_without_app_says_which_iproute2_has_it(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    (host.root / "iproute2-5.11").touch()
+    with pytest.raises(SettingsError, match='Object "app" is unknown') as error:
+        settings.read(host, {"qos": {"eth2": {"pfc": None}}})
+    assert "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)" in error.value.hint
 
 
 def test_the_gid_index_is_the_one_that_show_gids_shows(server: Server) -> None:
@@ -340,12 +442,20 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"T": 1}}}, "dcqcn eth2 has no setting 'T'", "known: T_us, byte_counter_bytes, F, "),
-        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 0 to", ""),
-        ({"dcqcn": {"eth2": {"g": 2}}}, "dcqcn eth2 g: found 2, expected a number from 1/1024 to 1024/1024", ""),
+        ({"dcqcn": {"eth2": {"T_us": 0.5}}}, "dcqcn eth2 T_us: found 0.5, expected a whole number from 1 to", ""),
+        ({"dcqcn": {"eth2": {"g_code": 1024}}}, "dcqcn eth2 g_code: found 1024, expected a whole number from 1 to", ""),
         ({"dcqcn": {"eth9": {"T_us": 1}}}, "eth9: no network interface of a PCI device", ""),
         ({"dcqcn": {"eth2": {"cnp_prio_mode": 1}}}, "cnp_prio_mode: found none of /sys/kernel/debug/mlx5/", "debugfs"),
         ({"qos": {"eth2": {"pfc": "3"}}}, "qos eth2 pfc: found '3', expected eight numbers from 0 to 1", ""),
-        ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, pfc"),
+        ({"qos": {"eth2": {"tc_schedule": "90" + ",strict" * 7}}}, "tc_schedule: found '90,strict,", ""),
+        (
+            {"qos": {"eth2": {"tc_schedule": "strict" + ",vendor" * 7}}},
+            "expected `vendor` eight times, or eight of",
+            "",
+        ),
+        ({"qos": {"eth2": {"cable_length_m": 0}}}, "cable_length_m: found 0, expected a whole number from 1", ""),
+        ({"qos": {"eth2": {"cable_length_m": 1000}}}, "cable_length_m: found 1000, expected a whole number from 1", ""),
+        ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, tc_schedule"),
         ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),
         ({"link": {"eth2": {"pause_rx": "off"}}}, "link eth2 pause_rx: found 'off', expected a whole number", ""),
         ({"nv": {"eth2": {"RPG_TIME_RESET_P1": 5}}}, "found mlxconfig's name, expected T_us", ""),
@@ -368,10 +478,26 @@ def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: A
 
 
 @pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("sys/class/net/eth2/bonding", "eth2 is a bond, expected a NIC's own interface"),
+        ("sys/class/net/eth2/master", "eth2 is a port of a bond or bridge"),
+        ("sys/class/net/eth2/device/physfn", "eth2 is a virtual function"),
+        ("sys/class/net/eth2/uevent", "eth2 is a VLAN"),
+    ],
+)
+@pytest.mark.parametrize("kind", [{"qos": {"pfc": "0,0,0,1,0,0,0,0"}}, {"dcqcn": {"T_us": 100}}, {"roce": {"tos": 4}}])
+def test_what_is_no_nic_of_its_own_is_refused_by_name(server: Server, kind: Any, file: str, said: str) -> None:
+    host = server("connectx-5-ofed")
+    (host.root / file).write_text("DEVTYPE=vlan\n")
+    with pytest.raises(SettingsError, match=said):
+        settings.apply(host, {name: {"eth2": values} for name, values in kind.items()}, "run")
+
+
+@pytest.mark.parametrize(
     ("document", "said", "hint"),
     [
         ({"dcqcn": {"eth2": {"rp_enable_prio3": 1}}}, "rp_enable_prio3: found none of", "ROCE_CC_PRIO_MASK_P1 in nv"),
-        ({"qos": {"eth2": {"dcbx": "os"}}}, "qos eth2 dcbx: dcb does not tell it", "mlnx_qos"),
         ({"qos": {"eth2": {"trust": "dscp"}}}, "trust: with dcb it follows from DSCP entries", "declare dscp26_prio"),
         ({"roce": {"eth2": {"traffic_class": 106}}}, "found no /sys/class/infiniband/mlx5_0/tc/1", "NCCL_IB_TC"),
         ({"nv": {"eth2": {"T_us": 1}}}, "found neither mlxconfig nor mstconfig", "mstflint"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.plan import expected_iterations_s
-from roundabout.spec import SpecError, load_experiment, load_profile
+from roundabout.spec import SpecError, TrialSpec, load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 
 SWEEP = """\
@@ -106,6 +106,15 @@ def test_a_wrong_file_gets_one_message(sweep, passage: str, replacement: str, sa
 def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
     with pytest.raises(SpecError, match="no length 'full', expected one of quick"):
         load_experiment(sweep(), length="full")
+
+
+def test_a_class_of_its_own_is_stored_where_it_is_asked_for_and_keys_say_nothing_of_it_else(sweep) -> None:
+    plain = load_experiment(sweep()).cells[0].spec
+    assert "traffic_class" not in plain.model_dump(mode="json")["cross_traffic"]["web"]
+    apart = load_experiment(sweep("kind: consistent", "kind: consistent, traffic_class: own")).cells[0].spec
+    stored = apart.model_dump(mode="json")
+    assert stored["cross_traffic"]["web"]["traffic_class"] == "own"
+    assert TrialSpec.model_validate(stored) == apart
 
 
 VARIANTS = ("iperf", "iperf-jumbo", "consistent", "consistent-jumbo", "burst", "burst-jumbo")

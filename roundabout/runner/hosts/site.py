@@ -7,7 +7,7 @@ The way over SSH asks for that, never for the kind of testbed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from roundabout.runner.testbed import Fidelity
 
@@ -44,6 +44,13 @@ class Port:
     towards: str
     line_rate_gbps: float
     payload_rate_gbps: float
+
+
+class Dscps(NamedTuple):
+    """The classes that packets ride in, by DSCP: jobs without a priority of their own, and cross traffic apart."""
+
+    jobs: int = 0
+    cross_traffic: int = 0
 
 
 class Pace(Protocol):
@@ -94,6 +101,11 @@ class Site(Pace, Protocol):
     @property
     def ports(self) -> tuple[Port, ...]:
         """The switch ports that can be observed."""
+        ...
+
+    @property
+    def dscps(self) -> Dscps:
+        """Of packets, where an experiment gives jobs no priorities."""
         ...
 
     @property

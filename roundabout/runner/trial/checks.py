@@ -6,7 +6,7 @@ stolen through the whole trial. That every CPU was busy, or one second stolen, i
 docs/headroom.md has the trials that say so.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roundabout.plan import PlannedTrial
+from roundabout.spec import ResolvedJob
 from roundabout.store.rates import increments
 from roundabout.store.reasons import RESENT
 
@@ -22,6 +23,7 @@ STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
 STALLED_MAX = 0.015  # of the trial's time: a link without a byte while packets waited for it
 LEAST_WAITING = 20  # samples with packets waiting, below which a link's usual rate is not known
 PORT = ("link", "host", "towards")
+SLOWED = 1.1  # a guess: by so much more than alone communication takes only where others were in its way
 # In one of ten iterations trainers woke up so late that it is not what the profile says: by this share of it, and more
 # than this at all.
 LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
@@ -91,6 +93,7 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *_missing_loads(trial, tables["cross_traffic"]),
+        *_missing_marks(trial, tables),
         *_over(
             measured["steal_mean"],
             STOLEN_MAX,
@@ -137,6 +140,57 @@ def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
     told = set(cross_traffic["traffic"].to_pylist())
     sent = [name for name, spec in trial.spec.cross_traffic.items() if spec.load_gbps > 0]
     return [f"cross traffic {name} did not tell what it sent" for name in sent if name not in told]
+
+
+def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Jobs over DCQCN that others slowed at a switch's port, where none of them heard of a mark.
+
+    That is seen in what jobs took: switches of a rack are not sampled.
+    """
+    if trial.spec.queue == "drop-tail":
+        return []
+    over = {
+        name: job
+        for name, job in trial.spec.jobs.items()
+        if trial.job in (None, name) and job.transport.meant_for == "thresholds"
+    }
+    met = _meeting_ports(trial)
+    slowed = [
+        name
+        for name, job in over.items()
+        if any((hop.sender, hop.receiver) in met for hop in trial.spec.hops(name))
+        and _times_alone(job, tables["iterations"].filter(pc.equal(tables["iterations"]["job"], name))) > SLOWED
+    ]
+    flows = tables["flows"]
+    marked = pc.sum(flows.filter(pc.is_in(flows["job"], pa.array(over, pa.string())))["delivered_ce_segments"]).as_py()
+    if not slowed or marked:
+        return []
+    return [
+        f"no packet of {', '.join(over)} was marked, although others slowed {', '.join(slowed)}: do ports mark them?"
+    ]
+
+
+def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
+    """Where switches send what comes from several sides."""
+    spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
+    pairs = [pair for name, job in spec.jobs.items() if trial.job in (None, name) for pair in job.pairs]
+    pairs += [(traffic.sender, to) for traffic in spec.cross_traffic.values() for to in traffic.receivers]
+    for pair in pairs:
+        for before, hop in pairwise(spec.topology.path(*pair)):
+            sides[hop.sender, hop.receiver].add(before.sender)
+    return {port for port, found in sides.items() if len(found) > 1}
+
+
+def _times_alone(job: ResolvedJob, iterations: pa.Table) -> float:
+    """By how much its communication took longer than alone, breaks included, by the median; 1 where that is not known.
+
+    Of each iteration by its quickest worker: the others waited for it.
+    """
+    quickest = iterations.group_by("iteration").aggregate([("communication_ms", "min")])
+    median: float | None = pc.approximate_median(quickest["communication_ms_min"]).as_py()
+    communicating = [at for at, phase in enumerate(job.profile.phases) if phase.bytes]
+    alone_ms = sum(phase.duration_ms for phase in job.profile.phases[communicating[0] : communicating[-1] + 1])
+    return 1.0 if median is None else median / alone_ms
 
 
 def _over(value: float | None, limit: float, message: str) -> list[str]:

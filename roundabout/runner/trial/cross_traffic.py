@@ -65,9 +65,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     """
     crossing = parts(trial)
     sinks = [
-        _Waiting(
-            f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site.hosts[receiver], part), part
-        )
+        _Waiting(f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part)
         for part in crossing
         for receiver in part.spec.receivers
     ]
@@ -117,8 +115,9 @@ def _secret(spec: CrossTraffic) -> str:
     return base64.b64encode(json.dumps(told).encode()).decode()
 
 
-def sink_command(host: Host, part: Part) -> list[str]:
+def sink_command(site: Site, receiver: str, part: Part) -> list[str]:
     """What takes a cross traffic on one of its receivers."""
+    host = site.hosts[receiver]
     if part.spec.kind == "iperf":
         congestion = part.spec.transport.kernel_name
         return [
@@ -133,7 +132,8 @@ def sink_command(host: Host, part: Part) -> list[str]:
             "--secret",
         ]
     crossgen = str(host.prefix / "bin" / "crossgen")
-    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}"]
+    dscp = _dscp(site, part)
+    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", *(["--dscp", str(dscp)] if dscp else [])]
 
 
 def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
@@ -182,8 +182,15 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
         "congestion": spec.transport.kernel_name,
         "probe-s": round(site.ms_on_host(PROBE_MS) / 1e3),
     }
+    if dscp := _dscp(site, part):
+        words["dscp"] = dscp
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
     return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
+
+
+def _dscp(site: Site, part: Part) -> int:
+    """The class that its packets ride in: its own, or that of jobs without a priority."""
+    return site.dscps.cross_traffic if part.spec.traffic_class == "own" else site.dscps.jobs
 
 
 def parallel(load_gbps: float, link_gbps: float) -> int:
@@ -199,12 +206,13 @@ def parallel(load_gbps: float, link_gbps: float) -> int:
 def _way(site: Site, part: Part) -> list[str]:
     spec = part.spec
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
-    congestion_control = spec.transport.kernel_name
+    dscp = _dscp(site, part)
+    options = [*([f"dscp={dscp}"] if dscp else []), f"cc={spec.transport.kernel_name}"]
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
     words = ["--to", to, "--warm-up-s", str(lead_s(site))]
     if spec.connections == "fresh":
         words += ["--fresh-connections", "--most-connections", str(MOST_FRESH)]
-    return words + [word for name in classes for word in ("--class", f"{name}:cc={congestion_control}")]
+    return words + [word for name in classes for word in ("--class", ":".join([name, *options]))]
 
 
 class _Waiting:

@@ -12,6 +12,7 @@ fact cpu 'sed -n "s/^model name[^:]*: //p" /proc/cpuinfo | sort | uniq -c | sed 
 fact sysctls 'cd /proc/sys/net/ipv4 && grep -s . tcp_congestion_control tcp_ecn tcp_rmem tcp_wmem tcp_no_metrics_save'
 fact qdiscs 'tc qdisc show'
 fact offloads "ethtool -k $1 | sed -n 's/^\([a-z]*-[a-z-]*offload\): /\1=/p'"
+fact nic "ethtool -i $1"
 fact link "ip -d -o link show dev $1"
 fact iproute2 'ip -V'
 fact ethtool 'ethtool --version'

@@ -56,7 +56,7 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
         "jitter": job.jitter,
         "begins_ms": site.ms_on_host(job.begins_ms),
         "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
-        **({"dscp": job.priority} if job.priority else {}),
+        **({"dscp": dscp} if (dscp := job.priority or site.dscps.jobs) else {}),
         **({"timetable": _timetable(job.timetable, site)} if job.timetable else {}),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }

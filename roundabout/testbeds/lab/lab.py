@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundabout.runner.hosts.site import Capability, Host, Port
+from roundabout.runner.hosts.site import Capability, Dscps, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.runner.trial.sampling import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
@@ -41,6 +41,7 @@ class Lab:
 
     kind = "lab"
     settings_state = paths.SETTINGS_INSIDE
+    dscps = Dscps()
 
     @classmethod
     def up(  # noqa: PLR0913 - each of the named ones may be left out
@@ -249,8 +250,14 @@ class Lab:
     def prepare(self, trial: TrialSpec) -> None:
         """Let ports queue and mark as the trial and its transports ask, where the lab was not calibrated for them.
 
-        Raises LabError where they ask for different thresholds, or a part of the lab has died.
+        Raises LabError where they ask for different thresholds or classes, or a part of the lab has died.
         """
+        if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
+            raise LabError(
+                f"cross_traffic.{apart[0]}.traffic_class: found own, expected jobs: a lab's ports have one class "
+                "for all that have no priority",
+                "give jobs a `priority`, or run it on a rack",
+            )
         calibration = self.record.calibration
         ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
         queues = network.queues(self.layout, calibration, self.scale, self.dilation, trial)

@@ -12,9 +12,10 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.base import Name, NodeName, Positive, Strict
 from roundabout.spec.errors import SpecError
 from roundabout.spec.library import parse_as, shown
@@ -62,9 +63,6 @@ Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)
 Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Dscp = Annotated[int, Field(ge=0, le=63)]
-Mbps = Annotated[int, Field(ge=0, le=10**6)]
-Bit = Annotated[int, Field(ge=0, le=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
@@ -108,6 +106,15 @@ class Everywhere(Rates):
     lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     lossless: Lossless = Lossless()
+    cross_traffic_dscp: Dscp = 0  # of cross traffic in a class of its own; best effort unless given
+
+    @model_validator(mode="after")
+    def _cross_traffic_apart(self) -> Self:
+        # NICs map a DSCP that nobody mapped to the priority of its upper three bits.
+        if self.cross_traffic_dscp >> 3 in (self.lossless.priority, self.lossless.cnp_priority):
+            taken = f"{self.lossless.priority} and {self.lossless.cnp_priority}"
+            raise ValueError(f"a cross_traffic_dscp whose upper three bits are not {taken}, the priorities of RoCE")
+        return self
 
     def rates(self, link: str) -> Rates:
         """What the link carries."""
@@ -118,23 +125,31 @@ class Everywhere(Rates):
 class Dcqcn(Strict):
     """DCQCN's parameters between trials; what is left out stays as the NIC has it. Names as in docs/settings.md."""
 
-    T_us: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    byte_counter_bytes: Annotated[int, Field(ge=0, le=32767 * 1024)] | None = None
-    F: Annotated[int, Field(ge=1, le=31)] | None = None
-    R_AI_mbps: Mbps | None = None
-    R_HAI_mbps: Mbps | None = None
-    R_min_mbps: Mbps | None = None
-    R_max_mbps: Mbps | None = None
-    Gd_log2: Annotated[int, Field(ge=0, le=15)] | None = None
-    min_decrease_factor_percent: Annotated[int, Field(ge=0, le=100)] | None = None
-    g: Share | None = None
-    alpha_timer_us: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    rate_reduce_period_us: Annotated[int, Field(ge=0, le=10**6)] | None = None
-    alpha_initial: Share | None = None
-    clamp_target_rate: Bit | None = None
-    clamp_target_rate_after_timer: Bit | None = None
-    rate_on_first_cnp_mbps: Mbps | None = None
-    cnp_gap_us: Annotated[int, Field(ge=0, le=4095)] | None = None
+    T_us: int | None = None
+    byte_counter_bytes: int | None = None
+    F: int | None = None
+    R_AI_mbps: int | None = None
+    R_HAI_mbps: int | None = None
+    R_min_mbps: int | None = None
+    R_max_mbps: int | None = None
+    Gd_log2: int | None = None
+    min_decrease_factor_percent: int | None = None
+    g_code: int | None = None
+    alpha_timer_us: int | None = None
+    rate_reduce_period_us: int | None = None
+    alpha_initial: float | None = None
+    clamp_target_rate: int | None = None
+    clamp_target_rate_after_timer: int | None = None
+    rate_on_first_cnp_mbps: int | None = None
+    cnp_gap_us: int | None = None
+
+    @field_validator("*")
+    @classmethod
+    def _as_nics_take_it(cls, value: float | None, info: ValidationInfo) -> float | None:
+        rule = DCQCN_RULES[str(info.field_name)]
+        if value is not None and not rule.accepts(value):
+            raise ValueError(rule.expected)
+        return value
 
 
 class Servers(Strict):
@@ -148,7 +163,7 @@ class Servers(Strict):
     gpu: Literal["none", "check", "install"] = "check"
     clock: Literal["chrony", "ptp", "leave"] = "chrony"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
-    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None
+    cable_length_m: Annotated[int, Field(ge=1, le=999)] | None = None
     governor: Literal["performance", "leave"] = "performance"
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()

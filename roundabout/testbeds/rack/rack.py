@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.site import Capability, Host, Port
+from roundabout.runner.hosts.site import Capability, Dscps, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
@@ -65,6 +65,12 @@ class Rack:
     def settings_state(self) -> Path:
         """Where `settings.py` keeps its journal."""
         return Path(self.inventory.common.roundabout_state)
+
+    @property
+    def dscps(self) -> Dscps:
+        """The inventory's: jobs ride in the lossless class, for which NICs and switches were provisioned."""
+        everywhere = self.inventory.all.vars
+        return Dscps(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 
     @cached_property
     def hosts(self) -> Mapping[str, Host]:

@@ -2,8 +2,9 @@
 """Stand-ins for ip, transport, ethtool, mlnx_qos, dcb, mlxconfig and show_gids; they keep their state below a root.
 
 Constructed, not recorded: calls and paths from the project's notes on RoCE, output from the sources of mlnx-tools and
-iproute2 and NVIDIA's manual of mlxconfig. What hardware would do beside that (buffers that follow PFC, sizes rounded to
-128 bytes) is made up, so that something is dragged along and something is rounded.
+iproute2 and NVIDIA's manual of mlxconfig; what the driver does with it from mlx5's en_dcbnl.c and port_buffer.c (a link
+that goes down with PFC, cables it ignores, buffers that firmware owns until they are written, sizes rounded down). To
+what sizes firmware fits buffers is made up.
 """
 
 import json
@@ -90,7 +91,11 @@ def ethtool(root: Path, words: list[str]) -> str:
         return state.save()
     if words[0] == "-s":
         return set_speed(state, dict(pairs(words[2:])))
-    speed, detected = ("Unknown!", "no") if state.values.get("down") else (f"{state.values['speed']}Mb/s", "yes")
+    speed, detected = (
+        ("Unknown!", "no")
+        if state.values.get("down") or is_coming_up(root, name)
+        else (f"{state.values['speed']}Mb/s", "yes")
+    )
     return (
         f"Settings for {name}:\n\tSupported ports: [ Backplane ]\n\tSpeed: {speed}\n"
         f"\tDuplex: Full\n\tAuto-negotiation: {state.values['autoneg']}\n\tLink detected: {detected}\n"
@@ -114,16 +119,41 @@ def commas(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def set_pfc(values: dict[str, Any], pfc: list[int]) -> None:
+def is_coming_up(root: Path, name: str) -> bool:
+    """Whether PFC took the link down, and it is not up yet: for so many looks at it."""
+    looks = root / f"toggled-{name}"
+    if not looks.exists():
+        return False
+    left = int(looks.read_text()) - 1
+    looks.write_text(str(left)) if left else looks.unlink()
+    return True
+
+
+def set_pfc(state: State, pfc: list[int]) -> None:
+    values = state.values
+    if pfc == values["pfc"]:
+        return
+    (state.path.parent / state.path.name.replace("qos", "toggled")).write_text("2")
     values["pfc"] = pfc
-    values["prio2buffer"] = pfc
-    values["buffer_size"] = [130944, 130944 if any(pfc) else 0, 0, 0, 0, 0, 0, 0]
+    if not values.get("manual"):
+        values["prio2buffer"] = pfc
+        values["buffer_size"] = [130944, 130944 if any(pfc) else 0, 0, 0, 0, 0, 0, 0]
 
 
-def set_buffers(values: dict[str, Any], sizes: list[int]) -> None:
-    if sum(sizes) > values["max_buffer_size"]:
-        raise RefusedError("Buffer size is larger than max_buffer_size")
-    values["buffer_size"] = [-(-size // 128) * 128 for size in sizes]
+def set_cable(values: dict[str, Any], metres: int) -> None:
+    if 0 < metres < 1000:
+        values["delay"] = metres
+
+
+def set_buffers(
+    values: dict[str, Any], prio2buffer: list[int] | None = None, buffer_size: list[int] | None = None
+) -> None:
+    """Older drivers take buffers over with any write, newer ones with one that changes something."""
+    if buffer_size and sum(buffer_size) > values["max_buffer_size"]:
+        raise RefusedError("Buffers commands error")
+    values["manual"] = True
+    values["prio2buffer"] = prio2buffer or values["prio2buffer"]
+    values["buffer_size"] = [size // 128 * 128 for size in buffer_size or values["buffer_size"]]
 
 
 def show_mlnx_qos(values: dict[str, Any]) -> str:
@@ -143,8 +173,18 @@ def show_mlnx_qos(values: dict[str, Any]) -> str:
     lines += ["\tpriority    0   1   2   3   4   5   6   7"]
     lines += [f"\tenabled     {'   '.join(map(str, values['pfc']))}   "]
     lines += [f"\tbuffer      {'   '.join(map(str, values['prio2buffer']))}   "]
-    lines += ["tc: 0 ratelimit: unlimited, tsa: vendor", "\t priority:  1"]
+    for each, word in enumerate(values["schedule"]):
+        lines += [f"tc: {each} ratelimit: unlimited, tsa: {f'ets, bw: {word}%' if word.isdigit() else word}"]
+        lines += [f"\t priority:  {each}"]
     return "\n".join(lines) + "\n"
+
+
+def set_schedule(values: dict[str, Any], kinds: list[str], shares: list[str]) -> None:
+    """mlx5e_dbcnl_validate_ets, and what mlnx_qos and dcb look at before."""
+    total = sum(map(int, shares))
+    if total != (100 if "ets" in kinds else 0):
+        raise RefusedError(f"Bandwidth percentages in tc-bw sum to {total}%")
+    values["schedule"] = [share if kind == "ets" else kind for kind, share in zip(kinds, shares, strict=True)]
 
 
 def map_dscp(values: dict[str, Any], change: str) -> None:
@@ -161,6 +201,9 @@ def mlnx_qos(root: Path, words: list[str]) -> str:
     options = dict(pairs([part for word in words[2:] for part in word.split("=")]))
     if not options:
         return show_mlnx_qos(values)
+    if set(options) == {"-s", "-t"}:
+        set_schedule(values, options["-s"].split(","), options["-t"].split(","))
+        return state.save()
     if len(options) > 1:
         raise RefusedError("the settings program makes one change a call")
     ((option, value),) = options.items()
@@ -172,13 +215,11 @@ def mlnx_qos(root: Path, words: list[str]) -> str:
     elif option == "--dscp2prio":
         map_dscp(values, value)
     elif option == "--pfc":
-        set_pfc(values, [int(bit) for bit in value.split(",")])
+        set_pfc(state, [int(bit) for bit in value.split(",")])
     elif option == "--cable_len":
-        values["delay"] = int(value)
-    elif option == "--prio2buffer":
-        values["prio2buffer"] = [int(buffer) for buffer in value.split(",")]
-    elif option == "--buffer_size":
-        set_buffers(values, [int(size) for size in value.split(",")])
+        set_cable(values, int(value))
+    else:
+        set_buffers(values, **{option[2:]: [int(number) for number in value.split(",")]})
     return state.save()
 
 
@@ -190,27 +231,41 @@ def dcb(root: Path, words: list[str]) -> str:
     state = State(root, f"qos-{after(words, 'dev')}")
     values = state.values
     subject, verb, *_ = [word for word in words if word != "-j"]
+    if (root / "iproute2-5.11").exists() and subject in ("app", "dcbx"):
+        raise RefusedError(f'Object "{subject}" is unknown')
     if verb == "show":
-        return json.dumps(show_dcb(values, subject))
+        return json.dumps(show_dcb(values, subject, three=not (root / "iproute2-6.4").exists()))
     change = words[words.index("dev") + 2 :]
     if subject == "app" and verb == "flush":
         values["dscp"] = {}
     elif subject == "app":
         map_dscp(values, f"{'set' if verb == 'replace' else 'del'},{change[1].replace(':', ',')}")
+    elif subject == "dcbx":
+        if "host" not in change or "lld-managed" in change:  # mlx5e_dcbnl_setdcbx; without a flag dcb prints its help
+            raise RefusedError("dcbx set attribute: response 1" if change else "")
+        values["dcbx"] = "os"
+    elif subject == "ets":
+        set_schedule(values, mapping(change[1:9]), mapping(change[10:]))
     elif change[0] == "prio-pfc":
-        set_pfc(values, [int(word == "on") for word in mapping(change[1:])])
+        set_pfc(state, [int(word == "on") for word in mapping(change[1:])])
     elif change[0] == "delay":
-        values["delay"] = int(change[1])
-    elif change[0] == "prio-buffer":
-        values["prio2buffer"] = [int(word) for word in mapping(change[1:])]
+        set_cable(values, int(change[1]))
     else:
-        set_buffers(values, [int(word) for word in mapping(change[1:])])
+        name = {"prio-buffer": "prio2buffer", "buffer-size": "buffer_size"}[change[0]]
+        set_buffers(values, **{name: [int(word) for word in mapping(change[1:])]})
     return state.save()
 
 
-def show_dcb(values: dict[str, Any], subject: str) -> dict[str, Any]:
+def show_dcb(values: dict[str, Any], subject: str, *, three: bool = True) -> dict[str, Any]:
+    """Entries have three fields since iproute2 6.5 (dcb_app.c, dcb_app_print_filtered)."""
     if subject == "app":
-        return {"dscp_prio": [[int(dscp), mapped] for dscp, mapped in values["dscp"].items()]} if values["dscp"] else {}
+        entries = [[int(dscp), mapped, *([" "] if three else [])] for dscp, mapped in values["dscp"].items()]
+        return {"dscp_prio": entries} if entries else {}
+    if subject == "dcbx":
+        return {**({"host": True} if values["dcbx"] == "os" else {}), "cee": True, "ieee": True}
+    if subject == "ets":
+        kinds = ["ets" if word.isdigit() else word for word in values["schedule"]]
+        return {"tc_tsa": kinds, "tc_bw": [int(word) if word.isdigit() else 100 for word in values["schedule"]]}
     if subject == "pfc":
         bits = [bool(bit) for bit in values["pfc"]]
         return {"pfc_cap": 8, "macsec_bypass": False, "delay": values["delay"], "prio_pfc": bits}
@@ -265,7 +320,18 @@ def show_gids(root: Path, _words: list[str]) -> str:
     return "\n".join([*lines, f"n_gids_found={len(lines) - 2}"]) + "\n"
 
 
-TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids)}
+# --- settings_dcbx.py, which speaks to the kernel
+
+
+def python3(root: Path, words: list[str]) -> str:
+    assert words[-2].endswith("/settings_dcbx.py")
+    state = State(root, f"qos-{words[-1]}")
+    state.values["dcbx"] = "fw"
+    return state.save()
+
+
+TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids, python3)}
+TOOLS["mstconfig"] = mlxconfig
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ NP = [
 QOS = {
     "dcbx": "fw",
     "dscp": {},
+    "schedule": ["vendor"] * 8,
     "pfc": [0] * 8,
     "delay": 7,
     "prio2buffer": [0] * 8,
@@ -119,12 +120,23 @@ def cc_params() -> dict[str, str]:
 SERVERS = {
     "connectx-5-ofed": ({**common("0x1017"), **nv(), **ecn("")}, ("mlnx_qos", "mlxconfig", "show_gids")),
     "connectx-5-ofed-params": ({**common("0x1017"), **nv(), **ecn("params/")}, ("mlnx_qos", "mlxconfig", "show_gids")),
-    "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb",)),
-    "connectx-6-dx": ({**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()}, ("dcb", "mlxconfig")),
+    "connectx-5-inbox": ({**common("0x1017"), **cc_params()}, ("dcb", "python3")),
+    "connectx-6-dx": (
+        {**common("0x101d"), **nv(ROCE_CC_LEGACY_DCQCN=0), **cc_params()},
+        ("dcb", "python3", "mlxconfig"),
+    ),
 }
 
 
-QOS_WANTED = {"trust": "dscp", "dscp26_prio": 3, "dscp48_prio": 6, "pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}
+QOS_WANTED = {
+    "dcbx": "os",
+    "trust": "dscp",
+    "dscp26_prio": 3,
+    "dscp48_prio": 6,
+    "tc_schedule": "14,14,14,16,14,14,strict,14",
+    "pfc": "0,0,0,1,0,0,0,0",
+    "cable_length_m": 5,
+}
 DCQCN_WANTED = {
     "T_us": 100,
     "byte_counter_bytes": 0,
@@ -135,7 +147,7 @@ DCQCN_WANTED = {
     "R_max_mbps": 25000,
     "Gd_log2": 10,
     "min_decrease_factor_percent": 25,
-    "g": 1 / 256,
+    "g_code": 1020,
     "alpha_timer_us": 55,
     "rate_reduce_period_us": 50,
     "alpha_initial": 0.5,
@@ -162,10 +174,9 @@ def document(name: str) -> dict[str, Any]:
         "transport": {"dcqcn": {"T_us": 100}},
     }
     if "ofed" in name:
-        wanted["qos"]["eth2"]["dcbx"] = "os"
         wanted["roce"]["eth2"]["traffic_class"] = 106
         wanted["dcqcn"]["eth2"].update({"rp_enable_prio3": 1, "np_enable_prio3": 1})
-        wanted["nv"] = {"eth2": {"T_us": 100, "g": 1 / 256, "ROCE_CC_PRIO_MASK_P1": 8}}
+        wanted["nv"] = {"eth2": {"T_us": 100, "g_code": 1020, "ROCE_CC_PRIO_MASK_P1": 8}}
     else:
         wanted["dcqcn"]["eth2"]["cnp_prio_mode"] = 0
     return wanted
@@ -221,4 +232,6 @@ def meaning(path: Path) -> object:
         value = json.loads(content)
     except ValueError:
         return content
+    if isinstance(value, dict):
+        value.pop("manual", None)  # nothing but loading the driver gives buffers back to firmware
     return sorted(value, key=str) if isinstance(value, list) else value
