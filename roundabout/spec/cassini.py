@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict
 
-THRESHOLD = 0.02
+THRESHOLD = 0.01
 """Of an iteration. A guess; docs/cassini.md has its effect."""
 
 LATE = 0.2
