@@ -26,6 +26,9 @@ SLACK = 0.002
 STEP = 1.15
 """How many times as much is tried next."""
 
+HARDER = 2.0
+"""How many times the jobs' jitter they are tried with: on a real link more than computing varies."""
+
 LOSS = 1.02
 """How much longer a job that is held may take than one that is not."""
 
@@ -57,7 +60,7 @@ def _periods(spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping
     for name, job in fluid_jobs(spec).items():
         timetable = held.get(name) or timetables.get(name)
         begins_ms = job.start_ms + (timetable.early_ms(job.start_ms) if timetable else 0.0)
-        stretches = np.maximum(1 + spec.jobs[name].jitter * generator.normal(size=LASTS), 0)
+        stretches = np.maximum(1 + HARDER * spec.jobs[name].jitter * generator.normal(size=LASTS), 0)
         jobs.append(replace(job, timetable=held.get(name), start_ms=begins_ms, stretches=tuple(stretches.tolist())))
     times = dict(zip(spec.jobs, iteration_times(jobs, left_by_cross_traffic(spec), LASTS), strict=True))
     return {name: float(np.mean(times[name])) / each.period_ms for name, each in timetables.items()}
