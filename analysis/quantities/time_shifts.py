@@ -137,8 +137,10 @@ def _drifts(reading: Reading) -> dict[tuple[str, str], float]:
     rows = query(
         reading.run,
         """
-        select trial, job, list((start_ns - first_ns) / 1e6 + coalesce(delay_ms, 0) order by iteration) as begins_ms from (
-          select *, min(start_ns) over (partition by trial, job) as first_ns from iterations where rank = 0
+        select trial, job, list(ms order by iteration) as begins_ms from (
+          select trial, job, iteration, coalesce(delay_ms, 0)
+            + (start_ns - min(start_ns) over (partition by trial, job)) / 1e6 as ms
+          from iterations where rank = 0
         ) group by all
         """,
     )
