@@ -24,6 +24,8 @@ TRIED = 4
 """Draws by which one of several schedules is chosen; they are no part of what is then expected of it."""
 HARDER, LEAST_JITTER = 3.0, 0.01
 """A schedule is chosen by jitter so many times as strong as was seen, or of this share of the period."""
+STRETCHES = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
+"""By how much the periods of a schedule are stretched; all are tried. Who is late has the more room to catch up."""
 EARLY = 1e-6
 """Of a period: the threshold of schedules. Nobody begins before it is due."""
 LEAST_MS = 1e-3
@@ -71,7 +73,9 @@ def outlook(
 
     harder = {name: _harder(jobs[name]) for name in names}
     schedules = [schedule_of(jobs, each) for each in choices]
-    schedule = _best(schedules, [drawn(harder) for _ in range(TRIED)], names, rates)
+    tried = [drawn(harder) for _ in range(TRIED)]
+    schedule = _best(schedules, tried, names, rates)
+    schedule = _best([_stretched(schedule, by) for by in STRETCHES] if schedule else (), tried, names, rates)
     draws = [drawn(jobs) for _ in range(DRAWS)]
     alone = np.array([[mean_ms([job], rates)[0] for job in played] for played in draws])
     fair = np.array([mean_ms(played, rates) for played in draws])
@@ -134,6 +138,10 @@ def schedule_of(jobs: Mapping[str, Observed], scored: Scored) -> Schedule:
     A period is its job's and one standard deviation longer at least, or what is late would never catch up.
     """
     return held(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
+
+
+def _stretched(schedule: Schedule, by: float) -> Schedule:
+    return {name: timetable.stretched(by) for name, timetable in schedule.items()}
 
 
 def shifted_by(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:

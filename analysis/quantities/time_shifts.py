@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How jobs do under time-shifts: how compatible they are, how long they communicate, and how often they are held."""
+"""How jobs do under time-shifts: how compatible they are, how long they communicate, how often they are held, and how
+far they drift."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -9,10 +11,11 @@ import numpy as np
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials
 from analysis.reading.data import query
-from analysis.statistics.intervals import Array, estimate, ratio
+from analysis.statistics.intervals import Array, Measured, estimate, ratio
 from roundabout.cassini import CassiniError, rotations
 
-MINUTE_NS = 60e9
+MINUTE_NS, MINUTE_MS = 60e9, 60e3
+Make = Callable[[Reading], dict[tuple[str, str], float]]
 Series = dict[tuple[str, str], Array]
 """By trial and job."""
 
@@ -49,13 +52,42 @@ def of_tail(asked: Asked) -> list[Case]:
 @quantity("adjustments per minute", unit="a minute", digits=1)
 def adjustments(asked: Asked) -> list[Case]:
     """How often the agent of some worker of a job delayed an iteration; of jobs that were given a timetable."""
-    found = asked.reading.once(_adjustments)
+    return _told(asked, _adjustments, at_least=0)
+
+
+@quantity("drift from the timetable", unit="ms a minute", digits=1)
+def drift(asked: Asked) -> list[Case]:
+    """By how much later, or earlier, than its timetable a job begins from minute to minute, held to it or not.
+
+    The slope of a line through all iterations of its first worker: one that is late once and catches up has none.
+    """
+    return _told(asked, _drifts)
+
+
+def of_jobs(reading: Reading, cell: CellTrials) -> dict[str, Measured]:
+    """Of the cell's jobs that have timetables: the most adjustments per minute, and the drift that is largest."""
+    asked = Asked(reading)
+    found = {}
+    for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
+        told = [mean_of(values, at_least=least) for job in asked.jobs(cell) if (values := _of(asked, make, cell, job))]
+        if told:
+            found[name] = max(told, key=lambda each: abs(each[0]))
+    return found
+
+
+def _told(asked: Asked, make: Make, at_least: float = -math.inf) -> list[Case]:
     return [
-        asked.case(cell, job, *mean_of(told, at_least=0))
+        asked.case(cell, job, *mean_of(told, at_least=at_least))
         for cell in asked.cells
         for job in asked.jobs(cell)
-        if (told := [found[trial, job] for trial in cell.trials if (trial, job) in found])
+        if (told := _of(asked, make, cell, job))
     ]
+
+
+def _of(asked: Asked, make: Make, cell: CellTrials, job: str) -> list[float]:
+    """One figure a repetition."""
+    found = asked.reading.once(make)
+    return [found[trial, job] for trial in cell.trials if (trial, job) in found]
 
 
 def _beside(asked: Asked, statistic: Callable[[Array], float]) -> list[Case]:
@@ -93,6 +125,37 @@ def _communication(reading: Reading) -> Series:
         """,
     )
     return {(row["trial"], row["job"]): np.array(row["found"]) for row in rows.to_pylist()}
+
+
+def _drifts(reading: Reading) -> dict[tuple[str, str], float]:
+    periods_ms = {
+        (trial["trial"], name): timetable["period_ms"]
+        for trial in reading.run.trials()
+        for name, job in trial["spec"]["jobs"].items()
+        if (timetable := job.get("timetable"))
+    }
+    rows = query(
+        reading.run,
+        """
+        select trial, job, list(ms order by iteration) as begins_ms from (
+          select trial, job, iteration, coalesce(delay_ms, 0)
+            + (start_ns - min(start_ns) over (partition by trial, job)) / 1e6 as ms
+          from iterations where rank = 0
+        ) group by all
+        """,
+    )
+    begun = {(row["trial"], row["job"]): np.array(row["begins_ms"]) for row in rows.to_pylist()}
+    return {
+        key: _drift(begins_ms, periods_ms[key])
+        for key, begins_ms in begun.items()
+        if key in periods_ms and len(begins_ms) > 1
+    }
+
+
+def _drift(begins_ms: Array, period_ms: float) -> float:
+    """In ms a minute; whoever misses turns is as late as it is beside the nearest instant."""
+    off_ms = np.unwrap(begins_ms % period_ms, period=period_ms)
+    return float(np.polyfit(begins_ms / MINUTE_MS, off_ms, 1)[0])
 
 
 def _adjustments(reading: Reading) -> dict[tuple[str, str], float]:

@@ -12,6 +12,7 @@ from analysis.statistics.phases import find
 from roundabout.cassini import timetables
 from roundabout.fluid import best_offsets, fluid_jobs, iteration_times, kept, left_by_cross_traffic, steady_means_ms
 from roundabout.spec import Profile, TrialSpec, Value
+from roundabout.spec.cassini import Clock
 from roundabout.store import Run
 
 SHIFT_ITERATIONS = 6
@@ -64,19 +65,23 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
 
 
 def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """Each job's timetable; where jobs cannot keep them, their first instants alone.
+    """Each job's timetable, as far as its clock is right; where jobs cannot keep them, their first instants alone.
 
     Of jobs as they were measured, which the trials tell; without any trial, of jobs as they are given.
     """
-    variant = spec.cassini and spec.cassini.profiles
+    assert spec.cassini
+    variant, clocks = spec.cassini.profiles, spec.cassini.clocks
     found = {name: alone(run, name, needs, variant) for name in spec.jobs} if variant else {}
     measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
-    if held := kept(measured, wanted):
-        return {name: {"timetable": Value(each, trials)} for name, each in held.items()}
+    held = kept(measured, wanted)
+    told = {name: each.told_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}
+    if held:
+        holds = {"holds": spec.cassini.held}
+        return {name: {"timetable": Value(each.model_copy(update=holds), trials)} for name, each in told.items()}
     return {
         name: {"start_offset_ms": Value(each.early_ms(spec.jobs[name].arrives_ms), trials)}
-        for name, each in wanted.items()
+        for name, each in told.items()
     }
 
 

@@ -151,5 +151,5 @@ def _job(spec: TrialSpec, name: str) -> FluidJob:
         iterations=spec.iterations_of(name),
         departs_ms=job.departs_ms,
         factor=factor_of(job.transport),
-        timetable=job.timetable,
+        timetable=job.held_to,
     )

@@ -1,76 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether jobs can keep to timetables, who can wait and not hurry, and how far these must be stretched for it.
+"""How far timetables are stretched for jobs that can wait and not hurry, and whether jobs are better off with them.
 
-Jobs that are not fully compatible take longer together than alone. Told to begin as often as alone, each would be later
-and later, and in the end miss a turn.
+Jobs that vary, or that take longer together than alone, cannot begin as often as alone: they would be late, meet
+others, make these late, and miss turns. A period that is a little longer costs less than that.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from roundabout.fluid.cross_traffic import left_by_cross_traffic
-from roundabout.fluid.jobs import FluidJob, fluid_jobs
-from roundabout.fluid.left import Left
-from roundabout.fluid.limits import steady_means_ms
-from roundabout.fluid.model import ITERATIONS, Course
+from roundabout.fluid.jobs import fluid_jobs
+from roundabout.fluid.model import ITERATIONS, iteration_times
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 
 LASTS = 4 * ITERATIONS
-"""For how many iterations of the slowest job they must be kept: what drifts takes time to show."""
+"""For how many iterations they are tried: what drifts takes time to show."""
 
-STEP = 1.005
-"""By which timetables are stretched until they are kept."""
+SLACK = 0.002
+"""By which share they are stretched at least: profiles are measured, and clocks differ."""
 
-SLACK = 1.002
-"""By how much they are stretched in any case: who is late by chance catches up. Jitter and clocks ask for it."""
+STEP = 1.15
+"""How many times as much is tried next."""
+
+HARDER = 2.0
+"""How many times the jobs' jitter they are tried with: on a real link more than computing varies."""
+
+LOSS = 1.02
+"""How much longer a job that is held may take than one that is not."""
 
 
 def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """The timetables of the jobs of `spec`, all stretched alike: as little as no one is late.
+    """The timetables of the jobs of `spec`, all stretched alike: those with which jobs, with their jitter, are fastest.
 
-    None where that is slower for some job than if all began at the same instants and nobody held them to anything.
+    None where some job is always slower, by `LOSS`, than if all began at the same instants and nobody held them.
     """
-    stretch, most = SLACK, SLACK * STEP * _unheld(spec, timetables)
-    while stretch <= most:
-        stretched = {name: each.stretched(stretch) for name, each in timetables.items()}
-        if _keeps(spec, stretched):
-            return stretched
-        stretch *= STEP
-    return {}
+    if not timetables:
+        return {}
+    most = {name: LOSS * periods for name, periods in _periods(spec, timetables, {}).items()}
+    found: dict[str, Timetable] = {}
+    more, least = SLACK, math.inf
+    while 1 + more < min(least, *most.values()):  # a job takes a period at least
+        stretched = {name: each.stretched(1 + more) for name, each in timetables.items()}
+        periods = _periods(spec, timetables, stretched)
+        mean = float(np.mean(list(periods.values())))
+        if mean < least and all(periods[name] <= most[name] for name in periods):
+            least, found = mean, stretched
+        more *= STEP
+    return found
 
 
-def _unheld(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> float:
-    """How many of its periods an iteration takes of the job that is slowed down least, where none is held."""
-    jobs = [replace(job, timetable=None) for job in _jobs(spec, timetables).values()]
-    means_ms = dict(zip(spec.jobs, steady_means_ms(jobs, left_by_cross_traffic(spec), ITERATIONS), strict=True))
-    return min((means_ms[name] / each.period_ms for name, each in timetables.items()), default=1.0)
-
-
-def _jobs(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, FluidJob]:
-    """The jobs of `spec` by these timetables, which last as long as `LASTS` iterations of the slowest."""
-    lasts_ms = LASTS * max((each.period_ms for each in timetables.values()), default=0.0)
-    jobs = {}
+def _periods(spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping[str, Timetable]) -> dict[str, float]:
+    """How many periods of `timetables` each job's mean iteration takes, where jobs are held to `held`, or not."""
+    generator = np.random.default_rng(0)
+    jobs = []
     for name, job in fluid_jobs(spec).items():
-        timetable, period_ms, begins_ms = timetables.get(name), spec.jobs[name].profile.alone_ms, job.start_ms
-        if timetable:
-            period_ms, begins_ms = timetable.period_ms, begins_ms + timetable.early_ms(begins_ms)
-        iterations = max(math.ceil(lasts_ms / period_ms), 1)
-        jobs[name] = replace(job, timetable=timetable, start_ms=begins_ms, iterations=iterations, departs_ms=None)
-    return jobs
-
-
-def _keeps(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> bool:
-    """Whether no iteration begins further off its timetable than the threshold."""
-    jobs = _jobs(spec, timetables)
-    course = Course(list(jobs.values()), Left.always(left_by_cross_traffic(spec)))
-    for _ in course:
-        pass
-    played = zip(jobs, (workers[0] for workers in course.iterations), strict=True)
-    return all(
-        timetables[name].keeps(each.start_ms + each.delay_ms)
-        for name, iterations in played
-        if name in timetables
-        for each in iterations
-    )
+        timetable = held.get(name) or timetables.get(name)
+        begins_ms = job.start_ms + (timetable.early_ms(job.start_ms) if timetable else 0.0)
+        stretches = np.maximum(1 + HARDER * spec.jobs[name].jitter * generator.normal(size=LASTS), 0)
+        jobs.append(replace(job, timetable=held.get(name), start_ms=begins_ms, stretches=tuple(stretches.tolist())))
+    times = dict(zip(spec.jobs, iteration_times(jobs, left_by_cross_traffic(spec), LASTS), strict=True))
+    return {name: float(np.mean(times[name])) / each.period_ms for name, each in timetables.items()}

@@ -5,17 +5,25 @@ Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents le
 lacks (4.5.7).
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict
 
-THRESHOLD = 0.02
+THRESHOLD = 0.01
 """Of an iteration. A guess; docs/cassini.md has its effect."""
 
-LATE = 0.25
+LATE = 0.2
 """Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""
+
+
+class Clock(Strict):
+    """A clock that is wrong: so far behind at the agreed start, and falling behind further."""
+
+    behind_ms: NotNegative = 0.0
+    slow_ppm: NotNegative = 0.0
 
 
 class Cassini(Strict):
@@ -27,6 +35,17 @@ class Cassini(Strict):
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
     )
+    held: bool = Field(default=True, description="or jobs only begin by their timetables, and are left alone")
+    clocks: dict[Name, Clock] = Field(
+        default={}, description="of jobs whose agents know the time less well than the others, by how much"
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what says nothing: trials' keys from before there was any stay the same."""
+        unsaid: Mapping[str, Any] = {"held": True, "clocks": {}}
+        stored: dict[str, Any] = handler(self)
+        return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}
 
 
 class Timetable(Strict):
@@ -34,18 +53,23 @@ class Timetable(Strict):
 
     An agent can delay an iteration, and not hasten it: one that would begin more than `threshold_ms` too early, or more
     than `LATE` of a period too late, waits for the next instant. Whoever is late by less catches up: periods are longer
-    than iterations.
+    than iterations. Without `holds`, only the first one waits.
     """
 
     shift_ms: NotNegative
     period_ms: Positive
     threshold_ms: Positive
+    holds: bool = True
+
+    def told_by(self, clock: Clock) -> "Timetable":
+        """The same as agents keep it who go by that clock, in true time."""
+        slower = self.stretched(1 + clock.slow_ppm / 1e6)
+        return slower.model_copy(update={"shift_ms": self.shift_ms + clock.behind_ms})
 
     def stretched(self, by: float) -> "Timetable":
         """The same, so many times as slow."""
-        return Timetable(
-            shift_ms=by * self.shift_ms, period_ms=by * self.period_ms, threshold_ms=by * self.threshold_ms
-        )
+        names = ("shift_ms", "period_ms", "threshold_ms")
+        return self.model_copy(update={name: by * getattr(self, name) for name in names})
 
     def early_ms(self, at_ms: float) -> float:
         """How long it is from an instant to the next of the timetable, 0 at least and less than a period."""
@@ -56,8 +80,3 @@ class Timetable(Strict):
         early_ms = self.early_ms(at_ms)
         late_ms = max(LATE * self.period_ms, self.threshold_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
-
-    def keeps(self, at_ms: float) -> bool:
-        """Whether an iteration that begins then is off by no more than the threshold, early or late."""
-        early_ms = self.early_ms(at_ms)
-        return min(early_ms, self.period_ms - early_ms) <= self.threshold_ms

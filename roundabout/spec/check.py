@@ -131,6 +131,14 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
             raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")
 
 
+def check_clocks(merged: Merged, treatment: Treatment) -> None:
+    """Raise SpecError unless Cassini's wrong clocks are those of jobs."""
+    for name in treatment.cassini.clocks if treatment.cassini else ():
+        if name not in treatment.jobs:
+            expected = f"a job ({choices(treatment.jobs)})"
+            raise merged.error(("cassini", "clocks", name), show(name), expected, did_you_mean(name, treatment.jobs))
+
+
 def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> None:
     """Raise SpecError unless every host to capture is one of the topology."""
     for index, host in enumerate(treatment.capture.hosts if treatment.capture else ()):

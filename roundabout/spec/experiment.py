@@ -231,6 +231,11 @@ class ResolvedJob(Worked):
         comes_ms = super().begins_ms
         return comes_ms if self.timetable is None else comes_ms + self.timetable.early_ms(comes_ms)
 
+    @property
+    def held_to(self) -> Timetable | None:
+        """The timetable by which its agents delay iterations."""
+        return self.timetable if self.timetable and self.timetable.holds else None
+
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
         """Who sends how much to whom in one of its phases, by rank."""
         return phase.transfers(len(self.workers))

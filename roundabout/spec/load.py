@@ -12,6 +12,7 @@ from roundabout.spec.check import (
     Merged,
     Scope,
     check_capture,
+    check_clocks,
     check_cross_traffic,
     check_demand,
     check_expectation,
@@ -248,6 +249,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)
+    check_clocks(merged, treatment)
     check_capture(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.quantities import Asked, Reading, named
 from analysis.reading.given import given
+from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -23,11 +24,14 @@ jobs:
   j2: {profile: vgg19-fig1, workers: [s1, s3], arrives_ms: 400}
 iterations: 30
 transport: {name: dcqcn}
+study: variants
 factors:
   variant:
     alone: {one_job_at_a_time: true, iterations: 12}
     measured: {cassini: {profiles: alone}}
     given: {cassini: {}}
+    once: {cassini: {profiles: alone, held: false}}
+    behind: {cassini: {profiles: alone, clocks: {j2: {behind_ms: 3}}}}
     incompatible: {cassini: {}, jobs: {j1: {profile: bert-8}, j2: {profile: vgg19-1200}}}
 """
 
@@ -69,12 +73,32 @@ def test_jobs_that_fit_do_not_meet_and_are_held(run: Run, variant: str) -> None:
         rows = rows_of(run, variant, job)
         assert [row["communication_ms"] for row in rows] == pytest.approx([143] * 30, rel=0.01)
         delays = [row["delay_ms"] for row in rows]
-        assert 1 <= sum(delay > 0 for delay in delays) <= 4  # periods are a little longer than iterations
+        longer_ms = 29 * (timetable["period_ms"] - 293)  # periods are a little longer than iterations
+        assert 0 < sum(delays) == pytest.approx(longer_ms, abs=2 * timetable["threshold_ms"])
         assert max(delays) < 2 * timetable["threshold_ms"]
         assert [row["iteration_ms"] - row["delay_ms"] for row in rows] == pytest.approx([293] * 30, rel=0.01)
     late = (rows_of(run, variant, "j2")[0]["start_ns"] - rows_of(run, variant, "j1")[0]["start_ns"]) / 1e6
     assert 400 <= late < 400 + timetable["period_ms"], "it joins at its next instant"
     assert late == pytest.approx(timetable["shift_ms"] + timetable["period_ms"])
+
+
+def test_jobs_that_are_not_held_begin_alike_and_drift(run: Run) -> None:
+    timetables = [trial_of(run, variant)["spec"]["jobs"]["j2"]["timetable"] for variant in ("measured", "once")]
+    assert timetables[1] == {**timetables[0], "holds": False}
+    rows = rows_of(run, "once", "j2")
+    assert {row["delay_ms"] for row in rows} == {None}
+    early_ms = rows[0]["iteration_ms"] - timetables[1]["period_ms"]
+    drift = figures(run, "drift from the timetable", "once")["j2"]
+    assert drift == pytest.approx(60e3 * early_ms / 293, rel=0.01)
+    assert drift < figures(run, "drift from the timetable", "given")["j2"] - 10
+    (meeting,) = [each for each in summarise(run).meetings if each.name == "once"]
+    assert (meeting.adjustments, meeting.drift) == (None, pytest.approx(drift, rel=0.1))
+
+
+def test_a_clock_that_is_behind_begins_late(run: Run) -> None:
+    right, behind = (trial_of(run, variant)["spec"]["jobs"] for variant in ("measured", "behind"))
+    assert behind["j1"]["timetable"] == right["j1"]["timetable"]
+    assert behind["j2"]["timetable"]["shift_ms"] == pytest.approx(right["j2"]["timetable"]["shift_ms"] + 3)
 
 
 def test_jobs_that_could_not_keep_them_only_begin_at_their_instants(run: Run) -> None:

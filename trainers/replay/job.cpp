@@ -18,7 +18,7 @@ namespace {
 using native::Nanos;
 using nlohmann::json;
 
-constexpr Nanos kLatePart = 4; // of a period: how late a job may be before it waits for its next turn
+constexpr Nanos kLatePart = 5; // of a period: how late a job may be before it waits for its next turn
 constexpr double kLongestMs = 86'400'000;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 

@@ -48,7 +48,7 @@ struct Phase {
 };
 
 // When iterations may begin: shift_ns after the agreed start, and every period_ns from then on. One that would begin
-// more than threshold_ns too early, or more than a quarter of a period too late, waits for the next instant. Whoever is
+// more than threshold_ns too early, or more than a fifth of a period too late, waits for the next instant. Whoever is
 // late by less catches up: periods are longer than iterations. roundabout/spec/cassini.py has the same rule.
 struct Timetable {
   native::Nanos shift_ns = 0;

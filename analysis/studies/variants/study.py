@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from analysis.quantities import Asked, Case, Reading, named
 from analysis.quantities._courses import sharing
+from analysis.quantities.time_shifts import of_jobs
 from analysis.reading.apart import Spans, in_theory
 from analysis.reading.cells import (
     CellId,
@@ -29,6 +30,8 @@ from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
 
+FIGURES = ("slowest", "adjustments", "drift", *WHAT)
+"""Of a meeting, besides when jobs interleave."""
 ALONE = "alone"
 """The variant in which each job has the links to itself."""
 
@@ -74,8 +77,9 @@ class Meeting(Place):
     """How the jobs of one cell that share links come apart, and what that leaves to mark and to drop.
 
     `interleaved` is the iteration from which they stay so, None where that never comes (`told` says it in words), and
-    `slowest` the mean iteration time over that alone, of the job for which that is most. Marks and drops are those of
-    all ports in an iteration of the first job.
+    `slowest` the mean iteration time over that alone, of the job for which that is most. `adjustments` are those a
+    minute of the job that is held most often, `drift` the largest from a timetable, ms a minute. Marks and drops are
+    those of all ports in an iteration of the first job.
     """
 
     interleaved: float | None
@@ -83,6 +87,10 @@ class Meeting(Place):
     told: str
     slowest: float | None
     slowest_ci95: Interval | None
+    adjustments: float | None
+    adjustments_ci95: Interval | None
+    drift: float | None
+    drift_ci95: Interval | None
     marks: float | None
     marks_ci95: Interval | None
     drops: float | None
@@ -156,7 +164,8 @@ def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str
 
 
 def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:
-    asked = Asked(Reading(run))
+    reading = Reading(run)
+    asked = Asked(reading)
     cases = cast("Sequence[Case]", named("iteration from which jobs stay interleaved").measure(asked))
     lasting = {cell.id: case for (cell, _), case in zip(sharing(asked), cases, strict=True)}
     counted = {what: signals(run, cells, [what]) for what in WHAT}
@@ -166,13 +175,13 @@ def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting
             continue
         lost = {what: of_trials(known, cell) for what, known in counted.items()}
         means = {what: mean_of([float(each.mean()) for each in own], at_least=0) for what, own in lost.items() if own}
-        figures = {"slowest": _slowest(cell, baseline_of(cells, cell, ALONE))} | means
+        figures = {"slowest": _slowest(cell, baseline_of(cells, cell, ALONE))} | of_jobs(reading, cell) | means
         found.append(
             Meeting(
                 levels=dict(cell.levels),
                 over=over,
                 **_interleaved(lasting.get(cell.id)),
-                **{key: each for name in ("slowest", *WHAT) for key, each in _figures(name, figures.get(name)).items()},
+                **{key: each for name in FIGURES for key, each in _figures(name, figures.get(name)).items()},
             )
         )
     return tuple(found)

@@ -12,6 +12,8 @@ from analysis.studies.variants.study import Gain, Meeting, Results
 
 _FIGURES = {
     "slowest": Column("slowest job\nover alone", ".2f"),
+    "adjustments": Column("adjusted,\nper\nminute", ".0f"),
+    "drift": Column("drift,\nms per\nminute", "+.1f"),
     "marks": Column("marks per\niteration", ".0f"),
     "drops": Column("drops per\niteration", ".1f"),
 }

@@ -57,7 +57,7 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
         "begins_ms": site.ms_on_host(job.begins_ms),
         "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
         **({"dscp": dscp} if (dscp := job.priority or site.dscps.jobs) else {}),
-        **({"timetable": _timetable(job.timetable, site)} if job.timetable else {}),
+        **({"timetable": _timetable(job.held_to, site)} if job.held_to else {}),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }
 
@@ -69,7 +69,8 @@ def ports(spec: TrialSpec, name: str) -> list[int]:
 
 
 def _timetable(timetable: Timetable, site: Site) -> dict[str, float]:
-    return {name: site.ms_on_host(paper_ms) for name, paper_ms in timetable.model_dump().items()}
+    told = timetable.model_dump(exclude={"holds"})
+    return {name: site.ms_on_host(paper_ms) for name, paper_ms in told.items()}
 
 
 def _phase(job: ResolvedJob, phase: Phase, site: Site) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> It
                 "sent_bytes": sent,
                 "received_bytes": received,
                 "late_ms": np.zeros(length),
-                **({"delay_ms": delay} if job.timetable else {}),
+                **({"delay_ms": delay} if job.held_to else {}),
             }
 
 
