@@ -56,8 +56,3 @@ class Timetable(Strict):
         early_ms = self.early_ms(at_ms)
         late_ms = max(LATE * self.period_ms, self.threshold_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
-
-    def keeps(self, at_ms: float) -> bool:
-        """Whether an iteration that begins then is off by no more than the threshold, early or late."""
-        early_ms = self.early_ms(at_ms)
-        return min(early_ms, self.period_ms - early_ms) <= self.threshold_ms

@@ -102,6 +102,15 @@ def test_timetables_that_no_one_can_keep_are_stretched_or_given_up(spec_of):
     assert kept(never, timetables(never)) == {}
 
 
+def test_timetables_are_not_kept_by_whoever_misses_every_second_turn(spec_of):
+    """Two that send 140 of 200 ms at all that the link carries need 280 ms; fairly shared they take 340."""
+    spec = spec_of(
+        "dumbbell-2x2\nresized: {compute: 0.4}", j1=("saturating", "[s0, s2]"), j2=("saturating", "[s1, s3]")
+    )
+    (held,) = {each.period_ms for each in kept(spec, timetables(spec)).values()}
+    assert 270 < held < 290
+
+
 @pytest.mark.parametrize(
     ("at_ms", "delay_ms"), [(10, 0), (8, 0), (35, 0), (7.5, 2.5), (36, 74), (110, 0), (209, 0), (207, 3), (60, 50)]
 )
