@@ -55,7 +55,7 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
 
 
 def score(spec: TrialSpec) -> float | None:
-    """How compatible the jobs are on the link where they are least so, 1 where none is shared; None without a circle."""
+    """How compatible jobs are on the link where they are least so, 1 where they share none; None without a circle."""
     try:
         return min((found.score for found in rotations(spec).values()), default=1.0)
     except CassiniError:

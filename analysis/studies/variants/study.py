@@ -58,8 +58,8 @@ class Gain(Place):
 
     `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
     the baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone.
-    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` says
-    how compatible jobs are that time-shifts hold; it is None of others.
+    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` is
+    the compatibility score of jobs that are shifted in time, None of others.
     """
 
     job: str
