@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+import yaml
 
+from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Json, Runs
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
@@ -14,6 +16,9 @@ from roundabout.store import Run
 from roundabout.store.files import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.advice.advice import Meeting
     from analysis.advice.observed import Observed
 
 TABLES = (".csv", ".parquet", ".json")
@@ -40,6 +45,13 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         Path | None, typer.Option(metavar="FILE", help="Rank these instead: YAML, by name the jobs on each link.")
     ] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a run: also write an experiment that plays the pairs (or what --placements names), and expects this.",
+        ),
+    ] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -54,11 +66,19 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
     if capacity is not None and not 0 < capacity < float("inf"):
         raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
+    if check and check.suffix != ".yaml":
+        raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
+    if check and (not _is_run(source) or capacity is not None):
+        found_what = "another capacity than the run's" if _is_run(source) else "counters without transport and topology"
+        raise UsageError(f"--check: found {found_what}, expected a run alone: its jobs are played where they were")
     observed, capacity_gbps = _observed(source, jobs, capacity, runs)
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
     if page:
         write_text(page, shown.whole_page(found, source))
+    if check:
+        met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
+        _write_check(check, Run.open(source, runs), observed, met)
     if as_json:
         print(json.dumps(shown.record(found), indent=2))
         return
@@ -68,13 +88,28 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     console.print(shown.EXPLAINED, highlight=False)
     if page:
         console.print(f"page  {page}", soft_wrap=True, highlight=False)
+    if check:
+        console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
+
+
+def _is_run(source: str) -> bool:
+    return not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES
+
+
+def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
+    """The experiment, which can be run: it is checked."""
+    from analysis.advice import checking  # noqa: PLC0415
+
+    document = checking.experiment(path.stem, run, jobs, meetings)
+    write_text(path, yaml.safe_dump(document, sort_keys=False, width=118))
+    checked_experiment(str(path))
 
 
 def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
     """The jobs as far as they can be told, and what a link carries, Gbit/s."""
     from analysis.advice import observed, senders  # noqa: PLC0415
 
-    if not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES:
+    if _is_run(source):
         found, bottleneck_gbps = observed.of_run(Run.open(source, runs))
         return found, capacity or bottleneck_gbps
     if jobs is None or capacity is None:

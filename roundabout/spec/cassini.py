@@ -5,28 +5,17 @@ Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents le
 lacks (4.5.7).
 """
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from roundabout.spec.base import Name, NotNegative, Positive, Strict
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, without
 
 THRESHOLD = 0.02
 """Of an iteration. A guess; docs/cassini.md has its effect."""
 
 LATE = 0.25
 """Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""
-
-
-class Cassini(Strict):
-    """Jobs begin their iterations by the rotations of their circles, and are held to them."""
-
-    profiles: Name | None = Field(
-        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
-    )
-    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
-    )
 
 
 class Timetable(Strict):
@@ -56,3 +45,27 @@ class Timetable(Strict):
         early_ms = self.early_ms(at_ms)
         late_ms = max(LATE * self.period_ms, self.threshold_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
+
+
+class Cassini(Strict):
+    """Jobs begin their iterations by the rotations of their circles, or by timetables as given, and are held to them."""
+
+    profiles: Name | None = Field(
+        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
+    )
+    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
+    )
+    timetables: dict[Name, Timetable] = Field(
+        default={}, description="by job, to hold it to in place of those that circles give; others are not held"
+    )
+
+    @model_validator(mode="after")
+    def _given_or_found(self) -> Self:
+        if self.timetables and (self.profiles or self.threshold != THRESHOLD):
+            raise ValueError("either timetables, which have thresholds of their own, or profiles and threshold")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without({"timetables": {}}, handler(self))
