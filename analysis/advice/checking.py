@@ -36,12 +36,12 @@ def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence
     unshifted = [level for level, overlay in levels.items() if "cassini" not in overlay]
     variants: dict[str, Any] = {"alone": {"one_job_at_a_time": True, "iterations": ITERATIONS}, "shared": {}}
     without = {variant: {**overlay, "cassini": None} for variant, overlay in variants.items()}
-    shifted = {"shifted": {}} if len(unshifted) < len(levels) else {}
+    shifted: dict[str, Any] = {"shifted": {}} if len(unshifted) < len(levels) else {}
     names = sorted({job for each in played for job in each.jobs})
     return {
         "schema": 1,
         "name": name,
-        "about": "Jobs that roundabout advise had advice for: alone, together, and held to the timetables that it advised",
+        "about": "Jobs for which there was advice: alone, together, and held to the timetables that were advised",
         "source": f"advice from run {run.id}",
         "iterations": max(ITERATIONS, *(_iterations(each, periods_ms) for each in played)),
         "profiles": {job: _profile(known[job]) for job in names},
@@ -101,7 +101,7 @@ def _limits(estimate: Estimate, run: Run) -> dict[str, Any]:
 
 
 def _profile(job: Alone) -> dict[str, Any]:
-    """The profile as it was played, begun where profiles that are found begin: with the longest time without sending."""
+    """The profile as it was played, begun where profiles that are found begin: with its longest quiet time."""
     profile = job.job.profile
     first = max(range(len(profile.phases)), key=lambda place: _quiet_ms(profile, place))
     phases = (*profile.phases[first:], *profile.phases[:first])

@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Of a run: also write an experiment that plays the pairs (or what --placements names), and expects this.",
+            help="Of a run: also write an experiment that plays the pairs (or --placements), and expects all this.",
         ),
     ] = None,
     runs: Runs = Path("runs"),
@@ -62,15 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.advice import advice, shown  # noqa: PLC0415 - `--help` need not wait for it
     from analysis.render import screen  # noqa: PLC0415
 
-    if page and not page.parent.is_dir():
-        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
-    if capacity is not None and not 0 < capacity < float("inf"):
-        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
-    if check and check.suffix != ".yaml":
-        raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
-    if check and (not _is_run(source) or capacity is not None):
-        found_what = "another capacity than the run's" if _is_run(source) else "counters without transport and topology"
-        raise UsageError(f"--check: found {found_what}, expected a run alone: its jobs are played where they were")
+    _check_options(source, capacity, page, check)
     observed, capacity_gbps = _observed(source, jobs, capacity, runs)
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
@@ -90,6 +82,18 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         console.print(f"page  {page}", soft_wrap=True, highlight=False)
     if check:
         console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
+
+
+def _check_options(source: str, capacity: float | None, page: Path | None, check: Path | None) -> None:
+    if page and not page.parent.is_dir():
+        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
+    if capacity is not None and not 0 < capacity < float("inf"):
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
+    if check and check.suffix != ".yaml":
+        raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
+    if check and (capacity is not None or not _is_run(source)):
+        found = "a capacity" if _is_run(source) else "counters, which tell neither topology nor transport"
+        raise UsageError(f"--check: found {found}, expected a run alone, whose jobs are played as they were")
 
 
 def _is_run(source: str) -> bool:

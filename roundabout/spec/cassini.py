@@ -48,7 +48,7 @@ class Timetable(Strict):
 
 
 class Cassini(Strict):
-    """Jobs begin their iterations by the rotations of their circles, or by timetables as given, and are held to them."""
+    """Jobs begin their iterations by the rotations of their circles, or by given timetables, and are held to them."""
 
     profiles: Name | None = Field(
         default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
