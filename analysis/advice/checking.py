@@ -28,7 +28,8 @@ def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence
     Raises AdviceError where none is left.
     """
     known = {job.job: alone(run, job.job) for job in jobs if job.found}
-    played = [each for each in meetings if each.outlook and _meet([known[job] for job in each.jobs])]
+    advised = sorted((each for each in meetings if each.outlook), key=lambda each: sorted(each.jobs))
+    played = [each for each in advised if _meet([known[job] for job in each.jobs])]
     if not played:
         raise AdviceError(f"{run.path}: found no jobs with advice that share a link there, expected some to play")
     periods_ms = {job.job: job.found.period_ms.value for job in jobs if job.found}
