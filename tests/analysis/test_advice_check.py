@@ -5,13 +5,20 @@ import pytest
 import yaml
 
 from analysis.advice import expected
+from analysis.advice.advice import Meeting, Verdict
+from analysis.advice.checking import experiment
+from analysis.advice.errors import AdviceError
+from analysis.advice.expected import Outlook
+from analysis.advice.observed import of_run
 from analysis.quantities import Reading
 from analysis.reading.given import given
 from analysis.statistics import phases
+from analysis.statistics.phases import Estimate
 from analysis.verdicts import judge
 from roundabout.cli.main import main
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
+from roundabout.spec.cassini import Timetable
 from roundabout.testbeds import facility, undo
 from tests.runner.conftest import Notes
 
@@ -66,8 +73,8 @@ def check(observed):
 
 
 def test_jobs_are_played_as_they_were_and_as_was_advised(check):
-    experiment = load_experiment(check)
-    cells = {tuple(cell.levels.values()): cell.spec for cell in experiment.cells}
+    written = load_experiment(check)
+    cells = {tuple(cell.levels.values()): cell.spec for cell in written.cells}
     variants = ("alone", "shared", "shifted")
     assert list(cells) == [(pair, each) for pair in ("j1-j2", "j2-j3") for each in variants], "j1 and j3 never meet"
     spec = cells["j1-j2", "shifted"]
@@ -76,7 +83,7 @@ def test_jobs_are_played_as_they_were_and_as_was_advised(check):
     assert [phase.name for phase in spec.jobs["j2"].profile.phases] == ["compute", "send"], "as it was found"
     assert spec.cassini.timetables.keys() == {"j1", "j2"}
     assert cells["j1-j2", "shared"].cassini is None
-    assert {(each.of, each.over, each.at["jobs-that-meet"]) for each in experiment.expect} == {
+    assert {(each.of, each.over, each.at["jobs-that-meet"]) for each in written.expect} == {
         (of, "shared", pair) for of in ("alone", "shifted") for pair in ("j1-j2", "j2-j3")
     }
 
@@ -90,6 +97,29 @@ def test_what_was_expected_is_held_against_what_it_shows(check):
     verdicts = judge(Reading(run))
     assert [each.verdict for each in verdicts] == ["inside"] * 4
     assert min(each.measured for each in verdicts) > 1.2
+
+
+def test_jobs_without_a_shift_are_played_unshifted(observed, tmp_path, monkeypatch):
+    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+    jobs, _ = of_run(observed)
+    cost = Estimate(1.2, 1.1, 1.3)
+    timetable = Timetable(shift_ms=0, period_ms=210, threshold_ms=1)
+
+    def met(*names, schedule=None):
+        each = dict.fromkeys(names, cost)
+        gain = cost if schedule else None
+        return Meeting(names, Verdict.APART, "", 1.0, Outlook(schedule, each, cost, {}, {}, gain, None))
+
+    path = tmp_path / "some.yaml"
+    some = [met("j1", "j2"), met("j2", "j3", schedule={"j2": timetable, "j3": timetable})]
+    path.write_text(yaml.safe_dump(experiment("some", observed, jobs, some)))
+    found = [tuple(cell.levels.values()) for cell in load_experiment(path).cells]
+    assert ("j2-j3", "shifted") in found
+    assert ("j1-j2", "shifted") not in found
+    path.write_text(yaml.safe_dump(experiment("some", observed, jobs, some[:1])))
+    assert load_experiment(path).variants == ("alone", "shared")
+    with pytest.raises(AdviceError, match="found no jobs with advice that share a link"):
+        experiment("some", observed, jobs, [met("j1", "j3")])
 
 
 @pytest.mark.parametrize(
