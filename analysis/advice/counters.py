@@ -91,7 +91,7 @@ def read(source: str) -> dict[str, Counter]:
         if path.suffix == ".json":
             return _of_answer(path.read_bytes(), source)
         if path.suffix in readers:
-            return _of_table(readers[path.suffix](path), source)
+            return of_table(readers[path.suffix](path), source)
     except (OSError, pa.ArrowException) as error:
         raise AdviceError(f"{source}: cannot be read: {error}") from error
     raise AdviceError(f"{source}: found a name that ends in '{path.suffix}', expected .csv, .parquet or .json")
@@ -141,7 +141,8 @@ def _host(labels: Mapping[str, str], source: str) -> str:
     raise AdviceError(f"{source}: found labels {', '.join(labels) or 'none'}, expected one of {', '.join(HOSTS)}")
 
 
-def _of_table(table: pa.Table, source: str) -> dict[str, Counter]:
+def of_table(table: pa.Table, source: str) -> dict[str, Counter]:
+    """The counters of each host in a table. Raises AdviceError."""
     names = table.column_names
     when, host, count = (_column(names, known, source) for known in (tuple(NS), HOSTS, ("tx_bytes", "bytes")))
     packets = "tx_packets" if "tx_packets" in names else None

@@ -13,6 +13,7 @@ from analysis.reading.cells import CellTrials
 from analysis.reading.data import query
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
 from roundabout.cassini import CassiniError, rotations
+from roundabout.cassini import score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3
 Make = Callable[[Reading], dict[tuple[str, str], float]]
@@ -103,16 +104,8 @@ def _times(reading: Reading, cell: CellTrials, job: str) -> list[Array]:
     return [series[trial, job] for trial in cell.trials if (trial, job) in series]
 
 
-def _scores(reading: Reading) -> dict[str, float]:
-    found = {}
-    for cell in reading.cells:
-        if cell.spec.jobs_meet:
-            try:
-                links = rotations(cell.spec)
-            except CassiniError:
-                continue
-            found[cell.id.name] = min((each.score for each in links.values()), default=1.0)
-    return found
+def _scores(reading: Reading) -> dict[str, float | None]:
+    return {cell.id.name: score_of(cell.spec) for cell in reading.cells if cell.spec.jobs_meet}
 
 
 def _communication(reading: Reading) -> Series:

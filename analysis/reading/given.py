@@ -67,9 +67,12 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
 def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
     """Each job's timetable, as far as its clock is right; where jobs cannot keep them, their first instants alone.
 
-    Of jobs as they were measured, which the trials tell; without any trial, of jobs as they are given.
+    Timetables as given are held as they are. Others are of jobs as they were measured, which the trials tell; without
+    any trial, of jobs as they are given.
     """
     assert spec.cassini
+    if spec.cassini.timetables:
+        return {name: {"timetable": Value(each, ())} for name, each in spec.cassini.timetables.items()}
     variant, clocks = spec.cassini.profiles, spec.cassini.clocks
     found = {name: alone(run, name, needs, variant) for name in spec.jobs} if variant else {}
     measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})

@@ -24,7 +24,12 @@ class Alone:
     run: Run
     trial: str
     name: str
-    job: ResolvedJob
+    spec: TrialSpec
+
+    @property
+    def job(self) -> ResolvedJob:
+        """As it was played."""
+        return self.spec.jobs[self.name]
 
     def workers(self) -> list[Sent]:
         """The counters of its workers' hosts, without the headers of the packets that they sent.
@@ -75,7 +80,7 @@ def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str
         why = f"; {trials[-1]['reason']}" if trials else ""
         raise StoreError(f"{run.path}: found no valid trial of {job} alone{why}, expected one", "run it again")
     spec = TrialSpec.model_validate(valid[-1]["spec"])
-    return Alone(run, valid[-1]["trial"], job, spec.jobs[job])
+    return Alone(run, valid[-1]["trial"], job, spec)
 
 
 def profile_of(measured: Alone, found: Found, name: str) -> Profile:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from roundabout.cassini.affinity import loop, shared, time_shifts
 from roundabout.cassini.circles import Arc, Circle, Unified, unify
-from roundabout.cassini.errors import LoopError
+from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.rotations import Rotations, rotate
 from roundabout.spec import Link, TrialSpec
 from roundabout.spec.cassini import THRESHOLD, Timetable
@@ -52,6 +52,14 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
     capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
     most = 2 * _threshold(spec)
     return {link: _roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+
+
+def score(spec: TrialSpec) -> float | None:
+    """How compatible jobs are on the link where they are least so, 1 where they share none; None without a circle."""
+    try:
+        return min((found.score for found in rotations(spec).values()), default=1.0)
+    except CassiniError:
+        return None
 
 
 def _roomy(best: Rotations, most: float) -> Rotations:

@@ -2,18 +2,26 @@
 """`roundabout advise`: which jobs of a cluster should share links, shifted by how much, or not at all."""
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+import yaml
 
+from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Json, Runs
+from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.advice.advice import Meeting
     from analysis.advice.observed import Observed
 
 TABLES = (".csv", ".parquet", ".json")
@@ -21,13 +29,17 @@ TABLES = (".csv", ".parquet", ".json")
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     source: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="RUN|FILE|URL",
+            metavar="[RUN|FILE|URL]",
             help="A run in which each job was alone; a table of byte counters (.csv, .parquet); "
-            "a Prometheus server's query, or its answer (.json).",
+            "a Prometheus server's query, or its answer (.json); none with --inventory.",
         ),
-    ],
+    ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A rack, whose hosts are sampled while jobs run there.")
+    ] = None,
+    lasting: Annotated[str, typer.Option("--for", metavar="SECONDS", help="How long a rack is sampled.")] = "60s",
     jobs: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Which hosts send for which job: YAML, or what `squeue --json` prints."),
@@ -40,25 +52,36 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         Path | None, typer.Option(metavar="FILE", help="Rank these instead: YAML, by name the jobs on each link.")
     ] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a run: also write an experiment that plays the pairs (or --placements), and expects all this.",
+        ),
+    ] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Say which jobs may share a link, by how much to shift them, what that gains, and which should be kept apart.
 
-    Nothing is changed: neither the run nor any host.
+    Nothing is changed: neither the run nor any host, on which samplers run for a while.
     """
     from analysis.advice import advice, shown  # noqa: PLC0415 - `--help` need not wait for it
     from analysis.render import screen  # noqa: PLC0415
 
-    if page and not page.parent.is_dir():
-        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
-    if capacity is not None and not 0 < capacity < float("inf"):
-        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
-    observed, capacity_gbps = _observed(source, jobs, capacity, runs)
+    source = _one_of(source, inventory)
+    _check_options(capacity, page, check, is_run=inventory is None and _is_run(source))
+    if inventory:
+        observed, capacity_gbps = _watched(inventory, jobs, capacity, _seconds(lasting))
+    else:
+        observed, capacity_gbps = _observed(source, jobs, capacity, runs)
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
     if page:
         write_text(page, shown.whole_page(found, source))
+    if check:
+        met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
+        _write_check(check, Run.open(source, runs), observed, met)
     if as_json:
         print(json.dumps(shown.record(found), indent=2))
         return
@@ -68,13 +91,55 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     console.print(shown.EXPLAINED, highlight=False)
     if page:
         console.print(f"page  {page}", soft_wrap=True, highlight=False)
+    if check:
+        console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
+
+
+def _one_of(source: str | None, inventory: Path | None) -> str:
+    """What is read, by its name."""
+    if (source is None) == (inventory is None):
+        found = "neither" if source is None else "both"
+        raise UsageError(f"found {found}, expected either a run, a file or a URL, or --inventory")
+    return source or str(inventory)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)s?", text)
+    if not found or float(found[1]) <= 0:
+        raise UsageError(f"--for: found '{text}', expected seconds, as in 60s")
+    return float(found[1])
+
+
+def _check_options(capacity: float | None, page: Path | None, check: Path | None, *, is_run: bool) -> None:
+    if page and not page.parent.is_dir():
+        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
+    if capacity is not None and not 0 < capacity < float("inf"):
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
+    if check and check.suffix != ".yaml":
+        raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
+    if check and (capacity is not None or not is_run):
+        found = "a capacity" if is_run else "counters, which tell neither topology nor transport"
+        raise UsageError(f"--check: found {found}, expected a run alone, whose jobs are played as they were")
+
+
+def _is_run(source: str) -> bool:
+    return not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES
+
+
+def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
+    """The experiment, which can be run: it is checked."""
+    from analysis.advice import checking  # noqa: PLC0415
+
+    document = checking.experiment(path.stem, run, jobs, meetings)
+    write_text(path, yaml.safe_dump(document, sort_keys=False, width=118))
+    checked_experiment(str(path))
 
 
 def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
     """The jobs as far as they can be told, and what a link carries, Gbit/s."""
     from analysis.advice import observed, senders  # noqa: PLC0415
 
-    if not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES:
+    if _is_run(source):
         found, bottleneck_gbps = observed.of_run(Run.open(source, runs))
         return found, capacity or bottleneck_gbps
     if jobs is None or capacity is None:
@@ -82,3 +147,21 @@ def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path
         hint = "counters do not tell whose bytes they count, nor what links carry"
         raise UsageError(f"{source}: found no {missing}, expected it", hint)
     return observed.read(source, senders.read(jobs), capacity), capacity
+
+
+def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: float) -> "tuple[list[Observed], float]":
+    """The jobs that run on a rack meanwhile, by its samplers."""
+    from analysis.advice import counters, observed, senders  # noqa: PLC0415
+    from roundabout.runner.trial.watch import watched  # noqa: PLC0415
+    from roundabout.testbeds.rack.facility import RackFacility  # noqa: PLC0415
+
+    if jobs is None:
+        raise UsageError("--inventory: found no --jobs, expected it", "counters do not tell whose bytes they count")
+    rack = RackFacility(path)
+    sending = rack.named(senders.read(jobs), str(jobs))
+    undo_when_ended()
+    names = sorted({host for hosts in sending.values() for host in hosts})
+    with rack.looked_at(f"advise-{os.getpid()}", names) as hosts:
+        table = watched(hosts, seconds)
+    capacity_gbps = capacity or rack.payload_rate_gbps
+    return observed.of_counters(counters.of_table(table, str(path)), sending, capacity_gbps), capacity_gbps

@@ -94,16 +94,11 @@ def _experiment(which: str) -> dict[str, Any]:
     }
 
 
-# What places a job among others, of which there are none here; it runs as many iterations as any.
-TIMELINE = {"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "takes"}
-
-
 def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
     """The topology and the job as the experiment's first combination with that job has it."""
     for cell in experiment.cells:
         if job in cell.spec.jobs:
-            declared = cell.spec.jobs[job].model_dump(mode="json", exclude=TIMELINE, exclude_none=True)
-            return cell.spec.topology.name, declared | {"profile": cell.spec.jobs[job].profile.name}
+            return cell.spec.topology.name, cell.spec.jobs[job].by_itself
     known = sorted({name for cell in experiment.cells for name in cell.spec.jobs})
     raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all parts of a specification share: strictness, and the shape of names."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -32,3 +33,8 @@ def _level(value: Any) -> Any:
 
 
 Level = Annotated[str | int | float, BeforeValidator(_level)]
+
+
+def without(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """What is stored of a part, less fields with these values, which say nothing: older trials' keys stay the same."""
+    return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}

@@ -5,12 +5,11 @@ Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents le
 lacks (4.5.7).
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from roundabout.spec.base import Name, NotNegative, Positive, Strict
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, without
 
 THRESHOLD = 0.01
 """Of an iteration. A guess; docs/cassini.md has its effect."""
@@ -24,28 +23,6 @@ class Clock(Strict):
 
     behind_ms: NotNegative = 0.0
     slow_ppm: NotNegative = 0.0
-
-
-class Cassini(Strict):
-    """Jobs begin their iterations by the rotations of their circles, and are held to them."""
-
-    profiles: Name | None = Field(
-        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
-    )
-    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
-    )
-    held: bool = Field(default=True, description="or jobs only begin by their timetables, and are left alone")
-    clocks: dict[Name, Clock] = Field(
-        default={}, description="of jobs whose agents know the time less well than the others, by how much"
-    )
-
-    @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what says nothing: trials' keys from before there was any stay the same."""
-        unsaid: Mapping[str, Any] = {"held": True, "clocks": {}}
-        stored: dict[str, Any] = handler(self)
-        return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}
 
 
 class Timetable(Strict):
@@ -80,3 +57,32 @@ class Timetable(Strict):
         early_ms = self.early_ms(at_ms)
         late_ms = max(LATE * self.period_ms, self.threshold_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
+
+
+class Cassini(Strict):
+    """Jobs begin their iterations by the rotations of their circles, or by given timetables, and are held to them."""
+
+    profiles: Name | None = Field(
+        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
+    )
+    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
+    )
+    held: bool = Field(default=True, description="or jobs only begin by their timetables, and are left alone")
+    clocks: dict[Name, Clock] = Field(
+        default={}, description="of jobs whose agents know the time less well than the others, by how much"
+    )
+    timetables: dict[Name, Timetable] = Field(
+        default={}, description="by job, to hold it to in place of those that circles give; others are not held"
+    )
+
+    @model_validator(mode="after")
+    def _given_or_found(self) -> Self:
+        found = self.profiles or self.threshold != THRESHOLD or not self.held or self.clocks
+        if self.timetables and found:
+            raise ValueError("either timetables, which are held as they are, or profiles, threshold, held and clocks")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without({"held": True, "clocks": {}, "timetables": {}}, handler(self))

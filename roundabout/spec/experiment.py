@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple
+from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, without
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
@@ -46,10 +46,6 @@ class Value(NamedTuple):
 
     value: Any
     trials: tuple[str, ...]
-
-
-def _without(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}
 
 
 class Worked(Strict):
@@ -95,7 +91,7 @@ class Worked(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        return _without({"priority": None, "timetable": None}, handler(self))
+        return without({"priority": None, "timetable": None}, handler(self))
 
 
 class Job(Worked):
@@ -216,7 +212,14 @@ class Treatment(Strict):
     def _only_who_meets_is_shifted(self) -> Self:
         if self.cassini and self.one_job_at_a_time:
             raise ValueError("either cassini or one_job_at_a_time: who runs alone has no one to avoid")
+        unknown = [name for name in (self.cassini.timetables if self.cassini else ()) if name not in self.jobs]
+        if unknown:
+            raise ValueError(f"timetables of jobs that there are: there is no {unknown[0]}")
         return self
+
+
+TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "takes", "timetable"})
+"""What places a job among others."""
 
 
 class ResolvedJob(Worked):
@@ -235,6 +238,12 @@ class ResolvedJob(Worked):
     def held_to(self) -> Timetable | None:
         """The timetable by which its agents delay iterations."""
         return self.timetable if self.timetable and self.timetable.holds else None
+
+    @property
+    def by_itself(self) -> dict[str, Any]:
+        """It as a file has it that knows no other jobs; its profile by name."""
+        declared = self.model_dump(mode="json", exclude=set(TIMELINE), exclude_none=True)
+        return declared | {"profile": self.profile.name, "transport": self.transport.written}
 
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
         """Who sends how much to whom in one of its phases, by rank."""
@@ -274,7 +283,7 @@ class TrialSpec(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        return _without({"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}, handler(self))
+        return without({"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}, handler(self))
 
     @property
     def loses(self) -> bool:
@@ -390,6 +399,13 @@ def _named(value: Any) -> Any:
 Study = Annotated[StudyChoice, BeforeValidator(_named, json_schema_input_type=Name | StudyChoice)]
 
 
+def _by_name(value: Any) -> Any:
+    """Profiles with the names that they lie under."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
+
+
 class Header(Strict):
     """What a file says about the experiment as a whole; overlays leave it alone."""
 
@@ -405,6 +421,9 @@ class Header(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
         default=None, description="how many times a lab stretches time for it, unless `--dilation` says otherwise"
+    )
+    profiles: Annotated[dict[Name, Profile], BeforeValidator(_by_name)] = Field(
+        default={}, description="of this experiment alone, by name; they go before the library's"
     )
 
 

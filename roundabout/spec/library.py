@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of specifications: what is in it, and profiles and topologies by name."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,11 @@ class Library:
         if shelf not in self._names:
             self._names[shelf] = sorted(path.stem for path in (self.root / shelf).glob("*.yaml"))
         return self._names[shelf]
+
+    def lay(self, profiles: Mapping[str, Profile]) -> None:
+        """Put profiles beside those of the folder, before any of the same name."""
+        self._names[PROFILES] = sorted({*self.names(PROFILES), *profiles})
+        self._profiles |= profiles
 
     def document(self, shelf: str, name: str) -> Document:
         """The file of that name, unparsed. Raises SpecError when there is none, or when it calls itself differently."""

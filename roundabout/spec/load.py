@@ -149,6 +149,7 @@ def _of_length(document: Document, length: str | None) -> Document:
 
 def _assemble(document: Document, library: Library, complain: Complain | None) -> Experiment:
     header = _header(document)
+    library.lay(header.profiles)
     factors = read_factors(document, OVERLAYABLE)
     _check_exclude(document, header, factors)
     _check_study(document, header, factors)

@@ -6,11 +6,12 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from analysis.statistics import phases
 from roundabout.cli import profile as command
 from roundabout.cli.main import main
-from roundabout.spec import load_profile
+from roundabout.spec import load_experiment, load_profile
 from roundabout.store import schemas
 from tests.analysis.made_up import as_older
 
@@ -103,12 +104,14 @@ def test_a_counter_that_fell_is_no_measurement(make_run, capsys):
     assert "tx_bytes of s0 fell during trial" in capsys.readouterr().err
 
 
-def test_a_job_of_an_experiment_keeps_its_settings():
+def test_a_job_of_an_experiment_keeps_its_settings(tmp_path):
     document = command._experiment("unfair-vgg19:j1")
     job = document["jobs"]["j1"]
     assert (job["profile"], job["workers"], job["transport"]) == (
         "vgg19-fig1",
         ["s0", "s2"],
-        {"name": "dcqcn", "stands_for": "RDMA", "T_us": 125.0},
+        {"name": "dcqcn", "T_us": 125.0},
     )
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(document))
+    assert load_experiment(tmp_path / "own.yaml").cells[0].spec.jobs["j1"].transport.stands_for == "RDMA"
     assert document["name"] == "profile-unfair-vgg19-j1"

@@ -17,6 +17,8 @@ from analysis.reading.signals import of_trials, signals
 from analysis.reading.traces import courses, traces
 from analysis.render.link_use import link_use
 from analysis.report import on_terminal, render
+from analysis.studies.variants.figures import gain_by_score
+from analysis.studies.variants.study import Gain
 from analysis.summary import summarise
 from roundabout.fluid.mltcp import iterations_until
 from roundabout.runner.run import Runner
@@ -211,3 +213,18 @@ def test_all_that_ports_marked_is_in_some_iteration(short_run):
     assert list(alone.values()) == [0]
     (fewer,) = named("fewer marks and drops per iteration").measure(Asked(Reading(short_run), of="alone", over="fair"))
     assert fewer.value == np.inf
+
+
+def test_what_time_shifts_gain_is_drawn_against_the_score():
+    def gain(level, score, mean=1.2, ci95=None):
+        others = dict.fromkeys(("tail_ci95", "possible", "at_most"))
+        measured = {"mean": mean, "mean_ci95": ci95, "tail": 1.1, "tail_of": "", "score": score}
+        return Gain(levels={"pair": level, "variant": "cassini"}, over="variant", job="j1", **measured, **others)
+
+    colours = {"cassini": "#000000"}
+    found = gain_by_score([gain("near", 0.9), gain("far", 0.6, 1.01, (0.99, 1.03)), gain("fair", None)], colours)
+    (panel,) = found.axes
+    drawn = [tuple(map(float, line.get_xydata()[0])) for line in panel.lines if line.get_marker() == "o"]
+    assert drawn == [(0.9, 1.2), (0.6, 1.01)]
+    assert {"pair near", "pair far", "no gain"} == {text.get_text() for text in panel.texts}
+    assert gain_by_score([gain("near", 0.9), gain("fair", None)], colours) is None

@@ -49,6 +49,7 @@ OUR_WORDS = {
         "profile",
         "report",
         "rollback",
+        "run",
         "schema",
     ),
     *("scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),

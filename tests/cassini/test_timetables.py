@@ -3,6 +3,7 @@
 
 import pytest
 
+from analysis.reading.given import given
 from roundabout.cassini import CassiniError, LoopError, meetings, rotations, timetables
 from roundabout.cli.main import main
 from roundabout.fluid import kept
@@ -14,7 +15,6 @@ name: shifted
 about: Jobs that are shifted in time
 transport: {name: dcqcn}
 iterations: 20
-cassini: {}
 """
 
 
@@ -23,6 +23,7 @@ def spec_of(tmp_path):
     """The only trial of an experiment, by topology and jobs: name -> (profile, workers)."""
 
     def make(topology, **jobs):
+        topology += "" if "cassini:" in topology else "\ncassini: {}"
         lines = [f"  {name}: {{profile: {profile}, workers: {workers}}}" for name, (profile, workers) in jobs.items()]
         path = tmp_path / "shifted.yaml"
         path.write_text("\n".join([HEAD, f"topology: {topology}", "jobs:", *lines]))
@@ -90,6 +91,32 @@ def test_who_runs_alone_is_not_shifted(spec_of):
         spec_of("dumbbell-2x2\none_job_at_a_time: true", j1=("bert-8", "[s0, s2]"))
 
 
+GIVEN = "{j2: {shift_ms: 20, period_ms: 300, threshold_ms: 1}}"
+
+
+@pytest.mark.parametrize(
+    ("cassini", "complaint"),
+    [
+        (GIVEN.replace("j2", "j3"), "there is no j3"),
+        (f"{GIVEN}, threshold: 0.1", "either timetables, which have thresholds of their own"),
+        (GIVEN.replace("300", "0"), "more than 0"),
+    ],
+)
+def test_timetables_may_be_given(spec_of, cassini, complaint):
+    twins = {"j1": ("vgg19-fig1", "[s0, s2]"), "j2": ("vgg19-fig1", "[s1, s3]")}
+    found = given(None, spec_of(f"dumbbell-2x2\ncassini: {{timetables: {GIVEN}}}", **twins), ())
+    assert {job: {field: value.value for field, value in fields.items()} for job, fields in found.items()} == {
+        "j2": {"timetable": Timetable(shift_ms=20, period_ms=300, threshold_ms=1)}
+    }
+    with pytest.raises(SpecError, match=complaint):
+        spec_of(f"dumbbell-2x2\ncassini: {{timetables: {cassini}}}", **twins)
+
+
+def test_a_trial_without_given_timetables_has_the_key_that_it_had(spec_of):
+    spec = pair(spec_of, "vgg19-fig1", "vgg19-fig1")
+    assert spec.model_dump(mode="json")["cassini"] == {"profiles": None, "threshold": 0.02}
+
+
 def test_timetables_that_no_one_can_keep_are_stretched_or_given_up(spec_of):
     fits, partly, never = (
         pair(spec_of, *names)
@@ -123,6 +150,15 @@ def test_only_jobs_have_clocks(spec_of):
     variants = "factors: {variant: {wrong: {cassini: {clocks: {j9: {behind_ms: 1}}}}}}"
     with pytest.raises(SpecError, match=r"clocks\.j9: found 'j9', expected a job \(j1\)"):
         spec_of(f"dumbbell-2x2\n{variants}", j1=("bert-8", "[s0, s2]"))
+
+
+def test_timetables_are_not_kept_by_whoever_misses_every_second_turn(spec_of):
+    """Two that send 140 of 200 ms at all that the link carries need 280 ms; fairly shared they take 340."""
+    spec = spec_of(
+        "dumbbell-2x2\nresized: {compute: 0.4}", j1=("saturating", "[s0, s2]"), j2=("saturating", "[s1, s3]")
+    )
+    (held,) = {each.period_ms for each in kept(spec, timetables(spec)).values()}
+    assert 270 < held < 290
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from roundabout.cli.main import main
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
@@ -234,6 +235,55 @@ def test_packets_carry_the_dscp_of_their_class(thesis: Run) -> None:
 def deployed(thesis: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs are on the hosts already, and need not be compared again and again."""
     monkeypatch.setattr("roundabout.testbeds.rack.facility.run_playbook", lambda *_: None)
+
+
+SINK = """
+import socket
+peer = socket.create_server(("", 5000)).accept()[0]
+while peer.recv(1 << 20):
+    pass
+"""
+SENDER = """
+import socket, sys, time
+turn_s, size, began = float(sys.argv[2]), int(sys.argv[3]), time.monotonic()
+while True:
+    try:
+        peer = socket.create_connection((sys.argv[1], 5000))
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.1)
+for turn in range(10000):
+    time.sleep(max(0, began + turn * turn_s - time.monotonic()))
+    peer.sendall(bytes(size))
+"""
+JOBS = {"j1": ("s0", "s2", 0.2, 1_500_000), "j2": ("s1", "s3", 0.3, 2_000_000)}
+"""Who sends to whom, how often in s, and how many bytes."""
+
+
+def test_who_sends_on_a_live_rack_is_seen_by_samplers_for_advice(
+    lab: Lab, inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rack = RackFacility(inventory)
+    rack.provision(rack.raise_site(load_topology("configuration-a"), "provisioned"))
+    rack.undo({"kind": "testbed", "name": "provisioned"})
+    jobs = tmp_path / "jobs.yaml"
+    jobs.write_text("".join(f"{job}: [{sender}]\n" for job, (sender, *_) in JOBS.items()))
+    with ExitStack() as stack:
+        for sender, receiver, *often in JOBS.values():
+            address = lab.hosts[receiver].address
+            for host, words in ((receiver, [SINK]), (sender, [SENDER, address, *map(str, often)])):
+                connection = stack.enter_context(closing(SshConnection(host, lab.connect(host))))
+                stack.callback(Program("job", connection, ["python3", "-c", *words]).finish, 0)
+        words = ["--inventory", inventory, "--jobs", jobs, "--for", "12s", "--capacity", "0.235", "--json"]
+        assert main(["advise", *map(str, words)]) == 0
+        assert not any(processes(lab, host, b"sampler") for host in lab.hosts)
+    found = {job["job"]: job for job in json.loads(capsys.readouterr().out)["jobs"]}
+    for job, (_, _, turn_s, _) in JOBS.items():
+        assert found[job]["advice"], found[job]["reason"]
+        assert found[job]["found"]["period_ms"]["value"] == pytest.approx(1e3 * turn_s, rel=0.02)
+    second = RackFacility(inventory)  # the lease has ended, too
+    second.raise_site(load_topology("configuration-a"), "second")
+    second.undo({"kind": "testbed", "name": "second"})
 
 
 def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:

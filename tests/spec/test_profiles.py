@@ -133,3 +133,36 @@ def test_an_experiment_resizes_all_jobs_and_changes_nothing_else(tmp_path: Path)
         assert more[name].profile.comm_bytes == pytest.approx(1.15 * job.profile.comm_bytes, abs=1)
         assert more[name].profile.compute_ms == job.profile.compute_ms
         assert job.profile == load_profile(job.profile.name)
+
+
+OWN = """
+name: own
+about: Jobs with profiles of the experiment's own
+topology: dumbbell-2x2
+jobs:
+  j1: {profile: small, workers: [s0, s2]}
+  j2: {profile: vgg19-fig1, workers: [s1, s3]}
+iterations: 20
+transport: {name: dcqcn}
+profiles:
+  small: {model: none, phases: [{name: compute, compute_ms: 5, source: ours}]}
+  vgg19-fig1: {model: none, phases: [{name: compute, compute_ms: 7, source: ours}]}
+"""
+
+
+def test_an_experiment_may_have_profiles_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN)
+    experiment = load_experiment(path)
+    (cell,) = experiment.cells
+    assert {name: (job.profile.name, job.profile.alone_ms) for name, job in cell.spec.jobs.items()} == {
+        "j1": ("small", 5),
+        "j2": ("vgg19-fig1", 7),
+    }, "before the library's"
+    assert type(experiment).model_validate(experiment.model_dump(mode="json")) == experiment
+    path.write_text(OWN.replace("compute_ms: 7", "compute_ms: seven"))
+    with pytest.raises(SpecError, match=r"own.yaml:12: profiles.vgg19-fig1.phases\[0\].compute_ms: found 'seven'"):
+        load_experiment(path)
+    path.write_text(OWN.replace("profile: small", "profile: smal"))
+    with pytest.raises(SpecError, match="jobs.j1.profile: found 'smal', expected one of"):
+        load_experiment(path)

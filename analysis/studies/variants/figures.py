@@ -2,6 +2,7 @@
 """The figures of one group of cells that are compared, by colour. Each function draws one and returns it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.signals import of_trials
-from analysis.render.style import INK, ROW, SOFT, figure, note
+from analysis.render.style import INK, ROW, SOFT, figure, level, note, words
 from analysis.statistics.intervals import Array, stacked
+from analysis.studies.variants.study import Gain
 
 DASHED: Any = (0, (4, 2))
 
@@ -96,6 +98,26 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
         axes[-1].set_title("marked and dropped, packets")
         axes[-1].set_xlabel("iteration")
     _key(result, cells, colours, theory=False)
+    return result
+
+
+def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure | None:
+    """Each held job's gain against the compatibility score, with its 95 % interval; None of fewer than two scores."""
+    held = [(each.score, each) for each in gains if each.score is not None]
+    if len({score for score, _ in held}) < 2:
+        return None
+    result, (panel,) = figure(1, 1, 3.3)
+    for score, each in held:
+        panel.plot(score, each.mean, "o", color=colours[each.name])
+        if each.mean_ci95:
+            panel.plot([score, score], each.mean_ci95, color=colours[each.name], linewidth=1.2)
+    for (group, score), some in groupby(held, lambda each: (each[1].group, each[0])):
+        note(panel, score, max(each.mean for _, each in some), group, ha="center", va="bottom", offset=(0, 6))
+    panel.invert_xaxis()
+    level(panel, 1, "no gain")
+    panel.set_xlabel("compatibility score")
+    panel.set_ylabel("speed-up of the mean iteration")
+    words(panel, {each.name: colours[each.name] for _, each in held})
     return result
 
 

@@ -122,6 +122,7 @@ page.all_of(page.named(group) + links_used(some) for group, some in together)
 # what all send together beside what the link carries for payload. Before rotation all begin together; after it, they
 # are shifted in time as is best for that link (the interleaving thesis, Figures 4.3 to 4.6; `docs/cassini.md`). Where
 # there are several links, one time-shift a job suits all: in the graph each edge has a job's time-shift on that link.
+# Jobs of several scores that were held to time-shifts are drawn with what that gained over the baseline.
 
 
 # %%
@@ -140,6 +141,10 @@ def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
     return page.all_of(drawn)
 
 
+by_score = figures.gain_by_score(results.gains, colours)
+page.drawn(by_score, "", "Gain of jobs that are held, against their compatibility score") if by_score else None
+
+# %%
 met = [(group, [each for each in some if each.cell.spec.jobs_meet]) for group, some in together]
 page.all_of(page.named(group) + compatibility(group, some) for group, some in met if some)
 

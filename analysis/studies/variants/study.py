@@ -25,6 +25,7 @@ from analysis.reading.signals import WHAT, of_trials, signals
 from analysis.reading.traces import courses
 from analysis.results import Result, Summary, common, finite
 from analysis.statistics.intervals import Interval, Measured, mean_of
+from roundabout.cassini import score
 from roundabout.fluid import fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -60,7 +61,8 @@ class Gain(Place):
 
     `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
     the baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone.
-    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not.
+    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` is
+    the compatibility score of jobs that are shifted in time, None of others.
     """
 
     job: str
@@ -71,6 +73,7 @@ class Gain(Place):
     tail_of: str
     possible: float | None
     at_most: float | None
+    score: float | None = None
 
 
 class Meeting(Place):
@@ -139,10 +142,11 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
     if base is None or base is cell:
         return []
     possible, found = _possible(base, sent), []
+    compatible = score(cell.spec) if cell.spec.cassini else None
     for job in cell.jobs:
         if job in base.times:
             mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
-            own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of}
+            own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of, "score": compatible}
             found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), **possible[job]))
     return found
 

@@ -63,7 +63,7 @@ def tables(measured: Measurement, site: Site, who: Identity, into: Units) -> dic
     raw = {
         "iterations": _iterations(measured),
         "flows": _flows(measured),
-        "counters": _counters(measured.ledger, hosts),
+        "counters": counters(measured.ledger, hosts),
         "queue": _queue(measured, site.ports),
         "marks": _marks(measured, site),
         "device_counters": _device_counters(measured.ledger, hosts),
@@ -136,7 +136,8 @@ def _flows(measured: Measurement) -> Columns:
     return _joined("flows", parts)
 
 
-def _counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+def counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+    """The table `counters`, of what hosts' samplers printed."""
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
     parts = [
         {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}

@@ -62,6 +62,13 @@ class Transport(Strict, extra="allow"):
         return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
 
     @property
+    def written(self) -> dict[str, Any]:
+        """As a file has it, wherever that lies."""
+        which = {"file": self.file} if self.file else {"name": self.name}
+        own = {"set": self.published.name if self.published else None, "ecn": self.ecn and self.ecn.model_dump()}
+        return which | {field: value for field, value in own.items() if value} | self.parameters
+
+    @property
     def parameters(self) -> dict[str, int | float | str]:
         """Those given, by name."""
         return dict(self.__pydantic_extra__)

@@ -5,7 +5,7 @@ import base64
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError, UsageError
@@ -206,6 +206,39 @@ class RackFacility(SshFacility):
         connection = self._as_root(SshConnection(host, site.connect(host)))
         self._lease.guard(connection)
         return connection
+
+    @property
+    def payload_rate_gbps(self) -> float:
+        """What links carry that the inventory says nothing else of."""
+        return self._inventory.all.vars.payload_rate_gbps
+
+    def named(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
+        """The hosts of jobs by the inventory's names; machines' own (`ansible_host`) may be used. Raises UsageError."""
+        known = {server.ansible_host: name for name, server in self._inventory.servers.items()}
+        known |= {name: name for name in self._inventory.servers}
+        for job, hosts in jobs.items():
+            for host in hosts:
+                if host not in known:
+                    expected = f"one of those in {self._path} ({', '.join(self._inventory.servers)})"
+                    raise UsageError(f"{where}: {job}: found host {host}, expected {expected}")
+        return {job: tuple(known[host] for host in hosts) for job, hosts in jobs.items()}
+
+    @contextmanager
+    def looked_at(self, owner: str, names: Sequence[str]) -> Iterator[dict[Host, Connection]]:
+        """Connections to servers, leased meanwhile, for whoever changes nothing there.
+
+        Raises BusyError, LostHostError; RackError where the lease was lost.
+        """
+        with ExitStack() as stack:
+            lease = self._leased(owner, leases.names(self._inventory, names, (), ()))
+            stack.callback(lease.end)
+            found = {}
+            for host in (host_of(self._inventory, name) for name in names):
+                connection = SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias))
+                found[host] = stack.enter_context(closing(self._as_root(connection)))
+                lease.guard(found[host])
+            yield found
+            lease.check()
 
     def check_held(self) -> None:
         """Raise RackError where the lease on the rack was lost."""
