@@ -12,7 +12,6 @@ from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials
 from analysis.reading.data import query
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
-from roundabout.cassini import CassiniError, rotations
 from roundabout.cassini import score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3

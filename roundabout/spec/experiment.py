@@ -136,8 +136,7 @@ class CrossTraffic(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what says nothing: trials' keys from before there was any stay the same."""
-        return _without({"traffic_class": "jobs"}, handler(self))
+        return without({"traffic_class": "jobs"}, handler(self))
 
     @property
     def drawn(self) -> bool:
