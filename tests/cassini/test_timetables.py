@@ -98,7 +98,7 @@ GIVEN = "{j2: {shift_ms: 20, period_ms: 300, threshold_ms: 1}}"
     ("cassini", "complaint"),
     [
         (GIVEN.replace("j2", "j3"), "there is no j3"),
-        (f"{GIVEN}, threshold: 0.1", "either timetables, which have thresholds of their own"),
+        (f"{GIVEN}, threshold: 0.1", "either timetables, which are held as they are"),
         (GIVEN.replace("300", "0"), "more than 0"),
     ],
 )
@@ -114,7 +114,7 @@ def test_timetables_may_be_given(spec_of, cassini, complaint):
 
 def test_a_trial_without_given_timetables_has_the_key_that_it_had(spec_of):
     spec = pair(spec_of, "vgg19-fig1", "vgg19-fig1")
-    assert spec.model_dump(mode="json")["cassini"] == {"profiles": None, "threshold": 0.02}
+    assert spec.model_dump(mode="json")["cassini"] == {"profiles": None, "threshold": 0.01}
 
 
 def test_timetables_that_no_one_can_keep_are_stretched_or_given_up(spec_of):
