@@ -55,7 +55,7 @@ def adjustments(asked: Asked) -> list[Case]:
     return _told(asked, _adjustments, at_least=0)
 
 
-@quantity("drift from the timetable", unit="ms a minute", digits=1)
+@quantity("drift from the timetable", unit="ms/min", digits=1)
 def drift(asked: Asked) -> list[Case]:
     """By how much later, or earlier, than its timetable a job begins from minute to minute, held to it or not.
 
