@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from analysis.reading.cells import CellTrials
 from analysis.reading.profiling import Alone, alone, profile_of
 from analysis.statistics.phases import find
 from roundabout.cassini import timetables
@@ -40,6 +41,25 @@ def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str
     return result
 
 
+def as_measured(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
+    """What jobs of these cells are, as trials under Cassini had measured them; as given where none had.
+
+    Raises StoreError where the trials that they were measured in are missing, or cannot tell.
+    """
+    told = {trial["trial"]: trial.get("given", {}) for trial in run.trials()}
+    for cell in cells:
+        variant = cell.spec.cassini and cell.spec.cassini.profiles
+        if variant and cell.trials:
+            fields = [each for job in told[cell.trials[0]].values() for each in job.values()]
+            needs = sorted({key for each in fields for key in each["trials"]})
+            return _measured_spec(cell.spec, {name: alone(run, name, needs, variant) for name in cell.spec.jobs})
+    return cells[0].spec
+
+
+def _measured_spec(spec: TrialSpec, found: Found) -> TrialSpec:
+    return spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+
+
 def _profiles(_: TrialSpec, found: Found) -> dict[str, Value]:
     return {name: Value(_measured(each), (each.trial,)) for name, each in found.items()}
 
@@ -50,7 +70,7 @@ def _measured(each: Alone) -> Profile:
 
 def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
     """Where the fluid model finds the jobs to slow each other down least; others stay where they are."""
-    measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+    measured = _measured_spec(spec, found)
     trials = tuple(each.trial for each in found.values())
     capacity, jobs = left_by_cross_traffic(spec), fluid_jobs(measured)
     staying = [job for name, job in jobs.items() if name not in found]
@@ -75,7 +95,7 @@ def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[
         return {name: {"timetable": Value(each, ())} for name, each in spec.cassini.timetables.items()}
     variant, clocks = spec.cassini.profiles, spec.cassini.clocks
     found = {name: alone(run, name, needs, variant) for name in spec.jobs} if variant else {}
-    measured = spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+    measured = _measured_spec(spec, found)
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
     held = kept(measured, wanted)
     told = {name: each.told_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}

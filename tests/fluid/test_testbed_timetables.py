@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.quantities import Asked, Reading, named
-from analysis.reading.given import given
+from analysis.reading.cells import cells_of
+from analysis.reading.given import as_measured, given
 from analysis.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
@@ -64,6 +65,13 @@ def test_the_record_says_of_which_trials_a_timetable_is(run: Run) -> None:
             assert set(found["trials"]) == trials
             assert found["value"] == trial["spec"]["jobs"][job]["timetable"]
             assert found["value"]["period_ms"] == pytest.approx(293, rel=0.01)
+
+
+def test_the_report_has_the_circles_that_timetables_are_from(run: Run) -> None:
+    cells = {cell.variant: cell for cell in cells_of(run)}
+    for variant, suffix in (("measured", "-measured"), ("given", "")):
+        jobs = as_measured(run, [cells["alone"], cells[variant]]).jobs
+        assert {job.profile.name for job in jobs.values()} == {f"vgg19-fig1{suffix}"}
 
 
 @pytest.mark.parametrize("variant", ["measured", "given"])

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from analysis import affinity, circles
 from analysis.reading.cells import cells_of
+from analysis.reading.given import as_measured
 from analysis.reading.once import ReadOnce
 from analysis.reading.signals import signals
 from analysis.reading.traces import courses, traces
@@ -29,7 +30,7 @@ from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, groups, place
 from analysis.summary import stored_or_new
 from roundabout.cassini import CassiniError, crossing
-from roundabout.store import Run
+from roundabout.store import Run, StoreError
 
 run = ReadOnce(Run.open(RUN))
 results = stored_or_new(run)
@@ -118,19 +119,20 @@ page.all_of(page.named(group) + links_used(some) for group, some in together)
 # %% [markdown]
 # ## How compatible the jobs are
 #
-# Jobs as they are given, on one circle for each link that they share: a ring a job, an arc an Up phase, and around them
-# what all send together beside what the link carries for payload. Before rotation all begin together; after it, they
-# are shifted in time as is best for that link (the interleaving thesis, Figures 4.3 to 4.6; `docs/cassini.md`). Where
-# there are several links, one time-shift a job suits all: in the graph each edge has a job's time-shift on that link.
-# Jobs of several scores that were held to time-shifts are drawn with what that gained over the baseline.
+# Jobs as they were measured alone, where time-shifts are from that, else as they are given, on one circle for each link
+# that they share: a ring a job, an arc an Up phase, and around them what all send together beside what the link carries
+# for payload. Before rotation all begin together; after it, they are shifted in time as is best for that link (the
+# interleaving thesis, Figures 4.3 to 4.6; `docs/cassini.md`). Where there are several links, one time-shift a job suits
+# all: in the graph each edge has a job's time-shift on that link. Jobs of several scores that were held to time-shifts
+# are drawn with what that gained over the baseline.
 
 
 # %%
 def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
     """The circles of each link that jobs of these cells share, and how links hang together; or why there are none."""
     try:
-        found = affinity.placed(group, some[0].cell.spec)
-    except CassiniError as error:
+        found = affinity.placed(group, as_measured(run, [each.cell for each in some]))
+    except (CassiniError, StoreError) as error:
         return page.text(f"{error.message}.")
     drawn = [
         page.drawn(circles.figure(each), "", f"{link}: circles before and after rotation")
