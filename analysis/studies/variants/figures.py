@@ -114,7 +114,7 @@ def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure |
     for (group, score), some in groupby(held, lambda each: (each[1].group, each[0])):
         note(panel, score, max(each.mean for _, each in some), group, ha="center", va="bottom", offset=(0, 6))
     panel.invert_xaxis()
-    level(panel, 1, "no gain")
+    level(panel, 1, "no gain", below=True)
     panel.set_xlabel("compatibility score")
     panel.set_ylabel("speed-up of the mean iteration")
     words(panel, {each.name: colours[each.name] for _, each in held})
