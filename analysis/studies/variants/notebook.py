@@ -76,14 +76,22 @@ page.shown(tables.gains(results))
 #
 # Jobs are *interleaved* from the first of ten iterations running in each of which no two jobs' communication phases
 # overlap by 5 % or more of the shorter phase; the mean of repetitions. A job that asks for less than the link has may
-# go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Of jobs with a
-# timetable (`docs/cassini.md`), *adjustments* are how often the one that is held most often is held, and *drift* is
-# how much later (earlier: negative) than its timetable the one begins that drifts most. Marks and drops are those of
-# all switch ports in an iteration of the first job.
+# go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops
+# are those of all switch ports in an iteration of the first job.
+#
+# Of jobs with a timetable (`docs/cassini.md`), *adjusted* is how often the one that is held most often is held, and
+# *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
 
 # %%
 table = tables.meetings(results)
-page.shown(table) + page.text(table.caption.capitalize() + "." if table.caption else "")
+timetables = tables.held(results)
+page.all_of(
+    [
+        page.shown(table),
+        page.text(table.caption.capitalize() + "." if table.caption else ""),
+        *([page.shown(timetables)] if timetables.sections else []),
+    ]
+)
 
 # %% [markdown]
 # ## Iteration by iteration

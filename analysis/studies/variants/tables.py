@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of variants beside each other: speed-ups by job, and how jobs come apart."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 
@@ -12,17 +12,23 @@ from analysis.studies.variants.study import Gain, Meeting, Results
 
 _FIGURES = {
     "slowest": Column("slowest job\nover alone", ".2f"),
-    "adjustments": Column("adjusted,\nper\nminute", ".0f"),
-    "drift": Column("drift,\nms per\nminute", "+.1f"),
     "marks": Column("marks per\niteration", ".0f"),
     "drops": Column("drops per\niteration", ".1f"),
 }
 """Of a meeting, besides when it interleaves."""
 
+_HELD = {
+    "adjustments": Column("adjusted,\nper minute", ".0f"),
+    "drift": Column("drift,\nms per minute", "+.1f"),
+}
+"""Of one whose jobs have timetables."""
+
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """What a terminal shows."""
-    return [on_screen.shown(each) for each in (gains(results), meetings(results))]
+    timetables = held(results)
+    shown = (gains(results), meetings(results), *([timetables] if timetables.sections else []))
+    return [on_screen.shown(each) for each in shown]
 
 
 def gains(results: Results) -> Table:
@@ -54,6 +60,13 @@ def meetings(results: Results) -> Table:
     return Table(columns, sections, "How jobs come apart", caption, empty="No jobs shared a link.")
 
 
+def held(results: Results) -> Table:
+    """How often jobs that have timetables are held back, and how fast they leave those."""
+    told = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
+    sections = under_titles(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
+    return Table((Column(kind="names"), *_HELD.values()), sections, "Jobs and their timetables")
+
+
 def _rows(gains: Sequence[Gain], jobs: Sequence[str]) -> list[tuple[Cell, ...]]:
     rows = []
     for name in dict.fromkeys(gain.name for gain in gains):
@@ -73,4 +86,8 @@ def _gain(gain: Gain | None) -> tuple[Cell, Cell]:
 
 def _meeting(each: Meeting, known: Sequence[str]) -> Sequence[Cell]:
     first = Cell(each.told) if each.interleaved is None else Cell(each.interleaved, each.interleaved_ci95)
-    return Cell(each.name), first, *(Cell(getattr(each, name), getattr(each, f"{name}_ci95")) for name in known)
+    return Cell(each.name), first, *_figures(each, known)
+
+
+def _figures(each: Meeting, names: Iterable[str]) -> Iterator[Cell]:
+    return (Cell(getattr(each, name), getattr(each, f"{name}_ci95")) for name in names)
