@@ -43,7 +43,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     assert min(first.changed.values()) > 0
     prefix = lab.hosts["s0"].prefix
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
-    settings = ["settings.py", *(f"settings_{part}.py" for part in ("host", "journal", "linux", "nic", "qos"))]
+    settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
     assert programs == ["capture.py", "clock.py", "crossgen", "iperf.py", "replay", "sampler", *settings, "transport"]
     second = provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)

@@ -69,7 +69,7 @@ def test_the_record_says_of_which_trials_a_timetable_is(run: Run) -> None:
 
 def test_the_report_has_the_circles_that_timetables_are_from(run: Run) -> None:
     cells = {cell.variant: cell for cell in cells_of(run)}
-    for variant, suffix in (("measured", "-measured"), ("given", "")):
+    for variant, suffix in {"measured": "-measured", "given": ""}.items():
         jobs = as_measured(run, [cells["alone"], cells[variant]]).jobs
         assert {job.profile.name for job in jobs.values()} == {f"vgg19-fig1{suffix}"}
 

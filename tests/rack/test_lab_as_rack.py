@@ -260,6 +260,7 @@ JOBS = {"j1": ("s0", "s2", 0.2, 1_500_000), "j2": ("s1", "s3", 0.3, 2_000_000)}
 """Who sends to whom, how often in s, and how many bytes."""
 
 
+@pytest.mark.proof
 def test_who_sends_on_a_live_rack_is_seen_by_samplers_for_advice(
     lab: Lab, inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
