@@ -31,7 +31,7 @@ def test_alpha_follows_the_share_of_marks(pair: Any, tools: Any, tmp_path: Path,
         counters = sender.transport("get", name)["counters"]
     share = counters["segments_marked"] / counters["segments"]
     assert share == pytest.approx(1 / every, rel=0.25)  # ACKs are for segments of both kinds where bursts are marked
-    assert counters["alpha"] == pytest.approx(share, abs=0.15)
+    assert counters["alpha"] == pytest.approx(share, abs=0.35)  # windows are of a few segments; it begins at 1
     assert counters["windows"] > 50
 
 
