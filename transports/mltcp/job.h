@@ -109,6 +109,14 @@ static __always_inline void job_show(const struct iteration *it, const struct ml
   c->aggressiveness_q24 = F_q24;
 }
 
+// What `bytes` more make of a job's iteration, and that of the socket's F.
+static __always_inline void job_count(struct iteration *it, struct member *m, const struct mltcp_params *p,
+                                      __u64 now_us, __u64 bytes, struct mltcp_counters *c) {
+  iteration_on_ack(it, p, now_us, bytes);
+  m->F_q24 = aggressiveness_of(it, p);
+  job_show(it, p, m->F_q24, c);
+}
+
 // Counts what an ACK acknowledged, for whatever the socket sends from now on.
 static __always_inline void job_hear(struct sock *sk, const struct mltcp_params *p, struct mltcp_counters *c) {
   struct member *m = member_of(sk);
@@ -119,19 +127,14 @@ static __always_inline void job_hear(struct sock *sk, const struct mltcp_params 
     return;
   m->bytes_acked += bytes;
 
-  struct iteration seen;
   struct job *job = job_of(m);
-  if (job) {
-    bpf_spin_lock(&job->lock);
-    iteration_on_ack(&job->iteration, p, now_us, bytes);
-    seen = job->iteration;
-    bpf_spin_unlock(&job->lock);
-  } else {
-    iteration_on_ack(&m->alone, p, now_us, bytes);
-    seen = m->alone;
+  if (!job) {
+    job_count(&m->alone, m, p, now_us, bytes, c);
+    return;
   }
-  m->F_q24 = aggressiveness_of(&seen, p);
-  job_show(&seen, p, m->F_q24, c);
+  bpf_spin_lock(&job->lock);
+  job_count(&job->iteration, m, p, now_us, bytes, c);
+  bpf_spin_unlock(&job->lock);
 }
 
 #endif
