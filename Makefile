@@ -10,7 +10,8 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
-# Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves.
+# Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves, and fail
+# if they fail twice: what others do on it may break one in a thousand, and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py) \
   algorithms analysis cassini fluid golden plan settings spec store captures/test_decode.py captures/test_injection.py crossgen/test_plan.py \
   $(addprefix ansible/test_,doctor.py rack_settings.py switches.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
@@ -66,7 +67,7 @@ ifdef TESTS
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
 	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
-	$(SUDO) $(PYTHON) -m pytest $(COMPUTING:%=--ignore=%)
+	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfER $(COMPUTING:%=--ignore=%)
 endif
 
 proof: setup-proofs ## run the long proofs: before a change to what they prove

@@ -266,16 +266,21 @@ def starved():
 def test_a_trial_whose_trainers_were_starved_of_cpu_is_caught(tmp_path, tiny, untouched, starved):
     starve, feed = starved
     file = tmp_path / "tiny.yaml"
-    file.write_text(tiny(iterations=4))
+    file.write_text(tiny(iterations=10))
     with start(tmp_path, file) as process:
         wait_for(lambda: '"start"' in "".join(each.read_text() for each in tmp_path.glob(EVENTS)))
         starve()
-        wait_for(lambda: list(tmp_path.glob("runs/*/*/rejected/*/trial.json")))
+        wait_for(lambda: rejected(tmp_path))
         feed()
         _, stderr = process.communicate(timeout=180)
     assert process.returncode == 0, stderr
-    first = min(tmp_path.glob("runs/*/*/rejected/*/trial.json"), key=lambda path: path.stat().st_mtime_ns)
-    assert "trainers woke up" in json.loads(first.read_text())["reason"]
+    # Links starve with their senders: where few trainers woke up late, it is the link that is found.
+    assert all("trainers woke up" in reason or "a link stood still" in reason for reason in rejected(tmp_path))
+
+
+def rejected(folder):
+    """Why attempts in this folder do not count."""
+    return [json.loads(path.read_text())["reason"] for path in folder.glob("runs/*/*/rejected/*/trial.json")]
 
 
 KILLED = 14
