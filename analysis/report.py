@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run's study found, shown: on a terminal, and as one self-contained page, made by executing its notebook."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,13 @@ TIMEOUT_S = 120
 START_TIMEOUT_S = 300  # of a kernel, on a machine that has much else to do
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Leaves Ctrl-C and SIGTERM to whoever answers them: nbclient would end its kernel, and then stumble over that."""
+
+    def add_signal_handler(self, *_: object) -> None:
+        raise RuntimeError
+
+
 class ReportError(RoundaboutError):
     """The report cannot be made."""
 
@@ -52,9 +60,11 @@ def render(run: Run) -> Path:
             # IPC: socket files that only we can open, where TCP would be a port that every local user can. Unless they
             # are told where, they lie in the working folder, under names that two reports at a time would share.
             config = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
-            NotebookClient(
+            client = NotebookClient(
                 notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S, startup_timeout=START_TIMEOUT_S
-            ).execute()
+            )
+            with asyncio.Runner(loop_factory=_Loop) as runner:
+                runner.run(client.async_execute())
         except CellExecutionError as error:
             raise ReportError(
                 f"{study.kind}: {error.ename}: {error.evalue}",

@@ -4,7 +4,10 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+from pathlib import Path
 from threading import Event, Thread
 
 import matplotlib.image as mpl_image
@@ -167,3 +170,21 @@ def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_
     monkeypatch.setattr("analysis.report.TIMEOUT_S", 1)
     with pytest.raises(ReportError, match=r"^interleaving: a cell ran for more than 1 s"):
         render(make_run(repetitions=1))
+
+
+def test_what_ends_us_while_a_notebook_runs_ends_its_kernel_too(make_run, monkeypatch, tmp_path):
+    pid = tmp_path / "pid"
+    ending = tmp_path / "notebook.py"
+    ending.write_text(
+        '# %% tags=["parameters"]\nRUN = ""\n# %%\nimport os, pathlib, signal, time\n'
+        f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(60)\n"
+    )
+    monkeypatch.setattr("analysis.studies.Study.notebook", ending)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            render(make_run(repetitions=1))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not Path("/proc", pid.read_text()).exists()
