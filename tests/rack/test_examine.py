@@ -49,7 +49,7 @@ def add_tool(path: Path, script: str = "") -> None:
 
 
 def add_all(tools: Path) -> None:
-    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi"):
+    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw"):
         add_tool(tools / name)
     add_tool(tools / "ip", f"echo '{SHOW}'")
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')

@@ -12,6 +12,7 @@ from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"
+SSH, DEVICE, GID, WRITE = "ssh", "RDMA device", "GID", "ib_write_bw"  # findings that others look for
 
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
 # name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
@@ -80,8 +81,10 @@ bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$ni
 if [ "$driver" = ofed ]; then
   tool ofed_info "DOCA-OFED from NVIDIA (the site's to install), or driver: inbox in the inventory"
   tool mlnx_qos "DOCA-OFED, or mlnx-tools"
+  tool ib_write_bw "DOCA-OFED's perftest; for \`verify --traffic\` alone"
   file "DCQCN" "/sys/class/net/$nic/ecn" "DOCA-OFED, and a physical function"
 else
+  tool ib_write_bw "PROVISION; for \`verify --traffic\` alone"
   if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
   else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
   file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
@@ -161,8 +164,8 @@ def _ask(inventory: Inventory, server: Server) -> list[Finding]:
         command = [*ssh, server.ansible_host, shell]
         done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, timeout=PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return [Finding("ssh", False, str(error), mend)]
+        return [Finding(SSH, False, str(error), mend)]
     if done.returncode != 0 or not done.stdout:
         said = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return [Finding("ssh", False, said, mend)]
-    return [Finding("ssh", True, "answers", ""), *parse(done.stdout)]
+        return [Finding(SSH, False, said, mend)]
+    return [Finding(SSH, True, "answers", ""), *parse(done.stdout)]

@@ -4,7 +4,7 @@
 import base64
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -22,15 +22,16 @@ from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.rack import leases
-from roundabout.testbeds.rack.examine import examine
+from roundabout.testbeds.rack.examine import WRITE, examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.traffic import Row, check, end
 from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
 HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
-EXTRA = ("BTF",)  # without it only transports in eBPF are missing
+EXTRA = ("BTF", WRITE)  # without them only transports in eBPF are missing, and `verify --traffic`
 
 
 class AsRoot:
@@ -224,13 +225,15 @@ class RackFacility(SshFacility):
         return {job: tuple(known[host] for host in hosts) for job, hosts in jobs.items()}
 
     @contextmanager
-    def looked_at(self, owner: str, names: Sequence[str]) -> Iterator[dict[Host, Connection]]:
-        """Connections to servers, leased meanwhile, for whoever changes nothing there.
+    def looked_at(
+        self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
+    ) -> Iterator[dict[Host, Connection]]:
+        """Connections to servers, leased meanwhile (with links and switches), for whoever changes nothing there.
 
         Raises BusyError, LostHostError; RackError where the lease was lost.
         """
         with ExitStack() as stack:
-            lease = self._leased(owner, leases.names(self._inventory, names, (), ()))
+            lease = self._leased(owner, leases.names(self._inventory, names, links, switches))
             stack.callback(lease.end)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
@@ -239,6 +242,17 @@ class RackFacility(SshFacility):
                 lease.guard(found[host])
             yield found
             lease.check()
+
+    def traffic(self, owner: str) -> Iterator[Row]:
+        """What came of RDMA between all servers, leased meanwhile with links and switches.
+
+        Raises BusyError, LostHostError; RoundaboutError where a server lacks what it takes.
+        """
+        inventory = self._inventory
+        with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
+            found = examine(inventory)
+            ends = [end(host, connection, found[host.name]) for host, connection in hosts.items()]
+            yield from check(ends, inventory.all.vars.lossless)
 
     def check_held(self) -> None:
         """Raise RackError where the lease on the rack was lost."""
