@@ -38,7 +38,7 @@ all:
         tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}, apply_on: TRIED}
 """
 OF_ECN = {"junos": ", queue_cells: 20000", "sonic": "", "tofino": ", pfc_skid_cells: 4000"}
-OF_SYSTEM = {"junos": "", "sonic": "\n        cable_length_m: 5", "tofino": ""}
+OF_SYSTEM = {"junos": "\n        pfc_watchdog: true", "sonic": "\n        cable_length_m: 5", "tofino": ""}
 TRIED = {
     "junos": "{platform: qfx5120-48y, release: 21.4R3-S5.4}",
     "sonic": "{platform: x86_64-mlnx_msn2700-r0, release: 202311.553318-0a1b2c3d4}",
