@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
@@ -25,6 +26,7 @@ from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.examine import WRITE, examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.recording import recording
 from roundabout.testbeds.rack.traffic import Row, check, end
 from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
@@ -181,6 +183,10 @@ class RackFacility(SshFacility):
         """The inventory and what the roles make of it. Ansible reads both: beside the first it finds the vault."""
         with written(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
+
+    def recording(self) -> dict[str, Any]:
+        """Raw answers of every host of the inventory, for tests. Raises RoundaboutError where one gives none."""
+        return recording(self._inventory, examine(self._inventory))
 
     def checks(self) -> Iterator[Check]:
         """Every check of every host of the inventory."""
