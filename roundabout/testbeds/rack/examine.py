@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.errors import RoundaboutError
+from roundabout.testbeds.rack import gpudirect
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
@@ -114,6 +115,7 @@ done
   "systemctl disable --now irqbalance, or no irq_cpus in the inventory"
 [ "$gpu" = none ] || tool nvidia-smi "NVIDIA's driver; gpu: install in the inventory lets provision do it"
 """.replace("PROVISION", PROVISION).replace("PYTHON_38", PYTHON_38)
+SCRIPT += gpudirect.SCRIPT
 
 # What runs SCRIPT: root's shell, since debugfs is root's alone; or else the user's, which tells that it is not root's.
 SHELL = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n sh -s -- "$@"; exec sh -s -- "$@"'

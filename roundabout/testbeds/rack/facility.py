@@ -22,7 +22,7 @@ from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
-from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack import gpudirect, leases
 from roundabout.testbeds.rack.examine import WRITE, examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
@@ -33,7 +33,8 @@ from roundabout.testbeds.rack.variables import deployment, playbook_variables
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
 HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
-EXTRA = ("BTF", WRITE)  # without them only transports in eBPF are missing, and `verify --traffic`
+# Without them transports in eBPF are missing, `verify --traffic`, and GPUs' way to NICs, which no trainer takes yet.
+EXTRA = ("BTF", WRITE, gpudirect.PREFIX)
 
 
 class AsRoot:
@@ -192,7 +193,7 @@ class RackFacility(SshFacility):
         """Every check of every host of the inventory."""
         for host, findings in examine(self._inventory).items():
             for name, good, found, mend in findings:
-                yield Check(f"{host} {name}", good, found, mend, needed=name not in EXTRA)
+                yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host, counted by use; the kernels' own need nothing."""

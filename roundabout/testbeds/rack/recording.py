@@ -41,6 +41,13 @@ FILES = (
     "sys/kernel/debug/mlx5/{bdf}/cc_params",
     "sys/kernel/debug/mlx5/{bdf}/cc_params/*",
     "sys/kernel/config/rdma_cm",
+    "sys/module/nvidia_peermem",
+    "sys/bus/pci/devices/*/vendor",
+    "sys/bus/pci/devices/*/class",
+    "sys/bus/pci/devices/*/numa_node",
+    "sys/bus/pci/devices/*/iommu_group/type",
+    "proc/driver/nvidia/version",
+    "proc/sys/kernel/osrelease",
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
 )
 ONLY_THERE = (
@@ -68,6 +75,7 @@ CALLS = (
     *(f"{tool} -d {{bdf}} -e q ROCE_CC_LEGACY_DCQCN" for tool in ("mlxconfig", "mstconfig")),
 )
 MTU = 7  # where it is among SCRIPT's arguments
+OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
 # Runs on the host: Python 3.8, standard library. Its argument is JSON; it changes nothing.
@@ -120,8 +128,10 @@ for pattern, content in asked["only_if"].items():
     for path in found(pattern):
         if read(root + path).strip() == content:
             note(path, read)
+classes = found("sys/bus/pci/devices/*/class")
+bridges = [path.split("/")[-2] for path in classes if read(root + path).startswith("0x0604")]
 calls = []
-for line in asked["calls"]:
+for line in asked["calls"] + [asked["of_each_bridge"].replace("{bridge}", bridge) for bridge in bridges]:
     words = shlex.split(named(line))
     if shutil.which(words[0]):
         pipe = subprocess.PIPE
@@ -152,6 +162,7 @@ def request(inventory: Inventory, server: Server, root: str = "") -> str:
     mtu_bytes, own, *others = arguments(inventory, server)[MTU:]
     pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
     asked = {"files": FILES, "only_there": ONLY_THERE, "only_if": ONLY_IF, "programs": PROGRAMS}
+    asked["of_each_bridge"] = OF_EACH_BRIDGE
     return json.dumps({**asked, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
 
 
