@@ -120,6 +120,14 @@ def test_what_is_no_answer_is_one_message(
     monkeypatch.setattr(recording, "over_ssh", lambda *_: "python3: not found")
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: found 'python3: not found', expected JSON"):
         doctor.command(inventory_file, record=tmp_path / "file")
+
+    def lacking(*_: object) -> str:
+        raise RoundaboutError("sh: 1: exec: python3: not found", "`ssh` must work")
+
+    monkeypatch.setattr(recording, "over_ssh", lacking)
+    with pytest.raises(RoundaboutError, match="s0: cannot be recorded: sh: 1: exec: python3: not found") as raised:
+        doctor.command(inventory_file, record=tmp_path / "file")
+    assert raised.value.hint == "python3, and `ssh` must work"
     with pytest.raises(UsageError, match="--record: found no inventory"):
         doctor.command(None, record=tmp_path / "file")
     monkeypatch.setattr(recording, "over_ssh", lambda *_: '{"files": {"/a": "10.10.0.2"}}')

@@ -167,7 +167,11 @@ def request(inventory: Inventory, server: Server, root: str = "") -> str:
 
 
 def _recorded(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
-    said = over_ssh(inventory, server, ["sh", "-c", AS_ROOT, "sh", request(inventory, server)], RECORDER, RECORD_S)
+    words = ["sh", "-c", AS_ROOT, "sh", request(inventory, server)]
+    try:
+        said = over_ssh(inventory, server, words, RECORDER, RECORD_S)
+    except RoundaboutError as error:
+        raise RoundaboutError(f"{name}: cannot be recorded: {error.message}", f"python3, and {error.hint}") from error
     try:
         found: dict[str, Any] = json.loads(said.splitlines()[-1])  # before it a login's banner
     except (ValueError, IndexError) as error:
