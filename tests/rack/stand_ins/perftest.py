@@ -64,7 +64,7 @@ def ib_write_bw(fabric: Fabric, words: list[str]) -> None:
     options = dict(given)
     device, port = options["-d"], int(options.get("-p", 18515))
     if device not in fabric.hosts:
-        fail(f"IB device {device} not found", " Unable to find the Infiniband/RoCE device")
+        fail(f" IB device {device} not found", " Unable to find the Infiniband/RoCE device")
     if options.get("--output") != "bandwidth" or "-F" not in options or "--report_gbits" not in options:
         fail("this stand-in prints a bandwidth in Gbit/s alone")
     tclass = int(options.get("--tclass", 0)) if "-x" in options else 0
