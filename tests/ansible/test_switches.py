@@ -403,6 +403,20 @@ def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_pat
     assert json.loads(path.read_text())["running"] == state["running"]
 
 
+def test_sonics_watchdog_waits_no_less_than_the_site_polls(tmp_path: Path) -> None:
+    switch = new(tmp_path / "sonic")
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    state["running"]["PFC_WD"] = {"GLOBAL": {"POLL_INTERVAL": "400"}}  # as `pfcwd start_default` has it, of 40 ports
+    path.write_text(json.dumps(state))
+    assert "failed" not in say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
+    watched = json.loads(path.read_text())["running"]["PFC_WD"]
+    assert watched["Ethernet4"] == {"action": "drop", "detection_time": "400", "restoration_time": "400"}
+    assert "differs" not in say(switch, (GOLDEN / "sonic" / "compare").read_text())
+    say(switch, (GOLDEN / "sonic" / "rollback").read_text())
+    assert json.loads(path.read_text())["running"] == state["running"]
+
+
 @pytest.mark.parametrize(("system", "old", "new_"), [
     ("sonic", '"green_min_threshold": "80000"', '"green_min_threshold": "40000"'),
     ("tofino", ".f1\", 1000))", ".f1\", 500))"),
