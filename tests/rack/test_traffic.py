@@ -113,6 +113,11 @@ def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:
     assert wrong == ("s0 tx in other priorities", "10 bytes at most", "11")
 
 
+def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
+    (wrong,) = traffic._ridden("s0", "rx", {}, 3, 900)
+    assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
+
+
 def test_nobody_is_left_listening_when_the_check_is_broken_off(fabric: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = fabric()
 

@@ -3,8 +3,7 @@
 
 Sources: NVIDIA, "GPUDirect RDMA and GPUDirect Storage" (nvidia-peermem, or DMA-BUF with open kernel modules and Linux
 5.12); NVIDIA, NCCL's troubleshooting (ACS and an IOMMU send what goes from device to device by the CPU's root complex);
-PCI Express, Access Control Services (control register, at 6 of the capability); the kernel's
-Documentation/ABI/testing/sysfs-kernel-iommu_groups.
+the kernel's pci_regs.h (PCI_ACS_CTRL and its bits) and Documentation/ABI/testing/sysfs-kernel-iommu_groups.
 """
 
 PREFIX = "GPUDirect"  # of the names of what is found

@@ -6,8 +6,8 @@ several write to one, so that its switch marks: it sends CNPs, and they heed the
 
 Options and output are perftest's (src/perftest_parameters.c, 4.4 to 26.04: the same; `--tclass` is heeded without -R
 only, by perftest_resources.c). `--output=bandwidth` leaves one number of standard output, whatever warnings precede it;
-without -F, CPUs of unequal clock rates give no report. Counters are mlx5's (Documentation/networking/
-device_drivers/ethernet/mellanox/mlx5/counters.rst, drivers/infiniband/hw/mlx5/counters.c).
+without -F, CPUs of unequal clock rates give no report. Counters are mlx5's (drivers/net/ethernet/mellanox/mlx5/core/
+en_stats.c, of the physical port; drivers/infiniband/hw/mlx5/counters.c).
 """
 
 import re
@@ -115,8 +115,9 @@ def _ridden(host: str, side: str, risen: Counters, priority: int, least_bytes: i
     """What is wrong with the priorities in which a NIC sent (tx), or received (rx), at least so many bytes."""
     by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
     inside = by_priority.pop(priority)
+    name = f"{side}_prio{priority}_bytes"
     if inside < least_bytes:
-        yield Wrong(f"{host} {side}_prio{priority}_bytes", f"{least_bytes} at least", f"{inside}{_others(by_priority)}")
+        yield Wrong(f"{host} {name}", f"{least_bytes} at least", _told(risen, name) + _others(by_priority))
     elif sum(by_priority) > ELSEWHERE * inside:
         most = round(ELSEWHERE * inside)
         yield Wrong(f"{host} {side} in other priorities", f"{most} bytes at most", str(sum(by_priority)))
@@ -132,8 +133,16 @@ def _incast(sources: Sequence[End], to: End, lossless: Lossless) -> Row:
     received, *sent = [_risen(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)]
     asked = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
     asked += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
-    still = [Wrong(f"{each.host.name} {name}", "1 at least", "0") for each, risen, name in asked if not risen.get(name)]
+    still = [
+        Wrong(f"{each.host.name} {name}", "1 at least", _told(risen, name))
+        for each, risen, name in asked
+        if not risen.get(name)
+    ]
     return Row(", ".join(each.host.name for each in sources), to.host.name, gbps, failed or tuple(still))
+
+
+def _told(risen: Counters, name: str) -> str:
+    return str(risen[name]) if name in risen else "no such counter"
 
 
 def _risen(before: Counters, after: Counters) -> Counters:
