@@ -13,10 +13,12 @@ import pytest
 
 from roundabout.cli import doctor
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.settings import settings
+from roundabout.settings.settings_host import Host, SettingsError
 from roundabout.testbeds.rack import facility, recording
 from roundabout.testbeds.rack.examine import SCRIPT, Finding, arguments, parse
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.recording import masked, request
+from roundabout.testbeds.rack.recording import RECORDER, masked, request
 from tests.rack.test_examine import NV, SHOW, add_all, add_tool, furnish
 
 MAC, SERIAL = "0c:42:a1:b2:c3:d4", "MT1843X12345"
@@ -24,15 +26,15 @@ MAC, SERIAL = "0c:42:a1:b2:c3:d4", "MT1843X12345"
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("stand_ins") / f"{name}.py")
+def load(name: str, folder: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / folder / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-RECORDED = load("recorded")
+RECORDED, TREES = load("recorded", "rack/stand_ins"), load("trees", "settings/stand_ins")
 
 
 def examined(words: list[str], path: str) -> list[Finding]:
@@ -89,6 +91,31 @@ def test_doctor_says_of_a_recording_what_it_said_of_the_machine(written: dict[st
     for file in RECORDINGS:
         for name, host in json.loads(file.read_text())["hosts"].items():
             stands(host, tmp_path / file.stem / name)
+
+
+def settings_read(root: Path, document: dict[str, Any]) -> Any:
+    try:
+        return settings.read(Host(root, root), document)["found"]
+    except SettingsError as error:
+        return str(error).replace(str(root), "")
+
+
+@pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox", "connectx-6-dx"])
+def test_settings_read_in_a_recording_what_they_read_on_the_machine(
+    name: str, inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    TREES.build(name, root)
+    inventory_file.write_text(inventory_file.read_text().replace("ens1f0np0", "eth2"))
+    inventory = read_inventory(inventory_file)
+    asked = request(inventory, inventory.servers["s0"], str(root))
+    monkeypatch.setenv("PATH", str(root / "bin"))
+    done = subprocess.run([sys.executable, "-IS", "-c", RECORDER, asked], capture_output=True, text=True, check=True)
+    RECORDED.build(masked(json.loads(done.stdout)), tmp_path / "again")
+    document = {kind: TREES.document(name)[kind] for kind in ("cpu", "link", "irq", "qos", "dcqcn")}
+    found = settings_read(root, document)
+    assert settings_read(tmp_path / "again", document) == found
+    assert ("cc_params do nothing on this NIC" in found) if name == "connectx-6-dx" else found["qos"]["eth2"]["pfc"]
 
 
 def test_what_is_written_names_nobody(written: dict[str, Any]) -> None:

@@ -48,7 +48,8 @@ FILES = (
     "sys/bus/pci/devices/*/iommu_group/type",
     "proc/driver/nvidia/version",
     "proc/sys/kernel/osrelease",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+    "proc/irq/[0-9]*/smp_affinity_list",
 )
 ONLY_THERE = (
     "etc/shadow",
