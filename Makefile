@@ -15,7 +15,7 @@ RUN ?= last
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py) \
   algorithms analysis cassini fluid golden plan settings spec store captures/test_decode.py captures/test_injection.py crossgen/test_plan.py \
   $(addprefix ansible/test_,doctor.py rack_settings.py switches.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
-  $(addprefix rack/test_,examine.py guard.py inventory.py mutations.py variables.py))
+  $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
 # A target that needs a word says so before anything is set up.

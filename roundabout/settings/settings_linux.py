@@ -21,6 +21,7 @@ from roundabout.settings.settings_host import (
     Values,
     check_by,
     either,
+    one_of,
     read_file,
     same,
     text,
@@ -38,7 +39,11 @@ LINK_RULES = {
     "pause_autoneg": SWITCH,
     "pause_rx": SWITCH,
     "pause_tx": SWITCH,
+    # For how long a NIC may pause its peer without a break, then it drops instead; 0 is forever. Limits: mlx5's
+    # en_ethtool.c, mlx5e_set_pfc_prevention_tout; other drivers have narrower ones and refuse the rest.
+    "pfc_prevention_ms": either(one_of(0), whole(80, 8000)),
 }
+PFC_PREVENTION = "pfc-prevention-tout"  # as `ethtool --get-tunable` calls it
 IP_NAMES = ("gso_max_size", "mtu")
 # What `ethtool -a` and `ethtool -A` call them. (Pause of the whole link conflicts with PFC: unverified.)
 PAUSE = {
@@ -183,7 +188,7 @@ def _ask(host: Host, tool: str, *arguments: str) -> str:
 
 
 def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What `ip -d link`, `ethtool` and `ethtool -a` say of one interface."""
+    """What `ip -d link`, `ethtool`, `ethtool -a` and `ethtool --get-tunable` say of one interface."""
     wanted = list(names)
     found: Values = {}
     if any(name in IP_NAMES for name in wanted):
@@ -193,6 +198,9 @@ def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
     if any(name in PAUSE for name in wanted):
         said = _fields(_ask(host, "ethtool", "-a", target))
         found.update({name: int(said[shown] == "on") for name, (shown, _) in PAUSE.items() if shown in said})
+    if "pfc_prevention_ms" in wanted:
+        said = _fields(_ask(host, "ethtool", "--get-tunable", target, PFC_PREVENTION))
+        found.update({"pfc_prevention_ms": int(said[PFC_PREVENTION])} if PFC_PREVENTION in said else {})
     missing = [name for name in wanted if name not in found]
     if missing:
         raise SettingsError(f"link {target} {missing[0]}: this host's tools do not tell it")
@@ -227,6 +235,8 @@ def write_link(host: Host, target: str, values: Mapping[str, Value]) -> None:
     ]
     if pause:
         host.run("ethtool", "-A", target, *pause)
+    if "pfc_prevention_ms" in values:
+        host.run("ethtool", "--set-tunable", target, PFC_PREVENTION, str(values["pfc_prevention_ms"]))
 
 
 def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:

@@ -23,6 +23,7 @@ OPTIONAL = {
     "chronyc": "where a host's clock is kept by chrony",
     "pmc": "where a host's clock is kept by PTP",
     "mlnx_qos": "hosts with NVIDIA's driver",
+    "ib_write_bw": "servers of a rack, for `verify --traffic`",
     "show_gids": "hosts with NVIDIA's driver",
     "ofed_info": "hosts with NVIDIA's driver",
     "nvidia-smi": "hosts with GPUs",

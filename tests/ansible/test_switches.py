@@ -38,7 +38,7 @@ all:
         tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}, apply_on: TRIED}
 """
 OF_ECN = {"junos": ", queue_cells: 20000", "sonic": "", "tofino": ", pfc_skid_cells: 4000"}
-OF_SYSTEM = {"junos": "", "sonic": "\n        cable_length_m: 5", "tofino": ""}
+OF_SYSTEM = {"junos": "\n        pfc_watchdog: true", "sonic": "\n        cable_length_m: 5", "tofino": ""}
 TRIED = {
     "junos": "{platform: qfx5120-48y, release: 21.4R3-S5.4}",
     "sonic": "{platform: x86_64-mlnx_msn2700-r0, release: 202311.553318-0a1b2c3d4}",
@@ -399,6 +399,20 @@ def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_pat
     told = say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
     assert "failed" not in told
     assert json.loads(path.read_text())["running"]["BUFFER_PG"]["Ethernet4|3"] == {"profile": "NULL"}
+    say(switch, (GOLDEN / "sonic" / "rollback").read_text())
+    assert json.loads(path.read_text())["running"] == state["running"]
+
+
+def test_sonics_watchdog_waits_no_less_than_the_site_polls(tmp_path: Path) -> None:
+    switch = new(tmp_path / "sonic")
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    state["running"]["PFC_WD"] = {"GLOBAL": {"POLL_INTERVAL": "400"}}  # as `pfcwd start_default` has it, of 40 ports
+    path.write_text(json.dumps(state))
+    assert "failed" not in say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
+    watched = json.loads(path.read_text())["running"]["PFC_WD"]
+    assert watched["Ethernet4"] == {"action": "drop", "detection_time": "400", "restoration_time": "400"}
+    assert "differs" not in say(switch, (GOLDEN / "sonic" / "compare").read_text())
     say(switch, (GOLDEN / "sonic" / "rollback").read_text())
     assert json.loads(path.read_text())["running"] == state["running"]
 

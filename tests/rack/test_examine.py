@@ -13,6 +13,7 @@ from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 
 PCI = "0000:3b:00.0"
+GPU = "0000:42:00.0"
 GID = "0000:0000:0000:0000:0000:ffff:0a0a:0001"  # 10.10.0.1
 SHOW = "2: ens1f0np0    inet 10.10.0.1/24 brd 10.10.0.255 scope global ens1f0np0"
 NV = """
@@ -24,7 +25,8 @@ Configurations:                              Next Boot
 
 def furnish(root: Path) -> None:
     """All files of an Ubuntu server with a ConnectX NIC and the inbox driver."""
-    device = root / "sys/devices" / PCI
+    switch = root / "sys/devices/pci0000:3a/0000:3a:00.0/0000:40:00.0"
+    device, gpu = switch / "0000:41:00.0" / PCI, switch / "0000:41:01.0" / GPU
     debugfs = root / "sys/kernel/debug/mlx5" / PCI / "cc_params"
     for path in (device / "infiniband/mlx5_0", root / "sys/class/net/ens1f0np0", debugfs, root / "etc"):
         path.mkdir(parents=True)
@@ -40,6 +42,19 @@ def furnish(root: Path) -> None:
     (root / "sys/kernel/btf/vmlinux").touch()
     (root / "etc/shadow").touch()
     (root / "etc/os-release").write_text("ID=ubuntu\nVERSION_ID=22.04\n")
+    add_pci(root, gpu, vendor="0x10de", **{"class": "0x030200"})
+    for bridge in (switch.parent, switch, device.parent, gpu.parent):
+        add_pci(root, bridge, vendor="0x1000", **{"class": "0x060400"})
+    (root / "sys/module/nvidia_peermem").mkdir(parents=True)
+
+
+def add_pci(root: Path, device: Path, **files: str) -> None:
+    device.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (device / name).write_text(f"{content}\n")
+    link = root / "sys/bus/pci/devices" / device.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(device)
 
 
 def add_tool(path: Path, script: str = "") -> None:
@@ -49,7 +64,7 @@ def add_tool(path: Path, script: str = "") -> None:
 
 
 def add_all(tools: Path) -> None:
-    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi"):
+    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
         add_tool(tools / name)
     add_tool(tools / "ip", f"echo '{SHOW}'")
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
@@ -101,6 +116,10 @@ MISSING = [
     ("NIC ens1f0np0", "a bond", {"sys/class/net/ens1f0np0/bonding": ""}, {}),
     ("NIC ens1f0np0", "a port of a bond", {"sys/class/net/ens1f0np0/master": ""}, {}),
     ("NIC ens1f0np0", "a virtual function", {"sys/class/net/ens1f0np0/device/physfn": ""}, {}),
+    ("GPUDirect IOMMU", f"translates {PCI} (DMA-FQ)",
+     {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
+    ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",
+     {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
     ("dcb", "no `dcb app`", {}, {"dcb": 'echo Object "$1" is unknown >&2; exit 1'}),
 ]  # fmt: skip
 
@@ -143,6 +162,48 @@ def test_another_nics_dcqcn_is_not_this_ones(inventory_file: Path, tmp_path: Pat
     (debugfs / PCI).rename(debugfs / "0000:af:00.0")
     (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
     assert (found.good, found.found) == (False, f"no /sys/kernel/debug/mlx5/{PCI}/cc_params")
+
+
+@pytest.mark.parametrize(("gpus", "good", "found"), [
+    (["pci0000:3a/0000:3a:01.0/0000:43:00.0"], True, "0000:43:00.0 by the same host bridge"),
+    (["pci0000:5a/0000:5a:01.0/0000:5b:00.0"], False, "0000:5b:00.0 by several host bridges of a CPU, and none"),
+    (["pci0000:ba/0000:ba:01.0/0000:bb:00.0"], False, "0000:bb:00.0 by way of another CPU, and none is nearer"),
+    (["pci0000:ba/0000:ba:01.0/0000:bb:00.0", "pci0000:3a/0000:3a:01.0/0000:43:00.0"], True, "0000:43:00.0 by the"),
+    ([], False, "no GPU of NVIDIA's on PCI"),
+])  # fmt: skip
+def test_how_far_the_nearest_gpu_is(
+    inventory_file: Path, tmp_path: Path, gpus: list[str], good: bool, found: str
+) -> None:
+    furnish(tmp_path)
+    (tmp_path / "sys/bus/pci/devices" / GPU).unlink()
+    (tmp_path / "sys/class/net/ens1f0np0/device/numa_node").write_text("0\n")
+    for gpu in gpus:
+        node = str(int("pci0000:b" in gpu))
+        add_pci(tmp_path, tmp_path / "sys/devices" / gpu, vendor="0x10de", numa_node=node, **{"class": "0x030000"})
+    (way,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect way")
+    assert (way.good, way.found[: len(found)]) == (good, found)
+
+
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build"
+
+
+@pytest.mark.parametrize(("kernel", "version", "found"), [
+    ("5.12.0-generic", OPEN, "by DMA-BUF"), ("6.1.0-13-amd64", OPEN, "by DMA-BUF"),
+    ("5.4.0-150-generic", OPEN, "neither nvidia-peermem nor DMA-BUF"),
+    ("6.1.0-13-amd64", OPEN.replace("Open ", ""), "neither nvidia-peermem nor DMA-BUF"),
+])  # fmt: skip
+def test_how_a_nic_gets_at_a_gpus_memory(
+    inventory_file: Path, tmp_path: Path, kernel: str, version: str, found: str
+) -> None:
+    furnish(tmp_path)
+    (tmp_path / "sys/module/nvidia_peermem").rmdir()
+    for path, content in (("proc/sys/kernel/osrelease", kernel), ("proc/driver/nvidia/version", version)):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(f"{content}\n")
+    (memory,) = (
+        each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect memory"
+    )
+    assert memory.found == found
 
 
 @pytest.mark.parametrize("may_be_root", [True, False])

@@ -37,6 +37,15 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
     assert document["link"]["ens1f0np0"]["speed_mbps"] == (25000 if testbed_of_a_paper[0] == "four" else 50000)
 
 
+def test_how_long_a_nic_may_pause_is_left_alone_unless_asked_for(inventory_file: Path) -> None:
+    unasked = read_inventory(inventory_file)
+    assert "pfc_prevention_ms" not in settings_document(unasked, unasked.servers["s0"])["link"]["ens1f0np0"]
+    text = inventory_file.read_text()
+    inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, pfc_prevention_ms: 200"))
+    asked = read_inventory(inventory_file)
+    assert settings_document(asked, asked.servers["s0"])["link"]["ens1f0np0"]["pfc_prevention_ms"] == 200
+
+
 def test_nv_config_only_on_request(inventory_file: Path) -> None:
     text = inventory_file.read_text()
     unasked = read_inventory(inventory_file)

@@ -254,6 +254,18 @@ def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
     assert answer["applied"] == document
 
 
+def test_how_long_a_nic_may_pause_its_peer_is_set_and_brought_back_where_a_driver_tells_it(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    asked = {"link": {"eth2": {"pfc_prevention_ms": 100}}}
+    assert settings.apply(host, asked, "run")["found"] == {"link": {"eth2": {"pfc_prevention_ms": 8000}}}
+    assert settings.restore(host, "run")["restored"] == ["link eth2 pfc_prevention_ms"]
+    (host.root / "link-eth2").write_text('{"mtu": 1500}')
+    with pytest.raises(SettingsError, match="ethtool --get-tunable eth2 pfc-prevention-tout: .*Cannot get tunable"):
+        settings.apply(host, asked, "run")
+    with pytest.raises(SettingsError, match="found 79, expected 0, or a whole number from 80 to 8000"):
+        settings.read(host, {"link": {"eth2": {"pfc_prevention_ms": 79}}})
+
+
 def test_the_inbox_drivers_tools_have_a_reset_of_their_own(server: Server) -> None:
     host = server("connectx-6-dx")
     (host.root / "bin/mlxconfig").rename(host.root / "bin/mstconfig")

@@ -8,11 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from roundabout.errors import RoundaboutError
+from roundabout.testbeds.rack import gpudirect
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"
+SSH, DEVICE, GID, WRITE = "ssh", "RDMA device", "GID", "ib_write_bw"  # findings that others look for
 
+PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
 # name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
 SCRIPT = r"""
@@ -31,7 +35,7 @@ case "$ID $VERSION_ID" in
 esac
 if [ -r "$root/etc/shadow" ] || sudo -n true < /dev/null 2> /dev/null; then say root yes "may be root" ""
 else say root no "neither root nor sudo without a password" "ansible_user: root, or NOPASSWD in sudoers"; fi
-if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
+if python3 -c 'PYTHON_38' 2> /dev/null; then say python3 yes "3.8 or later" ""
 else say python3 no "no Python 3.8 or later" "apt-get install python3"; fi
 tool apt-get "$system"
 for each in ip ethtool tcpdump iperf3; do tool "$each" "PROVISION"; done
@@ -80,8 +84,10 @@ bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$ni
 if [ "$driver" = ofed ]; then
   tool ofed_info "DOCA-OFED from NVIDIA (the site's to install), or driver: inbox in the inventory"
   tool mlnx_qos "DOCA-OFED, or mlnx-tools"
+  tool ib_write_bw "DOCA-OFED's perftest; for \`verify --traffic\` alone"
   file "DCQCN" "/sys/class/net/$nic/ecn" "DOCA-OFED, and a physical function"
 else
+  tool ib_write_bw "PROVISION; for \`verify --traffic\` alone"
   if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
   else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
   file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
@@ -108,7 +114,8 @@ done
 [ -z "$running" ] || say irqbalance no "runs, and moves interrupts" \
   "systemctl disable --now irqbalance, or no irq_cpus in the inventory"
 [ "$gpu" = none ] || tool nvidia-smi "NVIDIA's driver; gpu: install in the inventory lets provision do it"
-""".replace("PROVISION", PROVISION)
+""".replace("PROVISION", PROVISION).replace("PYTHON_38", PYTHON_38)
+SCRIPT += gpudirect.SCRIPT
 
 # What runs SCRIPT: root's shell, since debugfs is root's alone; or else the user's, which tells that it is not root's.
 SHELL = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n sh -s -- "$@"; exec sh -s -- "$@"'
@@ -134,13 +141,14 @@ def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]
     """What SCRIPT is told."""
     common = inventory.common
     irqs = common.irq_cpus or ""
-    own = _ip(server)
-    others = [_ip(each) for each in inventory.servers.values() if each is not server]
+    own = address_of(server)
+    others = [address_of(each) for each in inventory.servers.values() if each is not server]
     asked = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     return [root, server.nic, *asked, own, *others]
 
 
-def _ip(server: Server) -> str:
+def address_of(server: Server) -> str:
+    """Its IPv4 address on the network under test."""
     return server.address.partition("/")[0]
 
 
@@ -153,16 +161,23 @@ def parse(text: str) -> Iterator[Finding]:
 
 
 def _ask(inventory: Inventory, server: Server) -> list[Finding]:
+    try:
+        said = over_ssh(inventory, server, ["sh", "-c", SHELL, "sh", *arguments(inventory, server)], SCRIPT, PATIENCE_S)
+    except RoundaboutError as error:
+        return [Finding(SSH, False, error.message, error.hint or "")]
+    return [Finding(SSH, True, "answers", ""), *parse(said)]
+
+
+def over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
+    """What a program says on a server, without anything of ours there. Raises RoundaboutError."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
-    shell = shlex.join(["sh", "-c", SHELL, "sh", *arguments(inventory, server)])
     mend = f"`ssh -F {config} -l {inventory.common.ansible_user} {server.ansible_host}` must work without a question"
     try:
-        command = [*ssh, server.ansible_host, shell]
-        done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, timeout=PATIENCE_S)
+        command = [*ssh, server.ansible_host, shlex.join(words)]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=patience_s)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return [Finding("ssh", False, str(error), mend)]
+        raise RoundaboutError(str(error), mend) from error
     if done.returncode != 0 or not done.stdout:
-        said = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return [Finding("ssh", False, said, mend)]
-    return [Finding("ssh", True, "answers", ""), *parse(done.stdout)]
+        raise RoundaboutError((done.stderr.strip().splitlines() or ["no answer"])[-1], mend)
+    return done.stdout

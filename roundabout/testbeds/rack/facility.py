@@ -4,9 +4,10 @@
 import base64
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
@@ -21,16 +22,19 @@ from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
-from roundabout.testbeds.rack import leases
-from roundabout.testbeds.rack.examine import examine
+from roundabout.testbeds.rack import gpudirect, leases
+from roundabout.testbeds.rack.examine import WRITE, examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.recording import recording
+from roundabout.testbeds.rack.traffic import Row, check, end
 from roundabout.testbeds.rack.variables import deployment, playbook_variables
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
 HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
-EXTRA = ("BTF",)  # without it only transports in eBPF are missing
+# Without them transports in eBPF are missing, `verify --traffic`, and GPUs' way to NICs, which no trainer takes yet.
+EXTRA = ("BTF", WRITE, gpudirect.PREFIX)
 
 
 class AsRoot:
@@ -181,11 +185,15 @@ class RackFacility(SshFacility):
         with written(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 
+    def recording(self) -> dict[str, Any]:
+        """Raw answers of every host of the inventory, for tests. Raises RoundaboutError where one gives none."""
+        return recording(self._inventory, examine(self._inventory))
+
     def checks(self) -> Iterator[Check]:
         """Every check of every host of the inventory."""
         for host, findings in examine(self._inventory).items():
             for name, good, found, mend in findings:
-                yield Check(f"{host} {name}", good, found, mend, needed=name not in EXTRA)
+                yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host, counted by use; the kernels' own need nothing."""
@@ -224,13 +232,15 @@ class RackFacility(SshFacility):
         return {job: tuple(known[host] for host in hosts) for job, hosts in jobs.items()}
 
     @contextmanager
-    def looked_at(self, owner: str, names: Sequence[str]) -> Iterator[dict[Host, Connection]]:
-        """Connections to servers, leased meanwhile, for whoever changes nothing there.
+    def looked_at(
+        self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
+    ) -> Iterator[dict[Host, Connection]]:
+        """Connections to servers, leased meanwhile (with links and switches), for whoever changes nothing there.
 
         Raises BusyError, LostHostError; RackError where the lease was lost.
         """
         with ExitStack() as stack:
-            lease = self._leased(owner, leases.names(self._inventory, names, (), ()))
+            lease = self._leased(owner, leases.names(self._inventory, names, links, switches))
             stack.callback(lease.end)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
@@ -239,6 +249,17 @@ class RackFacility(SshFacility):
                 lease.guard(found[host])
             yield found
             lease.check()
+
+    def traffic(self, owner: str) -> Iterator[Row]:
+        """What came of RDMA between all servers, leased meanwhile with links and switches.
+
+        Raises BusyError, LostHostError; RoundaboutError where a server lacks what it takes.
+        """
+        inventory = self._inventory
+        with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
+            found = examine(inventory)
+            ends = [end(host, connection, found[host.name]) for host, connection in hosts.items()]
+            yield from check(ends, inventory.all.vars.lossless)
 
     def check_held(self) -> None:
         """Raise RackError where the lease on the rack was lost."""

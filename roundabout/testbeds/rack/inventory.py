@@ -164,6 +164,7 @@ class Servers(Strict):
     clock: Literal["chrony", "ptp", "leave"] = "chrony"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
     cable_length_m: Annotated[int, Field(ge=1, le=999)] | None = None
+    pfc_prevention_ms: Annotated[int, Field(ge=80, le=8000)] | None = None  # after that long a NIC drops, not pauses
     governor: Literal["performance", "leave"] = "performance"
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()
@@ -215,7 +216,14 @@ class Switches(Strict):
     ecn: Ecn
     cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None  # one that the switch has a headroom for
     pfc: bool | None = None  # false: ECN alone, as on routers; true unless given
+    pfc_watchdog: bool | None = None  # by release and platform; false unless given
     routing_engines: Annotated[int, Field(ge=1, le=2)] | None = None  # two are committed together; 1 unless given
+
+    @model_validator(mode="after")
+    def _watchdog_has_something_to_watch(self) -> Self:
+        if self.pfc_watchdog and self.pfc is False:
+            raise ValueError("pfc_watchdog with PFC only")
+        return self
 
 
 # What says something to one system only: the system, and whether it must be said there. By its place in `Switches`.
@@ -224,6 +232,7 @@ OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
     ("ecn", "queue_cells"): ("junos", True),
     ("cable_length_m",): ("sonic", True),
     ("pfc",): ("junos", False),
+    ("pfc_watchdog",): ("junos", False),
     ("routing_engines",): ("junos", False),
 }
 

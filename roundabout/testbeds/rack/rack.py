@@ -14,7 +14,7 @@ from roundabout.runner.hosts.site import Capability, Dscps, Host, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.rack.examine import Finding, examine
+from roundabout.testbeds.rack.examine import DEVICE, Finding, examine
 from roundabout.testbeds.rack.inventory import Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 CONNECT_TIMEOUT_S = 10
-RDMA = ("RDMA device", "DCQCN")
+RDMA = (DEVICE, "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
 # ssh_config's options, and what they are by default (ssh_config(5)).
 KNOWN_HOSTS = {

@@ -64,6 +64,8 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     trust = {"trust": "dscp"} if ofed else {}  # with `dcb` it follows from the DSCP entries
     speed_mbps = round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)
     link = {"mtu": common.mtu_bytes, "speed_mbps": speed_mbps, "pause_rx": 0, "pause_tx": 0}
+    if common.pfc_prevention_ms is not None:
+        link["pfc_prevention_ms"] = common.pfc_prevention_ms
     document: dict[str, Any] = {
         "cpu": {} if common.governor == "leave" else {"governor": common.governor},
         "link": {server.nic: link},
@@ -177,6 +179,7 @@ def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
         "lossless": inventory.all.vars.lossless.model_dump(),
         "ecn": {**common.ecn.model_dump(exclude_none=True), **_thresholds(common.ecn)},
         "pfc": common.pfc is not False,
+        "pfc_watchdog": common.pfc_watchdog is True,
         "routing_engines": common.routing_engines or 1,
         **({} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}),
     }

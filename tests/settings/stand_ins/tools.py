@@ -89,6 +89,13 @@ def ethtool(root: Path, words: list[str]) -> str:
     if words[0] == "-A":
         state.values["pause"].update(pairs(words[2:]))
         return state.save()
+    if words[0] == "--get-tunable":
+        if "pfc_prevention_ms" not in state.values:
+            raise RefusedError(f"{words[2]}: Cannot get tunable")
+        return f"{words[2]}: {state.values['pfc_prevention_ms']}\n"
+    if words[0] == "--set-tunable":
+        state.values["pfc_prevention_ms"] = int(words[3])
+        return state.save()
     if words[0] == "-s":
         return set_speed(state, dict(pairs(words[2:])))
     speed, detected = (

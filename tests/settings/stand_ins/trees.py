@@ -57,6 +57,7 @@ LINK = {
     "speed": 50000,
     "speeds": [10000, 25000, 50000],
     "pause": {"autoneg": "off", "rx": "on", "tx": "on"},
+    "pfc_prevention_ms": 8000,
 }
 ROUTES = ["default via 192.0.2.1 dev eth0", "10.0.2.0/24 dev eth2 proto kernel scope link src 10.0.2.1"]
 GIDS = [
@@ -165,7 +166,7 @@ def document(name: str) -> dict[str, Any]:
     wanted: dict[str, Any] = {
         "sysctl": {"net.ipv4.tcp_ecn": 1},
         "cpu": {"governor": "performance"},
-        "link": {"eth2": {"mtu": 9000, "speed_mbps": 25000, "pause_rx": 0, "pause_tx": 0}},
+        "link": {"eth2": {"mtu": 9000, "speed_mbps": 25000, "pause_rx": 0, "pause_tx": 0, "pfc_prevention_ms": 200}},
         "irq": {"eth2": {"cpus": "0 1 0 1"}},
         "qos": {"eth2": dict(QOS_WANTED, prio2buffer="0,0,0,1,0,0,0,0", buffer_size_bytes="99968,130944,0,0,0,0,0,0")},
         "roce": {"eth2": {"mode": "RoCE v2", "tos": 106}},

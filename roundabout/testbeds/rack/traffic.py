@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether RDMA's packets ride where provisioning wants them, by traffic: what NICs count while ib_write_bw runs.
+
+Each server writes to the next one, and the last to the first: such a ring crosses every link of a tree both ways. Then
+several write to one, so that its switch marks: it sends CNPs, and they heed them.
+
+Options and output are perftest's (src/perftest_parameters.c, 4.4 to 26.04: the same; `--tclass` is heeded without -R
+only, by perftest_resources.c). `--output=bandwidth` leaves one number of standard output, whatever warnings precede it;
+without -F, CPUs of unequal clock rates give no report. Counters are mlx5's (drivers/net/ethernet/mellanox/mlx5/core/
+en_stats.c, of the physical port; drivers/infiniband/hw/mlx5/counters.c).
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.hosts.site import Host
+from roundabout.testbeds.rack.examine import DEVICE, GID, SSH, WRITE, Finding
+from roundabout.testbeds.rack.inventory import Lossless
+
+DURATION_S = 3
+LONGEST_S = 30  # a test that lasts longer is ended on its server
+FIRST_PORT = 18515  # perftest's own
+SENDERS = 8  # of the incast, at most
+ELSEWHERE = 0.01  # of the bytes: what TCP and ARP may send beside them, a guess
+DEVICES = "/sys/class/infiniband"
+
+# The program that it is told, which ends with standard input: nobody is left listening.
+ATTACHED = r"""
+exec 3<&0
+"$@" 3<&- &
+program=$!
+{ cat <&3; kill "$program"; } > /dev/null 2>&1 &
+watch=$!
+wait "$program"
+status=$?
+kill "$watch"
+exit "$status"
+"""
+COUNTERS = r"""
+ethtool -S "$1"
+for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"; done
+"""
+
+Counters = Mapping[str, int]
+
+
+class Wrong(NamedTuple):
+    """One thing that is not as it should be."""
+
+    what: str
+    expected: str
+    found: str
+
+
+class Row(NamedTuple):
+    """What came of one pair, or of the incast, whose sources have commas between them."""
+
+    source: str
+    to: str
+    gbps: float
+    wrong: tuple[Wrong, ...]
+
+
+class End(NamedTuple):
+    """A server, and what of it RDMA uses."""
+
+    host: Host
+    connection: Connection
+    device: str
+    gid_index: int
+
+    def counters(self) -> Counters:
+        """All that its NIC counts, by name. Raises RoundaboutError."""
+        words = ["sh", "-c", COUNTERS, "sh", self.host.interface, f"{DEVICES}/{self.device}"]
+        pairs = (line.partition(":") for line in check_call(self.connection, words).splitlines())
+        return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdigit()}
+
+
+def end(host: Host, connection: Connection, found: Sequence[Finding]) -> End:
+    """A server as doctor found it. Raises RoundaboutError where it lacks what the check needs."""
+    by_name = {each.name: each for each in found}
+    for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
+        if not each.good:
+            raise RoundaboutError(f"{host.name}: {each.name}: {each.found}", each.mend)
+    return End(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]))
+
+
+def check(ends: Sequence[End], lossless: Lossless) -> Iterator[Row]:
+    """A row for each pair of the ring, then one for the incast, which takes three servers. Raises RoundaboutError."""
+    for source, to in zip(ends, [*ends[1:], ends[0]], strict=True):
+        yield _pair(source, to, lossless)
+    if len(ends) > 2:
+        yield _incast(ends[1 : 1 + SENDERS], ends[0], lossless)
+
+
+def _pair(source: End, to: End, lossless: Lossless) -> Row:
+    before = source.counters(), to.counters()
+    gbps, failed = _written([source], to, lossless.tos)
+    sent, received = _risen(before[0], source.counters()), _risen(before[1], to.counters())
+    least_bytes = round(gbps * 1e9 / 8 * DURATION_S / 2)  # perftest leaves out up to half of the time
+    wrong = (
+        *_ridden(source.host.name, "tx", sent, lossless.priority, least_bytes),
+        *_ridden(to.host.name, "rx", received, lossless.priority, least_bytes),
+    )
+    return Row(source.host.name, to.host.name, gbps, failed or wrong)
+
+
+def _ridden(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Wrong]:
+    """What is wrong with the priorities in which a NIC sent (tx), or received (rx), at least so many bytes."""
+    by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
+    inside = by_priority.pop(priority)
+    name = f"{side}_prio{priority}_bytes"
+    if inside < least_bytes:
+        yield Wrong(f"{host} {name}", f"{least_bytes} at least", _told(risen, name) + _others(by_priority))
+    elif sum(by_priority) > ELSEWHERE * inside:
+        most = round(ELSEWHERE * inside)
+        yield Wrong(f"{host} {side} in other priorities", f"{most} bytes at most", str(sum(by_priority)))
+
+
+def _others(by_priority: Sequence[int]) -> str:
+    return f", and {sum(by_priority)} in other priorities" if any(by_priority) else ""
+
+
+def _incast(sources: Sequence[End], to: End, lossless: Lossless) -> Row:
+    before = [each.counters() for each in (to, *sources)]
+    gbps, failed = _written(sources, to, lossless.tos)
+    received, *sent = [_risen(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)]
+    asked = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
+    asked += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
+    still = [
+        Wrong(f"{each.host.name} {name}", "1 at least", _told(risen, name))
+        for each, risen, name in asked
+        if not risen.get(name)
+    ]
+    return Row(", ".join(each.host.name for each in sources), to.host.name, gbps, failed or tuple(still))
+
+
+def _told(risen: Counters, name: str) -> str:
+    return str(risen[name]) if name in risen else "no such counter"
+
+
+def _risen(before: Counters, after: Counters) -> Counters:
+    return {name: value - before.get(name, 0) for name, value in after.items()}
+
+
+# --- ib_write_bw
+
+
+def _written(sources: Sequence[End], to: End, tos: int) -> tuple[float, tuple[Wrong, ...]]:
+    """All sources write to one server at once: what they did together, Gbit/s, and what failed."""
+    ports = range(FIRST_PORT, FIRST_PORT + len(sources))
+    with ExitStack() as stack:
+        for port in ports:
+            _listen(stack.enter_context(_running(to, words(to, port, tos))), to, port)
+        clients = [
+            stack.enter_context(_running(source, [*words(source, port, tos), to.host.address]))
+            for source, port in zip(sources, ports, strict=True)
+        ]
+        for client in clients:
+            client.finish(LONGEST_S)
+    told = [(client, _gbps(client)) for client in clients]
+    failed = [Wrong(f"{each.host} ib_write_bw", "a bandwidth", each.why_ended()) for each, gbps in told if gbps is None]
+    return sum(gbps or 0 for _, gbps in told), tuple(failed)
+
+
+def _gbps(client: Program) -> float | None:
+    """What it printed last, if it came to its end."""
+    last = client.lines[-1] if client.lines else ""
+    return float(last) if client.status == 0 and re.fullmatch(r"[0-9]+\.[0-9]+", last) else None
+
+
+def words(of: End, port: int, tos: int) -> list[str]:
+    """How ib_write_bw is called on a server; a client adds whom it writes to."""
+    where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
+    return ["ib_write_bw", *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
+
+
+@contextmanager
+def _running(of: End, argv: Sequence[str]) -> Iterator[Program]:
+    """The program on a server, ended when the context does."""
+    program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), "sh", "-c", ATTACHED, "sh", *argv])
+    try:
+        yield program
+    finally:
+        program.close_stdin()
+        program.finish()
+
+
+def _listen(server: Program, of: End, port: int) -> None:
+    """Wait until it listens. Raises RoundaboutError."""
+    deadline = time.monotonic() + LONGEST_S
+    while not call(of.connection, ["ss", "-Hltn", f"sport = :{port}"]).stdout:
+        if server.ended or time.monotonic() > deadline:
+            why = server.why_ended() if server.ended else f"it does not listen after {LONGEST_S} s"
+            raise RoundaboutError(f"{of.host.name}: ib_write_bw: found {why}, expected it to listen on port {port}")
+        time.sleep(0.1)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verify --traffic`: on a fabric of stand-ins that is as it should be, and on others, each with one fault."""
+
+import json
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from roundabout.cli import verify
+from roundabout.errors import RoundaboutError, UsageError
+from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.playbooks import Result
+from roundabout.runner.hosts.site import Host
+from roundabout.testbeds.rack import facility as rack_facility, traffic
+from roundabout.testbeds.rack.examine import Finding
+from roundabout.testbeds.rack.inventory import Lossless
+from roundabout.testbeds.rack.traffic import End, Row
+
+STAND_IN = Path(__file__).with_name("stand_ins") / "perftest.py"
+NAMES = ("s0", "s1", "s2")
+Ends = Callable[..., list[End]]
+
+
+def free_port() -> int:
+    """The first of a few that nobody listens on, most likely."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
+    """Three hosts of this machine; what is given of one replaces how it behaves."""
+    for tool in ("ib_write_bw", "ethtool"):
+        path = tmp_path / "bin" / tool
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!{sys.executable} -SE\n{STAND_IN.read_text()}")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.setenv("FABRIC", str(tmp_path))
+    monkeypatch.setattr(traffic, "DEVICES", str(tmp_path / "infiniband"))
+    monkeypatch.setattr(traffic, "FIRST_PORT", free_port())
+    monkeypatch.setattr(traffic, "LONGEST_S", 120)
+
+    def build(**others: dict[str, Any]) -> list[End]:
+        hosts, ends = {}, []
+        for number, name in enumerate(NAMES):
+            device, address = f"mlx5_{number}", f"127.0.0.{number + 1}"
+            usual = {"dscp_to_prio": {"26": 3}, "marked": True, "heeds": True, "cnp_prio": 6, "version": "6.23"}
+            hosts[device] = {"nic": f"eth{number}", "address": address, **usual, **others.get(name, {})}
+            folder = tmp_path / "infiniband" / device / "ports/1/hw_counters"
+            folder.mkdir(parents=True)
+            for counter in ("np_cnp_sent", "rp_cnp_handled"):
+                (folder / counter).write_text("7\n")
+            host = Host(name, name, address, 8, f"eth{number}", Path("/opt"))
+            ends.append(End(host, LocalConnection(name), device, 3))
+        (tmp_path / "fabric.json").write_text(json.dumps(hosts))
+        return ends
+
+    return build
+
+
+def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
+    rows = list(traffic.check(fabric(), Lossless()))
+    assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("s1, s2", "s0")]
+    assert [row.wrong for row in rows] == [()] * 4
+    assert [row.gbps for row in rows] == [90, 90, 90, 180]
+    port = traffic.FIRST_PORT
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[:2] == [
+        f"ib_write_bw -d mlx5_1 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth",
+        f"ib_write_bw -d mlx5_0 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth 127.0.0.2",
+    ]
+
+
+@pytest.mark.parametrize(("count", "fault", "expected"), [
+    (3, {"s0": {"dscp_to_prio": {}, "marked": False}}, {
+        ("s0", "s1"): [("s0 tx_prio3_bytes", "16875000000 at least", "0, and 33750009000 in other priorities")],
+        ("s2", "s0"): [("s0 rx_prio3_bytes", "16875000000 at least", "0, and 33750000000 in other priorities")],
+        ("s1, s2", "s0"): [
+            ("s0 np_cnp_sent", "1 at least", "0"), ("s0 tx_prio6_packets", "1 at least", "0"),
+            ("s1 rp_cnp_handled", "1 at least", "0"), ("s2 rp_cnp_handled", "1 at least", "0"),
+        ],
+    }),
+    (2, {"s1": {"version": "5.6"}}, {
+        ("s0", "s1"): [("s0 ib_write_bw", "a bandwidth",
+                        "Current implementation is not compatible with versions older than 5.70")],
+        ("s1", "s0"): [("s1 ib_write_bw", "a bandwidth", "Failed to exchange data between server and clients")],
+    }),
+], ids=["no class for the DSCP, and no marks", "versions"])  # fmt: skip
+def test_each_fault_is_named(
+    fabric: Ends, count: int, fault: dict[str, dict[str, Any]], expected: dict[Any, Any]
+) -> None:
+    rows = list(traffic.check(fabric(**fault)[:count], Lossless()))
+    assert {(row.source, row.to): list(row.wrong) for row in rows if row.wrong} == expected
+
+
+def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
+    with pytest.raises(RoundaboutError, match="s1: ib_write_bw: found Couldn't allocate context, expected it to"):
+        list(traffic.check(fabric(s1={"broken": True}), Lossless()))
+
+
+def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:
+    risen = {"tx_prio3_bytes": 1000, "tx_prio0_bytes": 6, "tx_prio7_bytes": 4}
+    assert not list(traffic._ridden("s0", "tx", risen, 3, 900))
+    (wrong,) = traffic._ridden("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
+    assert wrong == ("s0 tx in other priorities", "10 bytes at most", "11")
+
+
+def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
+    (wrong,) = traffic._ridden("s0", "rx", {}, 3, 900)
+    assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
+
+
+def test_nobody_is_left_listening_when_the_check_is_broken_off(fabric: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = fabric()
+
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # It is not killed: it ends with its standard input.
+    monkeypatch.setattr(traffic.Program, "finish", lambda program, *_: program._thread.join(120))
+    monkeypatch.setattr(traffic, "_listen", ended)
+    with pytest.raises(KeyboardInterrupt):
+        list(traffic.check(ends, Lossless()))
+    with socket.socket() as probe:
+        assert probe.connect_ex((ends[1].host.address, traffic.FIRST_PORT)) != 0
+
+
+FOUND = [
+    Finding("ssh", True, "answers", ""), Finding("RDMA device", True, "mlx5_0", ""),
+    Finding("GID", True, "3 is 10.10.0.1 by RoCE v2", ""), Finding("ib_write_bw", True, "found", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lacking", range(4))
+def test_what_a_server_lacks_is_said_with_doctors_way_to_get_it(fabric: Ends, lacking: int) -> None:
+    host = fabric()[0].host
+    assert traffic.end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
+    found = [each._replace(good=number != lacking, mend="mend it") for number, each in enumerate(FOUND)]
+    with pytest.raises(RoundaboutError, match=f"s0: {found[lacking].name}: ") as raised:
+        traffic.end(host, LocalConnection(), found[: lacking + 1])
+    assert raised.value.hint == "mend it"
+
+
+def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
+    inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (traffic.Wrong("s1 tx", "5", "0"),))]
+    leased = []
+
+    def check(_ends: list[End], _lossless: Lossless) -> list[Row]:
+        leased.extend(path.name for path in (tmp_path / "leases").iterdir())
+        return rows
+
+    monkeypatch.setattr(verify, "run", lambda *_: Result({}, {"s0": {}}, 1.0))
+    monkeypatch.setattr(verify, "undo_when_ended", lambda: None)
+    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_facility, "SshConnection", lambda host, _connection: LocalConnection(host))
+    monkeypatch.setattr(rack_facility, "examine", lambda inventory: dict.fromkeys(inventory.servers, FOUND))
+    monkeypatch.setattr(rack_facility, "check", check)
+    for as_json in (False, True):
+        with pytest.raises(typer.Exit) as ended:
+            verify.command(str(inventory_file), traffic=True, as_json=as_json)
+        assert ended.value.exit_code == 1
+    *shown, told = capsys.readouterr().out.splitlines()
+    assert [" ".join(line.split()) for line in shown[-2:]] == [
+        "s0 s1 90.0 as it should",
+        "s1 s0 0.0 s1 tx: expected 5, found 0",
+    ]
+    assert json.loads(told)["traffic"][1]["wrong"] == [{"what": "s1 tx", "expected": "5", "found": "0"}]
+    assert {"host gpu0.example.org", "switch sonic0.example.org", "port sonic1.example.org Ethernet48"} <= {*leased}
+
+
+def test_a_lab_has_no_rdma() -> None:
+    with pytest.raises(UsageError, match="found lab:mine, expected an inventory of a rack"):
+        verify.command("lab:mine", traffic=True)
