@@ -5,8 +5,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.advice.advice import Meeting
+from analysis.advice.advice import Meeting, Verdict
 from analysis.advice.errors import AdviceError
+from analysis.advice.expected import Schedule
 from analysis.advice.observed import Observed
 from analysis.reading.profiling import Alone, alone
 from analysis.statistics.phases import Estimate
@@ -20,7 +21,7 @@ COMMON = frozenset({"tcp", "queue", "priority_queues"})
 
 
 def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence[Meeting]) -> dict[str, Any]:
-    """The experiment of these meetings, as its file has it: each job alone, shared, and shifted where that is possible.
+    """The experiment of these meetings, as its file has it: each job alone, shared, and shifted where that is advised.
 
     Jobs are played as they were in the run, and meet for as long as the slowest of them is expected to take for
     `ITERATIONS`. Meetings of jobs that share no link there are left out, and those for which there is no advice.
@@ -70,9 +71,14 @@ def _level(met: Meeting, known: dict[str, Alone], periods_ms: dict[str, float], 
         },
         "expect": list(_expected(met, run)),
     }
-    if met.outlook.schedule:
-        level["cassini"] = {"timetables": {job: each.model_dump() for job, each in met.outlook.schedule.items()}}
+    if schedule := _advised(met):
+        level["cassini"] = {"timetables": {job: each.model_dump() for job, each in schedule.items()}}
     return level
+
+
+def _advised(met: Meeting) -> Schedule | None:
+    """What nobody is to be held to is not played either."""
+    return met.outlook.schedule if met.outlook and met.verdict is Verdict.SHIFT else None
 
 
 def _lasts_ms(met: Meeting, periods_ms: dict[str, float]) -> float:
@@ -89,7 +95,7 @@ def _expected(met: Meeting, run: Run) -> Iterator[dict[str, Any]]:
     """What sharing costs, and what shifting gains over it."""
     assert met.outlook is not None
     for of, estimate in (("alone", met.outlook.cost_mean), ("shifted", met.outlook.gain_mean)):
-        if estimate:
+        if estimate and (of == "alone" or _advised(met)):
             yield {"what": GAIN, "of": of, "over": "shared", **_limits(estimate, run), "basis": "predicted"}
 
 

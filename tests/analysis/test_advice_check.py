@@ -68,6 +68,7 @@ def check(observed):
     with pytest.MonkeyPatch.context() as little_work:
         little_work.setattr(phases, "RESAMPLINGS", 5)
         little_work.setattr(expected, "DRAWS", 5)
+        little_work.setattr(expected, "MEETING", 1.0)
         assert main(["advise", str(observed.path), "--check", str(path)]) == 0
     return path
 
@@ -99,19 +100,20 @@ def test_what_was_expected_is_held_against_what_it_shows(check):
     assert min(each.measured for each in verdicts) > 1.2
 
 
-def test_jobs_without_a_shift_are_played_unshifted(observed, tmp_path, monkeypatch):
+def test_jobs_are_shifted_only_where_that_is_advised(observed, tmp_path, monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
     jobs, _ = of_run(observed)
     cost = Estimate(1.2, 1.1, 1.3)
     timetable = Timetable(shift_ms=0, period_ms=210, threshold_ms=1)
 
-    def met(*names, schedule=None):
+    def met(*names, verdict=Verdict.SHARE):
         each = dict.fromkeys(names, cost)
-        gain = cost if schedule else None
-        return Meeting(names, Verdict.APART, "", 1.0, Outlook(schedule, each, cost, {}, {}, gain, None))
+        return Meeting(
+            names, verdict, "", 1.0, Outlook(dict.fromkeys(names, timetable), each, cost, {}, {}, cost, None)
+        )
 
     path = tmp_path / "some.yaml"
-    some = [met("j1", "j2"), met("j2", "j3", schedule={"j2": timetable, "j3": timetable})]
+    some = [met("j1", "j2"), met("j2", "j3", verdict=Verdict.SHIFT)]
     path.write_text(yaml.safe_dump(experiment("some", observed, jobs, some)))
     found = [tuple(cell.levels.values()) for cell in load_experiment(path).cells]
     assert ("j2-j3", "shifted") in found

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+from analysis.advice import expected
 from analysis.advice.advice import Meeting, Verdict, meeting
 from analysis.advice.observed import of_counters
 from analysis.statistics import phases
@@ -60,9 +61,10 @@ class Held(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    """They take most of the time."""
+def few_resamplings_and_water(monkeypatch):
+    """Resamplings take most of the time. Links are water here, so intervals have no room for what others are."""
     monkeypatch.setattr(phases, "RESAMPLINGS", 20)
+    monkeypatch.setattr(expected, "MEETING", 1.0)
 
 
 def held_against(seed):
