@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,19 +82,31 @@ class Rack:
         variables.mkdir(exist_ok=True)
         (variables / "switches.yml").write_text(json.dumps({"switches_ssh": fake}))
 
-    def roundabout(self, command: str, *words: str) -> "subprocess.CompletedProcess[str]":
-        """One of our own commands, told the inventory; what it says is shown, and kept."""
+    def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
+        """One of our own commands, told the inventory."""
         argv = [ROUNDABOUT, command, self.inventory, *words]
-        done = subprocess.run(argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        (self.folder / "last").write_text(done.stdout)
-        print(done.stdout, end="", flush=True)
-        return done
+        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, text=True, **pipe)
+
+    def roundabout(self, command: str, *words: str) -> tuple[int, str]:
+        """The same, to its end: its exit status, and what it said, which is shown as it comes."""
+        with self.start(command, *words) as process:
+            said = "".join(shown(process))
+        return process.returncode, said
 
     def must(self, command: str, *words: str) -> str:
-        """The same, of a command that must not fail. Raises RoundaboutError."""
-        done = self.roundabout(command, *words)
-        _hold(done.returncode, 0, f"the exit status of roundabout {command}")
-        return done.stdout
+        """The same, of a command that must not fail: what it said. Raises RoundaboutError."""
+        status, said = self.roundabout(command, *words)
+        _hold(status, 0, f"the exit status of roundabout {command}")
+        return said
+
+
+def shown(process: "subprocess.Popen[str]") -> Iterator[str]:
+    """The lines that a program says, which are shown, too."""
+    assert process.stdout
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        yield line
 
 
 def _hold(found: object, expected: object, what: str) -> None:
@@ -121,7 +133,7 @@ def become_servers(rack: Rack) -> None:
 
 def be_examined(rack: Rack) -> None:
     """`doctor` finds machines that answer, and says what they lack."""
-    said = rack.roundabout("doctor").stdout
+    _, said = rack.roundabout("doctor")
     for guest in rack.guests:
         if f"{guest.name} " not in said:
             raise RoundaboutError(f"doctor says nothing of {guest.name}")
@@ -179,7 +191,7 @@ def speak_roce(rack: Rack) -> None:
 
 
 @contextmanager
-def tcpdump(interface: str, file: Path) -> "Iterator[None]":
+def tcpdump(interface: str, file: Path) -> Iterator[None]:
     """Capture what passes an interface."""
     words = ["tcpdump", "-i", interface, "-U", "-s", "128", "-B", "16384", "-w", file]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
@@ -196,9 +208,9 @@ def drift(rack: Rack) -> None:
     """Somebody changes a setting: `verify` names it, `provision` mends it."""
     victim = rack.guests[-1]
     rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
-    done = rack.roundabout("verify")
-    _hold(done.returncode, 1, "the exit status of roundabout verify")
-    _hold(f"link {NIC} mtu" in done.stdout, True, "whether verify names what drifted")
+    status, said = rack.roundabout("verify")
+    _hold(status, 1, "the exit status of roundabout verify")
+    _hold(f"link {NIC} mtu" in said, True, "whether verify names what drifted")
     rack.must("provision")
     rack.must("verify")
 
@@ -207,7 +219,6 @@ def reboot(rack: Rack) -> None:
     """What a reboot loses, the guest brings back by itself."""
     victim = rack.guests[-1]
     rack.machines.reboot(victim)
-    rack.machines.tell(victim, "for n in $(seq 90); do systemctl is-active --quiet 'roundabout-settings@*' || break; sleep 1; done")
     rack.must("verify")
 
 
@@ -215,12 +226,11 @@ def lose_power(rack: Rack) -> None:
     """A guest is killed while it is being provisioned: that is said, and the next `provision` makes it good."""
     victim = rack.guests[-1]
     rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
-    with subprocess.Popen([ROUNDABOUT, "provision", rack.inventory], cwd=rack.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout
-        said = next((line for line in process.stdout if "Bring the transports" in line), "")
-        _hold(bool(said), True, "whether provision came to the transports")
+    with rack.start("provision") as process:
+        lines = shown(process)
+        _hold(any("Bring the transports" in line for line in lines), True, "whether provision came to the transports")
         rack.machines.kill(victim)
-        print(process.stdout.read()[-2000:])
+        list(lines)
     _hold(process.returncode, 1, "the exit status of roundabout provision with a host that died")
     rack.machines.start([victim])
     rack.must("provision")
@@ -231,8 +241,8 @@ def roll_back(rack: Rack) -> None:
     """Every setting is as it was found."""
     rack.must("rollback")
     for guest in rack.guests:
-        left = rack.machines.tell(guest, "ls -A /etc/roundabout /etc/udev/rules.d; systemctl list-unit-files 'roundabout*' --no-legend")
-        print(f"{guest.name}: left: {left.strip()}")
+        kept = rack.machines.tell(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
+        print(f"{guest.name}: kept: {kept}")
 
 
 Stage = Callable[[Rack], None]
