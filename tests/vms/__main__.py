@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease

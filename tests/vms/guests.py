@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests: Debian under QEMU, emulated unless KVM is asked for, on two bridges of the network namespace that we are in."""
+"""Guests: Debian under QEMU, emulated unless KVM is asked for, on two bridges of our own network namespace."""
 
 import base64
 import subprocess

@@ -7,10 +7,10 @@ Guests reach no network but ours, so apt finds in them what it may have to insta
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
@@ -20,16 +20,16 @@ ROLES = bare.REPOSITORY / "ansible/roles"
 DEBIAN = bare.SYSTEMS["debian12"]
 LEAST = ("systemd-sysv", "udev", "dbus", "openssh-server", "python3", "iproute2", "kmod", "zstd", "linux-image-amd64")
 TO_INSTALL = "/srv/apt"
-# Run in the new system. Keys of hosts, and apt's way out, are no part of an image; networkd reads what the kernel is told.
+# Run in the new system, between a shell's single quotes. An image has no keys of a host, and no way out.
 SETTLE = f"""
 set -e
-apt-get -q -y install --no-install-recommends --download-only python3-apt $PACKAGES
+apt-get -q -y install --no-install-recommends --download-only python3-apt PACKAGES
 mkdir -p {TO_INSTALL}
 mv /var/cache/apt/archives/*.deb {TO_INSTALL}
 cd {TO_INSTALL}
 apt-ftparchive packages . > Packages
 rm -rf /etc/apt/sources.list.d/* /etc/apt/apt.conf.d/99mmdebstrap /etc/ssh/ssh_host_*
-echo 'deb [trusted=yes] file:{TO_INSTALL} ./' > /etc/apt/sources.list
+echo "deb [trusted=yes] file:{TO_INSTALL} ./" > /etc/apt/sources.list
 systemctl enable systemd-networkd.service systemd-network-generator.service
 systemctl disable apt-daily.timer apt-daily-upgrade.timer
 """
@@ -67,15 +67,15 @@ def packages() -> list[str]:
     return [*programs, *_role("base/defaults")["base_clock_packages"]["chrony"], *rdma]
 
 
-def _role(part: str) -> "list[dict[str, object]] | dict[str, object]":
+def _role(part: str) -> Any:
     return yaml.safe_load((ROLES / part / "main.yml").read_text())
 
 
 def build(folder: Path) -> Image:
     """The image in `folder`, made where it is missing or was made from something else."""
     image = Image(folder)
-    hooks = [SETTLE.replace("$PACKAGES", " ".join(packages()))]
-    wanted = hashlib.sha256(repr((LEAST, hooks, DISK_BYTES)).encode()).hexdigest()
+    settle = SETTLE.replace("PACKAGES", " ".join(packages()))
+    wanted = hashlib.sha256(repr((LEAST, settle, DISK_BYTES)).encode()).hexdigest()
     if image.made_from.exists() and image.made_from.read_text() == wanted:
         return image
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +85,7 @@ def build(folder: Path) -> Image:
         acquire = Path(place) / "acquire"
         acquire.write_text(subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True).stdout)
         # In namespaces: what it mounts must not outlive it.
-        bare.isolated(*bootstrap(system, acquire, hooks))
+        bare.isolated(*bootstrap(system, acquire, settle))
         for name, copied in (("vmlinuz", image.kernel), ("initrd.img", image.initrd)):
             shutil.copy(next((system / "boot").glob(f"{name}-*")), copied)
         with image.disk.open("wb") as disk:
@@ -95,9 +95,9 @@ def build(folder: Path) -> Image:
     return image
 
 
-def bootstrap(system: Path, acquire: Path, hooks: Sequence[str]) -> list[str]:
+def bootstrap(system: Path, acquire: Path, settle: str) -> list[str]:
     """The command that makes the system in a folder; `acquire` is this machine's way to packages, as apt says it."""
     included = ",".join([*LEAST, "apt-utils"])
     words = ["--mode=root", "--variant=minbase", f"--include={included}", f"--aptopt={acquire}"]
-    words += [f'--customize-hook=chroot "$1" sh -c \'{hook.replace(chr(39), chr(34))}\'' for hook in hooks]
+    words.append(f"--customize-hook=chroot \"$1\" sh -c '{settle}'")
     return ["mmdebstrap", *words, DEBIAN.release, str(system), *bare.apt_sources(DEBIAN)]

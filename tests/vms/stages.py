@@ -22,6 +22,7 @@ from tests.vms.guests import FABRIC, NIC, Guest, Machines
 ROUNDABOUT = Path(sys.executable).with_name("roundabout")
 TESTS = REPOSITORY / "tests"
 ROCE_PORT = 4791
+WRITES, WRITE_BYTES = 200, 16384
 TOS = 106  # DSCP 26 and ECT(0), as the inventory's lossless class has it
 STAND_INS = (
     "vms/stand_ins/instead",
@@ -173,7 +174,7 @@ def load_transports(rack: Rack) -> None:
 def speak_roce(rack: Rack) -> None:
     """`ib_write_bw` between two guests; its frames, taken where they pass the switch, are RoCEv2 with our ToS."""
     client, server = rack.guests[:2]
-    test = f"ib_write_bw -d rxe0 -F -n 200 -s 16384 --tclass {TOS}"
+    test = f"ib_write_bw -d rxe0 -F -n {WRITES} -s {WRITE_BYTES} --tclass {TOS}"
     capture = rack.folder / "roce.pcap"
     with tcpdump(FABRIC, capture):
         rack.machines.tell(server, f"systemd-run --quiet --collect --unit ib-server {test}")
@@ -182,12 +183,13 @@ def speak_roce(rack: Rack) -> None:
     table = rack.folder / "roce.parquet"
     subprocess.run([ROUNDABOUT, "decode", capture, "--output", table], check=True)
     frames = [row for row in pq.read_table(table).to_pylist() if row["destination_port"] == ROCE_PORT]
-    print(f"{len(frames)} frames to UDP port {ROCE_PORT}, {sum(row['payload_bytes'] for row in frames)} bytes of payload")
+    written_bytes = sum(row["payload_bytes"] for row in frames)
+    print(f"{len(frames)} frames to UDP port {ROCE_PORT}, {written_bytes} bytes of payload")
     for source in (client, server):
         sent = [row for row in frames if row["source"] == source.address]
         _hold({row["dscp"] << 2 | row["ecn"] for row in sent}, {TOS}, f"ToS of RoCE's frames from {source.name}")
         _hold({row["bth_opcode"] is None for row in sent}, {False}, "frames without an InfiniBand opcode")
-    _hold(sum(row["payload_bytes"] for row in frames) >= 200 * 16384, True, "whether all that was written was seen")
+    _hold(written_bytes >= WRITES * WRITE_BYTES, True, "whether all that was written was seen")
 
 
 @contextmanager
@@ -219,6 +221,8 @@ def reboot(rack: Rack) -> None:
     """What a reboot loses, the guest brings back by itself."""
     victim = rack.guests[-1]
     rack.machines.reboot(victim)
+    unit = f"roundabout-settings@{NIC}"
+    rack.machines.tell(victim, f"while [ $(systemctl is-active {unit}) = activating ]; do sleep 1; done")
     rack.must("verify")
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make rack-in-vms` tells QEMU, what it leaves undone and takes up again; the rest is `make rack-in-vms` itself."""
+"""What `make rack-in-vms` tells QEMU, and where it goes on; the rest is `make rack-in-vms` itself."""
 
 import base64
 import json
 import subprocess
 import sys
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def guest(tmp_path: Path) -> guests.Guest:
 
 
 def after(words: list[str], word: str) -> list[str]:
-    return [value for name, value in zip(words, words[1:], strict=False) if name == word]
+    return [value for name, value in pairwise(words) if name == word]
 
 
 def test_a_guest_has_its_own_disk_addresses_and_console(guest: guests.Guest, tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_keys_reach_a_guest_as_files_that_it_writes(guest: guests.Guest, tmp_pat
 
 def test_the_image_has_what_the_roles_install() -> None:
     assert {"tcpdump", "iperf3", "chrony", "perftest", "rdma-core"} <= set(image.packages())
-    words = image.bootstrap(Path("/there"), Path("/acquire"), [image.SETTLE])
+    words = image.bootstrap(Path("/there"), Path("/acquire"), image.SETTLE)
     (hook,) = (word for word in words if word.startswith("--customize-hook="))
     done = subprocess.run(["sh", "-n", "-c", hook.partition("=")[2]], capture_output=True, text=True)
     assert done.stderr == ""
@@ -82,7 +83,9 @@ def test_a_stage_that_was_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch
     assert kept == ['{"first": true}']
 
 
-def test_guests_end_with_whoever_started_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guest: guests.Guest) -> None:
+def test_guests_end_with_whoever_started_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guest: guests.Guest
+) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     monkeypatch.setattr(guests.Guest, "command", lambda *_: sleeper)
     monkeypatch.setattr(guests, "END_S", 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run at a guest's boot: gives its NIC soft-RoCE, and what a ConnectX-5 has beyond that, as files that a reboot resets."""
+"""Run at a guest's boot: its NIC gets soft-RoCE, and what a ConnectX-5 has beyond that as files, until a reboot."""
 
 import json
 import subprocess
