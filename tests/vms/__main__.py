@@ -59,11 +59,11 @@ def inside(guests: Sequence[Guest], accelerator: str) -> int:
         print(f"\n== {len(guests)} guests boot", flush=True)
         with parts.part("boot"):
             machines.start(guests)
-        stages.go_on(rack, done, lambda: DONE.write_text(json.dumps(done)), parts.part)
+        stages.go_on(rack, done, lambda: DONE.write_text(json.dumps(done)))
     finally:
         with parts.part("shutting down"):
             machines.end()
-        print(f"\n{parts}")
+        print(f"\n{parts}", *(f"{taken_s:6} s  {name}" for name, taken_s in done.items()), sep="\n")
     print("\nnot on hardware:", *stages.NOT_ON_HARDWARE, sep="\n  ")
     return 0
 

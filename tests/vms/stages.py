@@ -3,14 +3,15 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -86,8 +87,9 @@ class Rack:
     def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
         """One of our own commands, told the inventory."""
         argv = [ROUNDABOUT, command, self.inventory, *words]
-        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, text=True, **pipe)
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        home = os.environ | {"HOME": str(self.folder)}  # where Ansible keeps its own
+        return subprocess.Popen(argv, cwd=self.folder, env=home, text=True, **pipes)
 
     def roundabout(self, command: str, *words: str) -> tuple[int, str]:
         """The same, to its end: its exit status, and what it said, which is shown as it comes."""
@@ -174,7 +176,8 @@ def load_transports(rack: Rack) -> None:
 def speak_roce(rack: Rack) -> None:
     """`ib_write_bw` between two guests; its frames, taken where they pass the switch, are RoCEv2 with our ToS."""
     client, server = rack.guests[:2]
-    test = f"ib_write_bw -d rxe0 -F -n {WRITES} -s {WRITE_BYTES} --tclass {TOS}"
+    # -u 20: seconds before a packet is sent again, as guests may be slow.
+    test = f"ib_write_bw -d rxe0 -F -u 20 -n {WRITES} -s {WRITE_BYTES} --tclass {TOS}"
     capture = rack.folder / "roce.pcap"
     with tcpdump(FABRIC, capture):
         rack.machines.tell(server, f"systemd-run --quiet --collect --unit ib-server {test}")
@@ -265,13 +268,13 @@ STAGES: Mapping[str, Stage] = {
 }
 
 
-def go_on(rack: Rack, done: dict[str, Any], keep: Callable[[], None], timed: Callable[[str], Any]) -> None:
-    """The stages that are not done yet, in order; `keep` is called after each."""
+def go_on(rack: Rack, done: dict[str, int], keep: Callable[[], None]) -> None:
+    """The stages that are not `done` yet (seconds by stage), in order; `keep` is called after each."""
     for number, (name, stage) in enumerate(STAGES.items(), 1):
         if name in done:
             continue
         print(f"\n== {number} of {len(STAGES)}: {name}", flush=True)
-        with timed(name):
-            stage(rack)
-        done[name] = True
+        begun = time.monotonic()
+        stage(rack)
+        done[name] = round(time.monotonic() - begun)
         keep()
