@@ -100,8 +100,8 @@ class Machines:
         """Switch guests on, and wait until they can be used."""
         for guest in (chosen := list(guests)):
             if not guest.overlay.exists():
-                words = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b", self._image.disk, guest.overlay]
-                subprocess.run(["qemu-img", *words], check=True)
+                words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", self._image.disk, guest.overlay]
+                subprocess.run(words, check=True)
             command = guest.command(self._image, self._accelerator)
             with guest.console.with_suffix(".qemu").open("wb") as said:
                 self._running[guest.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said)
