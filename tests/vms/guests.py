@@ -192,6 +192,8 @@ def write_ssh(folder: Path, guests: Sequence[Guest]) -> None:
         "StrictHostKeyChecking": "yes",
         "BatchMode": "yes",
         "ConnectTimeout": "10",
+        "ServerAliveInterval": "15",
+        "ServerAliveCountMax": "8",  # who is silent for so long has no power
         "LogLevel": "ERROR",
     }
     hosts.append("Host *\n" + "".join(f"  {name} {value}\n" for name, value in common.items()))

@@ -54,7 +54,7 @@ all:
         system: junos
         ecn: {{cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, queue_cells: 20000}}
       hosts:
-        tor: {{ansible_host: fake, ports: {{{ports}}}}}
+        tor: {{ansible_host: fake, ports: {{{ports}}}, apply_on: {{platform: qfx5120-48y, release: 21.4R3-S5.4}}}}
 """
 
 
