@@ -24,6 +24,7 @@ ROUNDABOUT = Path(sys.executable).with_name("roundabout")
 TESTS = REPOSITORY / "tests"
 ROCE_PORT = 4791
 WRITES, WRITE_BYTES = 200, 16384
+QUIET_S = 3
 TOS = 106  # DSCP 26 and ECT(0), as the inventory's lossless class has it
 STAND_INS = (
     "vms/stand_ins/instead",
@@ -205,8 +206,18 @@ def tcpdump(interface: str, file: Path) -> Iterator[None]:
             _hold(process.poll(), None, "tcpdump's exit status")
         try:
             yield
+            await_rest(file)
         finally:
             process.terminate()
+        print("tcpdump:", " ".join(process.stderr.read().split("\n")))
+
+
+def await_rest(file: Path) -> None:
+    """Wait until no more is written to a file: the kernel hands packets over in blocks."""
+    written_bytes = -1
+    while file.stat().st_size != written_bytes:
+        written_bytes = file.stat().st_size
+        time.sleep(QUIET_S)
 
 
 def drift(rack: Rack) -> None:
