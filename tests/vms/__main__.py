@@ -26,8 +26,8 @@ from tests.vms.guests import Guest, Machines, connect, write_ssh
 FOLDER = REPOSITORY / "build/rack-in-vms"
 RUN = FOLDER / "run"
 DONE = RUN / "done.json"
-# Where others' leases and journals are is hidden: no lab is ours in there.
-INSIDE = 'mount -t tmpfs tmpfs /run; exec "$@"'
+# Where others' leases are is hidden: no lab is ours in there. What programs keep for a while goes with it.
+INSIDE = 'mount -t tmpfs tmpfs /run; exec env HOME=/run TMPDIR=/run "$@"'
 
 
 def outside(words: Sequence[str]) -> int:

@@ -3,7 +3,6 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -89,8 +88,7 @@ class Rack:
         """One of our own commands, told the inventory."""
         argv = [ROUNDABOUT, command, self.inventory, *words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        home = os.environ | {"HOME": str(self.folder)}  # where Ansible keeps its own
-        return subprocess.Popen(argv, cwd=self.folder, env=home, text=True, **pipes)
+        return subprocess.Popen(argv, cwd=self.folder, text=True, **pipes)
 
     def roundabout(self, command: str, *words: str) -> tuple[int, str]:
         """The same, to its end: its exit status, and what it said, which is shown as it comes."""
