@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare clean setup setup-tests setup-proofs
+.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare rack-in-vms clean setup setup-tests setup-proofs setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,7 +24,7 @@ $(call needs,experiment sweep,NAME,unfair-vgg19)
 $(call needs,provision verify rollback,INVENTORY,inventory)
 
 help: ## this list
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack; TESTBED=fluid: computed)
 	@$(ROUNDABOUT) run $(NAME) $(WHERE)
@@ -83,6 +83,9 @@ bench: setup-tests ## run the benchmarks
 bare: ## README's commands on a bare Debian 12 and a bare Ubuntu 24.04, and how long they take (one: SYSTEM=debian12 WHO=stranger COMMAND='make doctor')
 	@$(SUDO) python3 -m tests.bare $(SYSTEM:%=--system %) $(WHO:%=--user %) $(if $(COMMAND),'$(COMMAND)')
 
+rack-in-vms: setup-vms ## docs/rack.md's whole way on Debian machines that are emulated here (ACCELERATOR=kvm where it runs); again: it goes on where it was stopped
+	@$(SUDO) $(PYTHON) -m tests.vms $(ACCELERATOR:%=--accelerator %)
+
 clean: setup ## undo what a killed run left on this machine
 	@$(ROUNDABOUT) clean
 
@@ -94,3 +97,6 @@ setup-tests:
 
 setup-proofs:
 	@./bootstrap proofs
+
+setup-vms:
+	@./bootstrap vms

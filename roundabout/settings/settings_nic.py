@@ -322,10 +322,16 @@ CMA_FILES = {"mode": "default_roce_mode", "tos": "default_roce_tos"}
 
 
 def _rdma_device(host: Host, target: str) -> Path:
-    devices = sorted((nic_folder(host, target) / "device/infiniband").glob("*"))
+    devices = sorted((nic_folder(host, target) / "device/infiniband").glob("*")) or _soft_devices(host, target)
     if not devices:
         raise SettingsError(f"roce {target}: found no RDMA device of this interface", "load mlx5_ib")
     return host.root / "sys/class/infiniband" / devices[0].name
+
+
+def _soft_devices(host: Host, target: str) -> List[Path]:
+    """Soft-RoCE is below no NIC, but names its interface (the kernel's rxe_verbs.c, parent_show)."""
+    parents = sorted((host.root / "sys/class/infiniband").glob("*/parent"))
+    return [file.parent for file in parents if file.read_text().strip() == target]
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ def test_help_names_every_target() -> None:
         "fuzz",
         "bench",
         "bare",
+        "rack-in-vms",
         "clean",
     }
 
@@ -63,7 +64,7 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "found 'test', expected nothing, or one of the words tests and proofs" in done.stderr
+    assert "found 'test', expected nothing, or one of the words tests, proofs and vms" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
         *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
         *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
         ("proof", ["./bootstrap proofs"]),
+        ("rack-in-vms", ["./bootstrap vms"]),
         ("bare", []),
     ],
 )

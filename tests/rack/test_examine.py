@@ -156,6 +156,19 @@ def test_firmware_that_is_not_willing_changes_nothing(inventory_file: Path, tmp_
     assert answers["firmware's DCBX"].good
 
 
+@pytest.mark.parametrize(("of", "found"), [("ens1f0np0", "rxe0"), ("ens2", "none of ens1f0np0")])
+def test_soft_roce_is_an_rdma_device_of_the_nic_that_it_names(
+    inventory_file: Path, tmp_path: Path, of: str, found: str
+) -> None:
+    furnish(tmp_path)
+    (tmp_path / "sys/devices" / PCI / "infiniband/mlx5_0").rmdir()
+    (tmp_path / "sys/class/infiniband/mlx5_0").rename(tmp_path / "sys/class/infiniband/rxe0")
+    (tmp_path / "sys/class/infiniband/rxe0/parent").write_text(f"{of}\n")
+    answers = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    assert answers["RDMA device"].found == found
+    assert ("GID" in answers) == (found == "rxe0")
+
+
 def test_another_nics_dcqcn_is_not_this_ones(inventory_file: Path, tmp_path: Path) -> None:
     furnish(tmp_path)
     debugfs = tmp_path / "sys/kernel/debug/mlx5"

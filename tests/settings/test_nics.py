@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -384,6 +385,18 @@ def test_dcb_without_app_says_which_iproute2_has_it(server: Server) -> None:
     with pytest.raises(SettingsError, match='Object "app" is unknown') as error:
         settings.read(host, {"qos": {"eth2": {"pfc": None}}})
     assert "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)" in error.value.hint
+
+
+def test_soft_roce_is_found_by_the_interface_that_it_names(server: Server) -> None:
+    host = server("connectx-5-inbox")
+    devices = host.root / "sys/class/infiniband"
+    shutil.rmtree(host.root / "sys/class/net/eth2/device/infiniband")
+    (devices / "mlx5_0").rename(devices / "rxe0")
+    (devices / "rxe0/parent").write_text("eth3\n")
+    with pytest.raises(SettingsError, match="found no RDMA device of this interface"):
+        settings.read(host, {"roce": {"eth2": {"gid_index": None}}})
+    (devices / "rxe0/parent").write_text("eth2\n")
+    assert settings.read(host, {"roce": {"eth2": {"gid_index": 3}}})["differs"] == []
 
 
 def test_the_gid_index_is_the_one_that_show_gids_shows(server: Server) -> None:

@@ -68,6 +68,9 @@ elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
 else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
 rdma=
 for each in "$root/sys/class/net/$nic/device/infiniband/"*; do [ ! -e "$each" ] || rdma=${each##*/}; done
+for each in "$root/sys/class/infiniband/"*/parent; do # soft-RoCE is below no NIC, but names it
+  [ -r "$each" ] && read -r of < "$each" && [ "$of" = "$nic" ] && each=${each%/parent} && rdma=${each##*/}
+done
 [ "$rdma" ] && say "RDMA device" yes "$rdma" "" ||
   say "RDMA device" no "none of $nic" "a ConnectX NIC with mlx5_ib loaded (rdma-core, or DOCA-OFED)"
 if [ "$rdma" ]; then

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done with a rack of guests, stage by stage; each holds what it finds to what it should be."""
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.transports import BUILT
+from tests.bare.__main__ import REPOSITORY
+from tests.vms.guests import FABRIC, NIC, Guest, Machines
+
+ROUNDABOUT = Path(sys.executable).with_name("roundabout")
+TESTS = REPOSITORY / "tests"
+ROCE_PORT = 4791
+WRITES, WRITE_BYTES = 200, 16384
+QUIET_S = 3
+TOS = 106  # DSCP 26 and ECT(0), as the inventory's lossless class has it
+STAND_INS = (
+    "vms/stand_ins/instead",
+    "vms/stand_ins/stand-ins.service",
+    "vms/stand_ins/become_server.py",
+    "settings/stand_ins/trees.py",
+    "settings/stand_ins/tools.py",
+)
+NOT_ON_HARDWARE = (
+    "DCQCN's parameters (files in place of debugfs' cc_params; nothing obeys them)",
+    "PFC, priorities and DCBX (a stand-in for dcb; no frame is paused)",
+    "pause frames (a stand-in for ethtool -a and -A)",
+    "RDMA (soft-RoCE, by the kernel's rdma_rxe)",
+    "the switch (a fake one; a bridge carries the packets)",
+    "OFED, NV config, firmware, GPUs: not there at all",
+)
+INVENTORY = """\
+# SPDX-License-Identifier: Apache-2.0
+all:
+  vars: {{ssh_config: {folder}/ssh_config, line_rate_gbps: 25, payload_rate_gbps: 23.5}}
+  children:
+    rack:
+      vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, governor: leave, dcqcn: {{T_us: 125}}}}
+      hosts:
+{servers}
+    switches:
+      vars:
+        system: junos
+        ecn: {{cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100, queue_cells: 20000}}
+      hosts:
+        tor: {{ansible_host: fake, ports: {{{ports}}}, apply_on: {{platform: qfx5120-48y, release: 21.4R3-S5.4}}}}
+"""
+
+
+@dataclass(frozen=True)
+class Rack:
+    """A folder with an inventory, and the guests that it names."""
+
+    folder: Path
+    machines: Machines
+
+    @property
+    def guests(self) -> Sequence[Guest]:
+        return self.machines.guests
+
+    @property
+    def inventory(self) -> Path:
+        return self.folder / "inventory"
+
+    def write_inventory(self) -> None:
+        """The inventory, and beside it how a fake switch is spoken to."""
+        server = "        {0}: {{ansible_host: {0}, nic: {1}, address: {2}/24, link: {0}}}"
+        servers = "\n".join(server.format(guest.name, NIC, guest.address) for guest in self.guests)
+        ports = ", ".join(f"{guest.name}: et-0/0/{guest.number}" for guest in self.guests)
+        self.inventory.write_text(INVENTORY.format(folder=self.folder, servers=servers, ports=ports))
+        fake = [sys.executable, "-S", str(TESTS / "ansible/fake_switches/switch.py"), str(self.folder / "junos")]
+        variables = self.folder / "group_vars"
+        variables.mkdir(exist_ok=True)
+        (variables / "switches.yml").write_text(json.dumps({"switches_ssh": fake}))
+
+    def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
+        """One of our own commands, told the inventory."""
+        argv = [ROUNDABOUT, command, self.inventory, *words]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(argv, cwd=self.folder, text=True, **pipes)
+
+    def roundabout(self, command: str, *words: str) -> tuple[int, str]:
+        """The same, to its end: its exit status, and what it said, which is shown as it comes."""
+        with self.start(command, *words) as process:
+            said = "".join(shown(process))
+        return process.returncode, said
+
+    def must(self, command: str, *words: str) -> str:
+        """The same, of a command that must not fail: what it said. Raises RoundaboutError."""
+        status, said = self.roundabout(command, *words)
+        _hold(status, 0, f"the exit status of roundabout {command}")
+        return said
+
+
+def shown(process: "subprocess.Popen[str]") -> Iterator[str]:
+    """The lines that a program says, which are shown, too."""
+    assert process.stdout
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        yield line
+
+
+def _hold(found: object, expected: object, what: str) -> None:
+    if found != expected:
+        raise RoundaboutError(f"{what}: found {found}, expected {expected}")
+
+
+def become_servers(rack: Rack) -> None:
+    """Give guests soft-RoCE, and stand-ins for what only a ConnectX has."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in STAND_INS:
+            archive.add(TESTS / name, Path(name).name)
+    setup = (
+        "set -e; mkdir -p /opt/stand-ins /usr/local/sbin; tar -C /opt/stand-ins --no-same-owner -xf -;"
+        "for tool in dcb ethtool python3; do ln -sf /opt/stand-ins/instead /usr/local/sbin/$tool; done;"
+        "systemctl enable --quiet --now /opt/stand-ins/stand-ins.service"
+    )
+    for guest in rack.guests:
+        words = ["ssh", "-F", rack.folder / "ssh_config", guest.name, setup]
+        subprocess.run(words, input=packed.getvalue(), check=True)
+        print(f"{guest.name}: {rack.machines.tell(guest, 'uname -r; rdma link').strip()}")
+
+
+def be_examined(rack: Rack) -> None:
+    """`doctor` finds machines that answer, and says what they lack."""
+    _, said = rack.roundabout("doctor")
+    for guest in rack.guests:
+        if f"{guest.name} " not in said:
+            raise RoundaboutError(f"doctor says nothing of {guest.name}")
+
+
+def be_provisioned(rack: Rack) -> None:
+    """`site.yml` makes servers of them."""
+    rack.must("provision")
+
+
+def change_nothing(rack: Rack) -> None:
+    """A second `site.yml` finds nothing to do."""
+    changed = json.loads(rack.must("provision", "--json"))["changed"]
+    _hold(changed, dict.fromkeys(changed, 0), "changes of the second site.yml")
+
+
+def be_well(rack: Rack) -> None:
+    """`doctor` and `verify` have nothing to say."""
+    rack.must("doctor")
+    rack.must("verify")
+
+
+def load_transports(rack: Rack) -> None:
+    """Each guest's own kernel takes each transport that was built here, and gives it up again."""
+    names = sorted({path.name.partition(".")[0] for path in BUILT.glob("*.bpf.o")} - {"ecn"})
+    transport = "/opt/roundabout/bin/transport"
+    for guest in rack.guests:
+        for name in names:
+            rack.machines.tell(guest, f"{transport} load {name} --owner vms --objects /opt/roundabout/bpf")
+            there = rack.machines.tell(guest, "sysctl -n net.ipv4.tcp_available_congestion_control").split()
+            rack.machines.tell(guest, f"{transport} unload {name} --owner vms")
+            _hold(f"rb_{name}" in there, True, f"whether {guest.name} has rb_{name}")
+        kernel = rack.machines.tell(guest, "uname -r").strip()
+        print(f"{guest.name}: Linux {kernel} takes {', '.join(names)}")
+
+
+def speak_roce(rack: Rack) -> None:
+    """`ib_write_bw` between two guests; its frames, taken where they pass the switch, are RoCEv2 with our ToS."""
+    client, server = rack.guests[:2]
+    # -u 20: seconds before a packet is sent again, as guests may be slow.
+    test = f"ib_write_bw -d rxe0 -F -u 20 -n {WRITES} -s {WRITE_BYTES} --tclass {TOS}"
+    capture = rack.folder / "roce.pcap"
+    with tcpdump(FABRIC, capture):
+        rack.machines.tell(server, f"systemd-run --quiet --collect --unit ib-server {test}")
+        rack.machines.tell(server, "until ss -Hltn | grep -q :18515; do sleep 0.2; done")
+        print(rack.machines.tell(client, f"{test} {server.address}"))
+    table = rack.folder / "roce.parquet"
+    subprocess.run([ROUNDABOUT, "decode", capture, "--output", table], check=True)
+    frames = [row for row in pq.read_table(table).to_pylist() if row["destination_port"] == ROCE_PORT]
+    written_bytes = sum(row["payload_bytes"] for row in frames)
+    print(f"{len(frames)} frames to UDP port {ROCE_PORT}, {written_bytes} bytes of payload")
+    for source in (client, server):
+        sent = [row for row in frames if row["source"] == source.address]
+        _hold({row["dscp"] << 2 | row["ecn"] for row in sent}, {TOS}, f"ToS of RoCE's frames from {source.name}")
+        _hold({row["bth_opcode"] is None for row in sent}, {False}, "frames without an InfiniBand opcode")
+    _hold(written_bytes >= WRITES * WRITE_BYTES, True, "whether all that was written was seen")
+
+
+@contextmanager
+def tcpdump(interface: str, file: Path) -> Iterator[None]:
+    """Capture what passes an interface."""
+    words = ["tcpdump", "-i", interface, "-U", "-s", "128", "-B", "16384", "-w", file]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        while "listening" not in process.stderr.readline():
+            _hold(process.poll(), None, "tcpdump's exit status")
+        try:
+            yield
+            await_rest(file)
+        finally:
+            process.terminate()
+        print("tcpdump:", " ".join(process.stderr.read().split("\n")))
+
+
+def await_rest(file: Path) -> None:
+    """Wait until no more is written to a file: the kernel hands packets over in blocks."""
+    written_bytes = -1
+    while file.stat().st_size != written_bytes:
+        written_bytes = file.stat().st_size
+        time.sleep(QUIET_S)
+
+
+def drift(rack: Rack) -> None:
+    """Somebody changes a setting: `verify` names it, `provision` mends it."""
+    victim = rack.guests[-1]
+    rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
+    status, said = rack.roundabout("verify")
+    _hold(status, 1, "the exit status of roundabout verify")
+    _hold(f"link {NIC} mtu" in said, True, "whether verify names what drifted")
+    rack.must("provision")
+    rack.must("verify")
+
+
+def reboot(rack: Rack) -> None:
+    """What a reboot loses, the guest brings back by itself."""
+    victim = rack.guests[-1]
+    rack.machines.reboot(victim)
+    unit = f"roundabout-settings@{NIC}"
+    rack.machines.tell(victim, f"while [ $(systemctl is-active {unit}) = activating ]; do sleep 1; done")
+    rack.must("verify")
+
+
+def lose_power(rack: Rack) -> None:
+    """A guest is killed while it is being provisioned: that is said, and the next `provision` makes it good."""
+    victim = rack.guests[-1]
+    rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
+    with rack.start("provision") as process:
+        lines = shown(process)
+        _hold(any("Bring the transports" in line for line in lines), True, "whether provision came to the transports")
+        rack.machines.kill(victim)
+        list(lines)
+    _hold(process.returncode, 1, "the exit status of roundabout provision with a host that died")
+    rack.machines.start([victim])
+    rack.must("provision")
+    rack.must("verify")
+
+
+def roll_back(rack: Rack) -> None:
+    """Every setting is as it was found."""
+    rack.must("rollback")
+    for guest in rack.guests:
+        kept = rack.machines.tell(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
+        print(f"{guest.name}: kept: {kept}")
+
+
+Stage = Callable[[Rack], None]
+STAGES: Mapping[str, Stage] = {
+    "soft-RoCE and stand-ins": become_servers,
+    "doctor, before": be_examined,
+    "site.yml": be_provisioned,
+    "site.yml again": change_nothing,
+    "doctor and verify": be_well,
+    "transports by each kernel": load_transports,
+    "RoCE": speak_roce,
+    "drift": drift,
+    "a reboot": reboot,
+    "a machine killed": lose_power,
+    "rollback": roll_back,
+}
+
+
+def go_on(rack: Rack, done: dict[str, int], keep: Callable[[], None]) -> None:
+    """The stages that are not `done` yet (seconds by stage), in order; `keep` is called after each."""
+    for number, (name, stage) in enumerate(STAGES.items(), 1):
+        if name in done:
+            continue
+        print(f"\n== {number} of {len(STAGES)}: {name}", flush=True)
+        begun = time.monotonic()
+        stage(rack)
+        done[name] = round(time.monotonic() - begun)
+        keep()

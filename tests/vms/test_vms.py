@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make rack-in-vms` tells QEMU, and where it goes on; the rest is `make rack-in-vms` itself."""
+
+import base64
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from roundabout.errors import RoundaboutError
+from roundabout.testbeds.rack.inventory import read_inventory
+from tests.vms import __main__ as vms, guests, image, stages
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> guests.Guest:
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA key\n")
+    (tmp_path / "host_key").write_text("secret\n")
+    return guests.Guest(1, tmp_path)
+
+
+def after(words: list[str], word: str) -> list[str]:
+    return [value for name, value in pairwise(words) if name == word]
+
+
+def test_a_guest_has_its_own_disk_addresses_and_console(guest: guests.Guest, tmp_path: Path) -> None:
+    words = guest.command(image.Image(tmp_path / "image"), "tcg")
+    (kernel,) = after(words, "-append")
+    assert f"ip={guest.address}:::255.255.255.0::{guests.NIC}:off" in kernel.split()
+    assert f"ifname={guests.NIC}:{guest.mac(guests.FABRIC)}" in kernel.split()
+    assert after(words, "-drive") == [f"file={tmp_path}/s1.qcow2,if=virtio"]
+    assert after(words, "-serial") == [f"file:{tmp_path}/s1.console"]
+    other = guests.Guest(2, tmp_path).command(image.Image(tmp_path / "image"), "tcg")
+    for option in ("-device", "-netdev", "-append", "-drive", "-serial"):
+        assert set(after(words, option)).isdisjoint(after(other, option))
+    assert all(len(guest.tap(bridge)) <= 15 for bridge in (guests.CONTROL, guests.FABRIC))
+
+
+def test_keys_reach_a_guest_as_files_that_it_writes(guest: guests.Guest, tmp_path: Path) -> None:
+    (told,) = after(guest.command(image.Image(tmp_path), "tcg"), "-smbios")
+    lines = base64.b64decode(told.partition("tmpfiles.extra=")[2]).decode().splitlines()
+    written = {words[1]: base64.b64decode(words[6]) for words in map(str.split, lines) if words[0] == "f+~"}
+    assert written["/root/.ssh/authorized_keys"] == b"ssh-ed25519 AAAA key\n"
+    assert written["/etc/ssh/ssh_host_ed25519_key"] == b"secret\n"
+
+
+def test_the_image_has_what_the_roles_install() -> None:
+    assert {"tcpdump", "iperf3", "chrony", "perftest", "rdma-core"} <= set(image.packages())
+    words = image.bootstrap(Path("/there"), Path("/acquire"), image.SETTLE)
+    (hook,) = (word for word in words if word.startswith("--customize-hook="))
+    done = subprocess.run(["sh", "-n", "-c", hook.partition("=")[2]], capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_the_inventory_is_one_that_a_rack_takes(tmp_path: Path) -> None:
+    rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(each, tmp_path) for each in range(3)], None, "tcg"))  # type: ignore[arg-type]
+    rack.write_inventory()
+    inventory = read_inventory(rack.inventory)
+    assert [server.address for server in inventory.servers.values()] == [f"10.10.0.{each}/24" for each in (1, 2, 3)]
+    assert inventory.all.vars.lossless.tos == stages.TOS
+
+
+def test_a_stage_that_was_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+
+    def fail(_: object) -> None:
+        called.append("second")
+        raise RoundaboutError("it did not work")
+
+    plan = {"first": lambda _: called.append("first"), "second": fail}
+    monkeypatch.setattr(stages, "STAGES", plan)
+    done: dict[str, int] = {}
+    kept: list[str] = []
+    for _ in range(2):
+        with pytest.raises(RoundaboutError):
+            stages.go_on(None, done, lambda: kept.append(json.dumps(done)))  # type: ignore[arg-type]
+    assert called == ["first", "second", "second"]
+    assert kept == ['{"first": 0}']
+
+
+def test_guests_end_with_whoever_started_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guest: guests.Guest
+) -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    monkeypatch.setattr(guests.Guest, "command", lambda *_: sleeper)
+    monkeypatch.setattr(guests, "END_S", 0)
+    guest.overlay.touch()
+    machines = guests.Machines([guest], image.Image(tmp_path), "tcg")
+    monkeypatch.setattr(machines, "wait_for", lambda _: None)
+    monkeypatch.setattr(machines, "ask", lambda *_, **__: None)
+    machines.start([guest])
+    process = machines._running["s1"]
+    machines.end()
+    assert process.returncode == -9
+    assert machines._running == {}
+
+
+def test_what_is_asked_for_wrongly_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        vms.main(["--guests", "1"])
+    assert "--guests" in capsys.readouterr().err
