@@ -161,7 +161,8 @@ def test_soft_roce_is_an_rdma_device_of_the_nic_that_it_names(
     inventory_file: Path, tmp_path: Path, of: str, found: str
 ) -> None:
     furnish(tmp_path)
-    (tmp_path / "sys/devices" / PCI / "infiniband/mlx5_0").rmdir()
+    (device,) = tmp_path.glob(f"sys/devices/**/{PCI}/infiniband/mlx5_0")
+    device.rmdir()
     (tmp_path / "sys/class/infiniband/mlx5_0").rename(tmp_path / "sys/class/infiniband/rxe0")
     (tmp_path / "sys/class/infiniband/rxe0/parent").write_text(f"{of}\n")
     answers = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
