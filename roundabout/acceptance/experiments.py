@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from roundabout.spec.experiment import Capture, Cell, CrossTraffic, Experiment, ResolvedJob, TrialSpec
+from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Link, Topology
 from roundabout.spec.transports import Transport
@@ -45,14 +46,14 @@ def links_of(topology: Topology) -> dict[str, tuple[str, str]]:
 
 
 def of_links(topology: Topology, transport: Transport) -> Experiment:
-    """Two and many flows through each shared link; and one ring of all hosts, whose packets are captured."""
+    """Two and many flows through each shared link; and all hosts among each other, whose packets are captured."""
     roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
     by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
     trials = {
         variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
         for variant, (name, word) in links_of(topology).items()
     }
-    return _experiment("acceptance-links", {CLASSES: _ring(roomy, transport), **trials}, repetitions=1)
+    return _experiment("acceptance-links", {CLASSES: _everybody(roomy, transport), **trials}, repetitions=1)
 
 
 def of_job(topology: Topology, transport: Transport) -> Experiment:
@@ -86,17 +87,21 @@ def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: 
     return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
 
 
-def _ring(topology: Topology, transport: Transport) -> TrialSpec:
+def _everybody(topology: Topology, transport: Transport) -> TrialSpec:
+    """All hosts send to each other: whatever path is wrong can be told from those that are not."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
-    ring = _job(topology.hosts, _profile("ring", 1.0, 10.0, slowest_gbps), transport)
+    profile = _profile("everybody", 1.0, 10.0, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
-    return _trial(topology, {"ring": ring}).model_copy(update={"capture": capture})
+    return _trial(topology, {"everybody": _job(topology.hosts, profile, transport)}).model_copy(
+        update={"capture": capture}
+    )
 
 
-def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float) -> Profile:
+def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:
     guess = "no model; our choice, see the module"
     computing = Phase(name="compute", compute_ms=compute_ms, guess=guess)
-    sending = Phase(name="send", bytes=round(gbps * alone_ms * 1e6 / 8), alone_ms=alone_ms, guess=guess)
+    size = round(gbps * alone_ms * 1e6 / 8)
+    sending = Phase(name="send", bytes=size, alone_ms=alone_ms, pattern=pattern, guess=guess)
     return Profile(name=name, model="none", source="ours", phases=(computing, sending))
 
 

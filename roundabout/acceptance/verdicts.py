@@ -13,6 +13,7 @@ Interval = tuple[float, float]
 Measured = tuple[float, Interval | None]
 Pair = tuple[str, str]
 ALL = "all hosts"
+MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, and of what has no PFC
 
 
 class Verdict(NamedTuple):
@@ -31,7 +32,8 @@ def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Ver
     bounds = (("least", least), ("most", most))
     expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
     if measured is None:
-        return Verdict(of, name, "not told here", expected, None)
+        silent = not expected or name in MAY_BE_SILENT
+        return Verdict(of, name, "not told", expected, None if silent else False)
     value, interval = measured
     low, high = interval or (value, value)
     good = (least is None or high >= least) and (most is None or low <= most)
@@ -63,7 +65,12 @@ def of_links(
 ) -> list[Verdict]:
     """Of flows that met on a link, by variant: `links` has which, and how many (`two`, `many`); `met` their figures."""
     return [
-        judged(f"link {link}", f"{name}_{flows}" if flows in _counts(name) else name, _exactly(value), limits)
+        judged(
+            f"link {link}, {flows} flows",
+            f"{name}_{flows}" if flows in _counts(name) else name,
+            _exactly(value),
+            limits,
+        )
         for variant, (link, flows) in links.items()
         for name, value in met.get(variant, {}).items()
     ]

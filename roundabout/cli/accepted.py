@@ -17,7 +17,7 @@ TITLES = {
 TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
 
 
-def tables(found: Acceptance) -> Iterator[Table]:
+def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
     """A table a part, a row a verdict."""
     columns = (
         Column(kind="names"),
@@ -26,7 +26,8 @@ def tables(found: Acceptance) -> Iterator[Table]:
         Column("expected", kind="words", wraps=True),
     )
     for part, verdicts in found.parts.items():
-        yield Table(columns, plain(map(_row, verdicts)), TITLES[part])
+        rows = [_row(each) for each in verdicts if each.good is False or not only_failed]
+        yield Table(columns, plain(rows), TITLES[part], empty=f"{TITLES[part]}: nothing is beyond its limit.")
 
 
 def outcome(found: Acceptance) -> str:

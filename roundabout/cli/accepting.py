@@ -161,7 +161,7 @@ def _kept(found: Acceptance, limits: Limits, runs: Path) -> Path:
 
 
 def _show(found: Acceptance, path: Path, console: Console) -> None:
-    for table in accepted.tables(found):
+    for table in accepted.tables(found, only_failed=True):
         console.print(screen.shown(table))
     console.print(Text(accepted.outcome(found), style="bold"))
     told = path / "report.html", path / "acceptance.json"

@@ -1,32 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at a site before any trial: pings between all hosts, small ones and such as fill a packet."""
 
-import re
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.trial.bench import Bench
+from roundabout.runner.trial.settings import PYTHON
 
-PINGS, EVERY_S, WAIT_S = 10, 0.01, 1
-SMALL_BYTES, HEADERS_BYTES = 56, 28
+PINGS, EVERY_S, WAIT_S = 10, 0.01, 1.0
 
-SCRIPT = r"""
-nic=$1 count=$2 every=$3 wait=$4 small=$5 headers=$6; shift 6
-mtu=$(cat "/sys/class/net/$nic/mtu") || exit 1
-echo "mtu $mtu"
-for peer do
-  for size in "$small" $((mtu - headers)); do
-    echo "to $peer $size"
-    LC_ALL=C ping -q -n -c "$count" -i "$every" -W "$wait" -M do -s "$size" -I "$nic" "$peer" 2> /dev/null
-  done
-done
-true
+# Runs on every host: Python 3.8, standard library, as root. Arguments: interface, own address, pings of each kind,
+# seconds between two and to wait for the last, the others' addresses. Answers a line a peer.
+PINGER = r"""
+import json, select, socket, struct, sys, time
+nic, own, count, every_s, wait_s = *sys.argv[1:3], int(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5])
+IP_MTU_DISCOVER, DO, HEADERS, SMALL, MOST = 10, 2, 28, 56, 65535
+with open("/sys/class/net/%s/mtu" % nic) as file:
+    mtu = int(file.read())
+def echo(number, size):
+    rest = struct.pack("!HH", number >> 16, number & 0xFFFF) + bytes(size)
+    total = 0x0800 + sum(struct.unpack("!%dH" % (len(rest) // 2), rest[:len(rest) // 2 * 2]))
+    while total >> 16:
+        total = (total >> 16) + (total & 0xFFFF)
+    return struct.pack("!BBH", 8, 0, ~total & 0xFFFF) + rest
+def hear(raw, peer, sent, rtts_ms, until):
+    while len(rtts_ms) < len(sent) and select.select([raw], [], [], max(0, until - time.monotonic()))[0]:
+        packet, (source, _) = raw.recvfrom(65535)
+        at = (packet[0] & 15) * 4
+        kind, number = packet[at], struct.unpack("!HH", packet[at + 4:at + 8])
+        number = number[0] << 16 | number[1]
+        if kind == 0 and source == peer and number in sent:
+            rtts_ms[number] = (time.monotonic() - sent[number]) * 1e3
+def ping(peer, size, first):
+    sent, rtts_ms = {}, {}
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+        raw.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, DO)
+        raw.bind((own, 0))
+        for number in range(first, first + count):
+            sent[number] = time.monotonic()
+            try:
+                raw.sendto(echo(number, size), (peer, 0))
+            except OSError:
+                pass
+            hear(raw, peer, sent, rtts_ms, sent[number] + every_s)
+            time.sleep(max(0, sent[number] + every_s - time.monotonic()))
+        hear(raw, peer, sent, rtts_ms, time.monotonic() + wait_s)
+    return rtts_ms
+for place, peer in enumerate(sys.argv[6:]):
+    small = ping(peer, SMALL, 2 * place << 16)
+    large = ping(peer, min(mtu, MOST) - HEADERS, 2 * place + 1 << 16)
+    rtt_ms = min(large.values()) if large else None
+    lost = {"lost_small": count - len(small), "lost_large": count - len(large)}
+    print(json.dumps({"peer": peer, "mtu_bytes": mtu, "rtt_ms": rtt_ms, **lost}), flush=True)
 """
-SENT = re.compile(r"(\d+) packets transmitted, (\d+) received")
-ROUND_TRIP = re.compile(r"= ([\d.]+)/")
 
 
 class Pinged(NamedTuple):
@@ -46,34 +76,36 @@ class Pinged(NamedTuple):
 class Survey:
     """What was found: each host's MTU in bytes, all pings, and the DSCP that packets of jobs are to have."""
 
-    mtu_bytes: dict[str, int]
+    mtu_bytes: Mapping[str, int]
     pinged: tuple[Pinged, ...]
     dscp: int
 
 
 def survey(bench: Bench) -> Survey:
-    """Look at all hosts at once. Raises LostHostError, and RoundaboutError where one has no MTU to tell."""
-    said = bench.each(lambda host: _ask(bench, host))
-    mtus = {host: int(text.split()[1]) for host, text in said.items()}
-    pinged = tuple(each for host, text in said.items() for each in _read(bench, host, text))
-    return Survey(mtus, pinged, bench.site.dscps.jobs)
-
-
-def _ask(bench: Bench, host: Host) -> str:
-    peers = [other.address for other in bench.site.hosts.values() if other is not host]
-    numbers = map(str, (PINGS, EVERY_S, WAIT_S, SMALL_BYTES, HEADERS_BYTES))
-    return check_call(bench.connections[host.name], ["sh", "-c", SCRIPT, "sh", host.interface, *numbers, *peers])
-
-
-def _read(bench: Bench, sender: str, text: str) -> Iterator[Pinged]:
+    """Let all hosts ping each other at once. Raises LostHostError, and RoundaboutError where one cannot."""
     names = {host.address: host.name for host in bench.site.hosts.values()}
-    parts = [part.partition("\n") for part in text.split("\nto ")[1:]]
-    for (which, _, small), (_, _, large) in zip(parts[::2], parts[1::2], strict=True):
-        found = ROUND_TRIP.search(large)
-        rtt_ms = float(found[1]) if found else None
-        yield Pinged(sender, names[which.split()[0]], _lost(small), _lost(large), rtt_ms)
+
+    def on_host(host: Host) -> str:
+        return check_call(bench.connections[host.name], pinger(host, [each for each in names if each != host.address]))
+
+    mtu_bytes: dict[str, int] = {}
+    pinged: list[Pinged] = []
+    for host, text in bench.each(on_host).items():
+        answers = list(read(host, names, text))
+        mtu_bytes[host] = answers[0][0]
+        pinged += [each for _, each in answers]
+    return Survey(mtu_bytes, tuple(pinged), bench.site.dscps.jobs)
 
 
-def _lost(text: str) -> int:
-    found = SENT.search(text)
-    return PINGS - int(found[2]) if found else PINGS
+def pinger(host: Host, peers: list[str]) -> list[str]:
+    """What pings from `host`."""
+    numbers = map(str, (PINGS, EVERY_S, WAIT_S))
+    return [PYTHON, "-IS", "-c", PINGER, host.interface, host.address, *numbers, *peers]
+
+
+def read(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, Pinged]]:
+    """What PINGER answered on `host`: its MTU, and its pings to each other; `names` has them by address."""
+    for line in text.splitlines():
+        told = json.loads(line)
+        found = Pinged(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])
+        yield told["mtu_bytes"], found
