@@ -2,7 +2,7 @@
 """Figures of a fabric against its limits: what passes, what fails, and of which link or host it is."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roundabout.acceptance.limits import Limits
@@ -95,10 +95,12 @@ def of_job(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
     return [judged("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
 
 
-def of_trials(records: Iterable[Mapping[str, object]]) -> list[Verdict]:
-    """Trials that are invalid, each time that they were tried: why, in the runner's words."""
+def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
+    """Of trials, after each of which settings were read back: those that are invalid, in the runner's words."""
     reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
-    return [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
+    found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
+    good = f"{len(records)} trials, and settings are as set after each"
+    return found or [Verdict(ALL, "valid", good, "valid trials", True)]
 
 
 def suspects(topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]) -> list[str]:
