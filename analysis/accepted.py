@@ -56,7 +56,7 @@ def resent(run: Run) -> dict[Pair, int]:
 
 def classes(run: Run) -> dict[Pair, Counter[int]]:
     """How many packets with data came from host to host with which DSCP, as captures of both say."""
-    packets = run.table("packets", valid_only=False)
+    packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
     out = packets.filter(pc.equal(packets["direction"], "out"))
     hosts = dict(zip(*(out[name].cast(pa.string()).to_pylist() for name in ("source", "host")), strict=True))

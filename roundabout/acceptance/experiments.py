@@ -19,6 +19,7 @@ LASTS_MS = 2500.0  # of flows
 TURN_MS = 40.0  # of what a flow sends before it waits for its peer, alone
 CLASSES = "classes"
 STANDARD = "standard"
+OWN_DSCP = 26  # of packets where no inventory says one: RoCE's, as in docs/rack.md
 IDLE, CONGESTORS = "idle", ("iperf", "consistent", "burst", "job")
 HALF_MS = 100.0  # the job computes, and sends alone, for so long each
 DEMAND, LOAD = 0.9, 0.3  # of the link's payload rate: the job's while it sends, and a congestor's
@@ -45,15 +46,18 @@ def links_of(topology: Topology) -> dict[str, tuple[str, str]]:
     return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
 
 
-def of_links(topology: Topology, transport: Transport) -> Experiment:
-    """Two and many flows through each shared link; and all hosts among each other, whose packets are captured."""
+def of_links(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
+    """Two and many flows through each shared link; and all hosts among each other, whose packets are captured.
+
+    These have a `dscp` where none is given by an inventory.
+    """
     roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
     by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
     trials = {
         variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
         for variant, (name, word) in links_of(topology).items()
     }
-    return _experiment("acceptance-links", {CLASSES: _everybody(roomy, transport), **trials}, repetitions=1)
+    return _experiment("acceptance-links", {CLASSES: _everybody(roomy, transport, dscp), **trials}, repetitions=1)
 
 
 def of_job(topology: Topology, transport: Transport) -> Experiment:
@@ -87,14 +91,13 @@ def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: 
     return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
 
 
-def _everybody(topology: Topology, transport: Transport) -> TrialSpec:
+def _everybody(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
     """All hosts send to each other: whatever path is wrong can be told from those that are not."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
     profile = _profile("everybody", 1.0, 10.0, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
-    return _trial(topology, {"everybody": _job(topology.hosts, profile, transport)}).model_copy(
-        update={"capture": capture}
-    )
+    job = _job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
+    return _trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
 
 
 def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:

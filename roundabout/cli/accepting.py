@@ -27,7 +27,7 @@ from roundabout.runner.hosts.playbooks import ProvisionError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
 from roundabout.runner.trial.over_ssh import SshFacility, SshTestbed
-from roundabout.spec import load_topology
+from roundabout.spec import Experiment, load_topology
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import FOLDER, Transport
 from roundabout.store import Run, new_run_id
@@ -35,7 +35,7 @@ from roundabout.store.files import give_back_tree, write_json, write_text
 from roundabout.testbeds import undo
 
 SHOWN = 5
-MEASURED = {"links": experiments.of_links, "job": experiments.of_job}
+FLOWING: tuple[Part, ...] = ("links", "job")
 
 
 class FailedError(RoundaboutError):
@@ -75,7 +75,8 @@ def accept(asked: Asked, *, as_json: bool) -> None:
         if asked.inventory:
             observer.step("reading settings back")
             found.parts["settings"] = _settings(asked.inventory)
-        measure(Fabric(topology, transport, limits), asked.parts, found, Runner(facility, observer, undo), asked.runs)
+        fabric = Fabric(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
+        measure(fabric, asked.parts, found, Runner(facility, observer, undo), asked.runs)
     path = _kept(found, limits, asked.runs)
     _show(found, path, console)
     if as_json:
@@ -88,24 +89,29 @@ def accept(asked: Asked, *, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Fabric:
-    """What is measured, by what, and what it is held to."""
+    """What is measured, by what, and what it is held to; `dscp` is of packets where no inventory says one."""
 
     topology: Topology
     transport: Transport
     limits: Limits
+    dscp: int | None
+
+    def experiment(self, part: Part) -> Experiment:
+        """What is run for a part."""
+        if part == "job":
+            return experiments.of_job(self.topology, self.transport)
+        return experiments.of_links(self.topology, self.transport, self.dscp)
 
 
 def measure(fabric: Fabric, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
     """Fill `found`, the cheapest first, until a part fails: what comes then would be of a broken fabric."""
-    flowing = [part for part in wanted if part in MEASURED]
-    for part in flowing or list(MEASURED)[:1]:
+    flowing = [part for part in wanted if part in FLOWING]
+    for part in flowing or FLOWING[:1]:
         if found.failed:
             return
         look = partial(_look, fabric, found, flows=bool(flowing))
         try:
-            run = replace(runner, first=look).start(
-                MEASURED[part](fabric.topology, fabric.transport), "acceptance", runs
-            )
+            run = replace(runner, first=look).start(fabric.experiment(part), "acceptance", runs)
         except EnoughError:
             return
         found.runs.append(str(run.path))
@@ -116,7 +122,7 @@ def _look(fabric: Fabric, found: Acceptance, testbed: Testbed, *, flows: bool) -
     """Before the first trial. Raises EnoughError where there need be none."""
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
-    found.dscp = seen.dscp
+    found.dscp = fabric.dscp or seen.dscp
     found.parts["paths"] = verdicts.of_survey(fabric.topology, seen, fabric.limits)
     if found.failed or not flows:
         raise EnoughError("no flow need be sent")

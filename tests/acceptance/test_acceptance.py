@@ -155,7 +155,7 @@ class Acceptor:
     def __call__(self, fault: Fault | None, *wanted: Part) -> Acceptance:
         runner = Runner(SpoiltFacility(fault), Silent(), undo, self._home / "run", self._home / "journals")
         found = Acceptance(TOPOLOGY.name, {"testbed": "lab"})
-        measure(Fabric(TOPOLOGY, DCQCN, LIMITS), wanted, found, runner, self._home / "runs")
+        measure(Fabric(TOPOLOGY, DCQCN, LIMITS, experiments.OWN_DSCP), wanted, found, runner, self._home / "runs")
         assert not any((self._home / "journals").glob("*"))
         return found
 
