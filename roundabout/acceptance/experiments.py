@@ -15,8 +15,8 @@ from roundabout.spec.topology import Link, Topology
 from roundabout.spec.transports import Transport
 
 FLOWS = {"two": 2, "many": 4}  # through a link, each way
-LASTS_MS = 2500.0  # of flows
-TURN_MS = 40.0  # of what a flow sends before it waits for its peer, alone
+LASTS_MS = 3000.0  # of flows
+TURN_MS = 60.0  # of what a flow sends before it waits for its peer, alone
 CLASSES = "classes"
 STANDARD = "standard"
 OWN_DSCP = 26  # of packets where no inventory says one: RoCE's, as in docs/rack.md
@@ -94,7 +94,7 @@ def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: 
 def _everybody(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
     """All hosts send to each other: whatever path is wrong can be told from those that are not."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
-    profile = _profile("everybody", 1.0, 10.0, slowest_gbps, "all-to-all")
+    profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
     job = _job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
     return _trial(topology, {"everybody": job}).model_copy(update={"capture": capture})

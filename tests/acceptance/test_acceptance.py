@@ -6,7 +6,9 @@ import os
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from analysis import accepted as analysis
@@ -25,6 +27,7 @@ from roundabout.runner.trial.survey import Pinged, Survey
 from roundabout.spec import load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
+from roundabout.store import schemas
 from roundabout.testbeds import facility, undo
 from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
 from tests.observers import Silent
@@ -122,6 +125,26 @@ def test_losses_and_classes_name_the_link_and_its_direction() -> None:
     (wrong,) = of_classes(TOPOLOGY, came, 26, LIMITS)
     assert (wrong.of, wrong.name, wrong.good) == ("link s2, s2 to tor1", "wrong_class", False)
     assert wrong.found == "100 with DSCP 8, expected 26"
+
+
+class Captured:
+    """Stands for a run of which packets were captured: (host, direction, source, DSCP, bytes of data) of each."""
+
+    def __init__(self, *packets: tuple[str, str, str, int, int]) -> None:
+        names = ("host", "direction", "source", "dscp", "payload_bytes")
+        rows = [dict(zip(names, each, strict=True)) for each in packets]
+        self._parts = [pa.Table.from_pylist([row], schema=schemas.schema("packets")) for row in rows]
+
+    def table(self, _name: str, **_: Any) -> pa.Table:
+        return pa.concat_tables(self._parts)
+
+
+def test_classes_are_of_packets_that_came_with_data() -> None:
+    one, other = ("s0", "out", "10.77.0.1"), ("s1", "in", "10.77.0.1")
+    run = Captured(
+        (*one, 26, 1448), (*other, 26, 1448), (*other, 8, 1448), (*other, 0, 0), ("s0", "in", "10.9.9.9", 4, 1)
+    )
+    assert analysis.classes(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
 
 
 @needs_root
