@@ -8,7 +8,7 @@ five minutes. Limits say what is expected of it.
 from collections.abc import Mapping
 from itertools import combinations
 
-from roundabout.spec.experiment import Capture, Cell, CrossTraffic, Experiment, ResolvedJob, TrialSpec
+from roundabout.spec.experiment import Capture, Cell, CrossTraffic, Experiment, ResolvedJob, StudyChoice, TrialSpec
 from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Link, Topology
@@ -125,6 +125,7 @@ def _experiment(name: str, trials: Mapping[str, TrialSpec], repetitions: int) ->
     return Experiment(
         name=name,
         about="What `roundabout acceptance` runs",
+        study=StudyChoice(kind="levels", baseline=next(iter(trials))),
         repetitions=repetitions,
         factors={"variant": tuple(trials)},
         cells=tuple(Cell(levels={"variant": each}, spec=spec) for each, spec in trials.items()),

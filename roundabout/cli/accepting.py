@@ -28,8 +28,9 @@ from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
 from roundabout.runner.trial.over_ssh import SshFacility, SshTestbed
 from roundabout.spec import Experiment, load_topology
+from roundabout.spec.errors import did_you_mean
 from roundabout.spec.topology import Topology
-from roundabout.spec.transports import FOLDER, Transport
+from roundabout.spec.transports import Transport, known
 from roundabout.store import Run, new_run_id
 from roundabout.store.files import give_back_tree, write_json, write_text
 from roundabout.testbeds import undo
@@ -65,8 +66,9 @@ def accept(asked: Asked, *, as_json: bool) -> None:
     """Measure a fabric, judge it, store and show what came of it. Raises FailedError where it does not pass."""
     running.undo_when_ended()
     console = Screen(stderr=as_json)
-    topology, limits = load_topology(asked.topology), read_limits(asked.limits)
-    transport = Transport.model_validate({"name": asked.transport}, context={FOLDER: Path()})
+    topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
+    if not experiments.shared_links(topology):
+        raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
     facility = running.asked(asked.testbed, asked.inventory)
     if not isinstance(facility, SshFacility):
         raise UsageError(f"found testbed {facility.where['testbed']}, expected one whose hosts send packets")
@@ -85,6 +87,13 @@ def accept(asked: Asked, *, as_json: bool) -> None:
     if found.failed:
         told = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failed]
         raise FailedError("the fabric does not pass", "\n".join(told[:SHOWN]))
+
+
+def _transport(name: str) -> Transport:
+    if name not in known.names():
+        hint = did_you_mean(name, known.names())
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(known.names())}", hint)
+    return Transport.model_validate({"name": name})
 
 
 @dataclass(frozen=True)

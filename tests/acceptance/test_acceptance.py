@@ -165,6 +165,8 @@ def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert parts(["links", "paths"]) == ("paths", "links")
     with pytest.raises(UsageError, match="found 'speed', expected some of paths, links, job"):
         parts(["speed"])
+    assert main(["acceptance", "--transport", "dcqn"]) == 2
+    assert "--transport: found 'dcqn', expected one of" in capsys.readouterr().err
     assert main(["acceptance", "--testbed", "fluid"]) == 2
     assert "found testbed fluid, expected one whose hosts send packets" in capsys.readouterr().err
 
