@@ -22,8 +22,9 @@ IP_MTU_DISCOVER, DO, HEADERS, SMALL, MOST = 10, 2, 28, 56, 65535
 with open("/sys/class/net/%s/mtu" % nic) as file:
     mtu = int(file.read())
 def echo(number, size):
-    rest = struct.pack("!HH", number >> 16, number & 0xFFFF) + bytes(size)
-    total = 0x0800 + sum(struct.unpack("!%dH" % (len(rest) // 2), rest[:len(rest) // 2 * 2]))
+    rest = struct.pack("!HH", number >> 16, number & 0xFFFF) + b"r" * size
+    whole = rest + bytes(len(rest) % 2)
+    total = 0x0800 + sum(struct.unpack("!%dH" % (len(whole) // 2), whole))
     while total >> 16:
         total = (total >> 16) + (total & 0xFFFF)
     return struct.pack("!BBH", 8, 0, ~total & 0xFFFF) + rest
