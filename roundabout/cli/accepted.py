@@ -14,6 +14,21 @@ TITLES = {
     "links": "Flows that share links",
     "job": "The standard job beside congestors",
 }
+MEANINGS = [
+    (name, f" {about}")
+    for name, about in (
+        ("lost", "pings of ten; `whole`: as large as a host's MTU, not to be split, where small ones came"),
+        ("rtt_ms", "the least round trip of those"),
+        ("use", "of the link's payload rate, by all its flows together"),
+        ("jain", "Jain's index of the flows' rates: 1 where all get the same"),
+        ("marked", "share of segments that came with ECN's mark"),
+        ("drops", "packets, by the link's ports"),
+        ("pauses", "PFC frames that hosts heard"),
+        ("resent", "segments, by all hosts"),
+        ("wrong_class", "packets that came with another DSCP than jobs have"),
+        ("slowdown", "iteration time over idle; of idle, over what the job takes alone by its profile"),
+    )
+]
 TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
 
 
@@ -44,6 +59,7 @@ def whole_page(found: Acceptance) -> str:
         *([page.filled("header", fidelity=found.fidelity, about=about, lead=_lead(found))] if found.fidelity else []),
         page.named(outcome(found)),
         *(part for table in tables(found) for part in (page.named(table.title), page.shown(table))),
+        page.by_name("What names mean", MEANINGS),
         page.listed("Measured in:", found.runs),
         *([page.filled("fidelity", fidelity=found.fidelity)] if found.fidelity else []),
     ]
