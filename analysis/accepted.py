@@ -90,7 +90,7 @@ def _met(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> Met:
         jain=sum(told) ** 2 / (len(told) * sum(rate**2 for rate in told)) if whole else None,
         marked=_marked(tables["flows"]),
         drops=_drops(_only(tables["queue"], "link", link)),
-        pauses=_pauses(tables["device_counters"]),
+        pauses=pauses(tables["device_counters"]),
     )
 
 
@@ -111,17 +111,22 @@ def _drops(queue: pa.Table) -> int | None:
     return sum(_gained(port, "drops") for port in ports) if ports else None
 
 
-def _pauses(counters: pa.Table) -> int | None:
+def pauses(counters: pa.Table) -> int | None:
     """PFC frames that hosts' NICs heard, of all priorities."""
     heard = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
-    which = {*zip(heard["host"].to_pylist(), heard["counter"].to_pylist(), strict=True)}
-    each = [_gained(_only(_only(heard, "host", host), "counter", name), "value") for host, name in which]
-    return sum(each) if each else None
+    places = heard.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
+    return sum(_gained(_at(heard, place), "value") for place in places) if places else None
 
 
 def _gained(samples: pa.Table, name: str) -> int:
     ordered = samples.sort_by("host_ns")
     return increments(ordered["host_ns"].to_numpy(), np.array(ordered[name].to_pylist())).total
+
+
+def _at(table: pa.Table, place: Mapping[str, object]) -> pa.Table:
+    for column, value in place.items():
+        table = _only(table, column, value)
+    return table
 
 
 def _only(table: pa.Table, column: str, value: object) -> pa.Table:

@@ -147,6 +147,22 @@ def test_classes_are_of_packets_that_came_with_data() -> None:
     assert analysis.classes(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
 
 
+def test_pauses_are_those_of_all_nics() -> None:
+    names = ("host", "device", "counter", "host_ns", "value")
+    rows = [
+        dict(zip(names, (host, "ens1", counter, at, value), strict=True))
+        for host, counter, values in (
+            ("s0", "rx_prio3_pause", (5, 7)),
+            ("s1", "rx_prio3_pause", (0, 9)),
+            ("s0", "x", (0, 99)),
+        )
+        for at, value in enumerate(values)
+    ]
+    schema = schemas.schema("device_counters")
+    assert analysis.pauses(pa.Table.from_pylist(rows, schema=schema)) == 11
+    assert analysis.pauses(pa.Table.from_pylist(rows[-2:], schema=schema)) is None
+
+
 @needs_root
 def test_pings_are_told() -> None:
     """By the program that hosts run, over loopback."""
