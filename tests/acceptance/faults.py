@@ -42,15 +42,14 @@ def _run(lab: Lab, node: str, *argv: str) -> None:
     inside(lab.alive()[node], lambda: subprocess.run(argv, check=True, capture_output=True, text=True))
 
 
-def filters(node: str, device: str, program: str) -> Spoil:
-    """Let a program of faults.bpf.c see what a device sends."""
+def filters(switch: str, host: str, program: str) -> Spoil:
+    """Let a program of faults.bpf.c see what comes from a host; of what goes there the lab's own leaves it nothing."""
 
     def spoil(lab: Lab) -> None:
         built = lab.files.root / "faults.bpf.o"
         subprocess.run(["clang", *FLAGS.read_text().split(), *_headers(), "-c", SOURCE, "-o", built], check=True)
-        inside(lab.alive()[node], lambda: subprocess.run(["tc", "qdisc", "add", "dev", device, "clsact"], check=False))
-        place = ["tc", "filter", "add", "dev", device, "egress", "prio", "9"]
-        _run(lab, node, *place, "bpf", "da", "obj", str(built), "sec", f"classifier/{program}")
+        place = ["tc", "filter", "add", "dev", host, "ingress", "bpf", "da", "obj", str(built)]
+        _run(lab, switch, *place, "sec", f"classifier/{program}")
 
     return spoil
 
@@ -93,10 +92,10 @@ FAULTS = {
     "half-rate": Fault(halves("tor0", "s1"), "links", "link s1, two flows", "use_two", "0."),
     "no-marking": Fault(unmarked, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "other-thresholds": Fault(other_thresholds, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
-    "wrong-class": Fault(filters("s2", "eth0", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),
+    "wrong-class": Fault(filters("tor1", "s2", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),
     "unequal-T": Fault(does("s1", *OTHER_T), "links", "trial ", "valid", "s1: transport.dcqcn.T_us", drifts=True),
     "other-mtu": Fault(does("s3", "ip", "link", "set", "eth0", "mtu", "1400"), "paths", "host s3", "mtu_bytes", "1400"),
-    "lossy-link": Fault(filters("tor1", "s3", "lose"), "links", "link s3, tor1 to s3", "resent", ""),
+    "lossy-link": Fault(filters("tor1", "s3", "lose"), "links", "link s3, s3 to tor1", "resent", ""),
     "slow-link": Fault(filters("tor0", "s1", "delay"), "paths", "link s1", "rtt_ms", ""),
     "dead-cable": Fault(does("tor1", "ip", "link", "set", "s3", "down"), "paths", "link s3", "lost", "10"),
     "other-congestion-control": Fault(
