@@ -34,6 +34,7 @@ COMMANDS = {
     "verify": "verify",
     "rollback": "rollback",
     "doctor": "doctor",
+    "acceptance": "acceptance",
     "cc": "cc",
     "profile": "profile",
     "calibrate": "calibrate",

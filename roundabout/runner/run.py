@@ -35,6 +35,7 @@ SHOWN_CHANGES = 5
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
 Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
+First = Callable[[Testbed], None]  # what is looked at before the first trial; what it raises ends the run
 Settle = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
 
 
@@ -103,6 +104,7 @@ class Runner:
     state: Path = STATE
     journals: Path = JOURNALS
     give: Give | None = None
+    first: First | None = None
 
     def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
         """Run a whole experiment, which `which` and `length` named, into a new folder under `runs`.
@@ -142,6 +144,8 @@ class Runner:
             run = settle(plan, testbed)
             stack.callback(_refresh, run)
             stack.callback(ending.begin)  # before the refreshing, too
+            if self.first:
+                self.first(testbed)
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]

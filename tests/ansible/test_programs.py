@@ -37,6 +37,7 @@ OPTIONAL = {
 # First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.
 OUR_WORDS = {
     *(
+        "acceptance",
         "advise",
         "affinity",
         "apply",

@@ -55,10 +55,17 @@ def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(top
     lab.prepare(trial(queue="drop-tail"))
     assert ports(lab) == {((network.HTB_DATA, 53_750), cnps)}
     assert thresholds(lab) == {(never, never)}
+    assert lab.read_back(trial(queue="drop-tail")) == []
 
     lab.prepare(trial("dctcp", queue="step"))
     assert ports(lab) == {((network.HTB_DATA, deep), cnps)}
     assert thresholds(lab) == {(30_000, 30_000)}
+    assert lab.read_back(trial("dctcp", queue="step")) == []
+    short = f"found queues of [{network.CNPS_LIMIT_BYTES}, {deep}] bytes, expected [{network.CNPS_LIMIT_BYTES}, 53750]"
+    marks = f"marks: found Kmin, Kmax, Pmax 30000 30000 1, expected {never} {never} 1"
+    drifted = [f"{port.switch}'s port to {port.towards}" for port in lab.ports]
+    expected = [f"{port} {marks}" for port in drifted] + [f"{port}: {short}" for port in drifted]
+    assert lab.read_back(trial(queue="drop-tail")) == expected
 
     lab.prepare(trial("dcqcn", priorities=(HIGH, LOW)))
     assert ports(lab) == {((network.HTB_DATA, deep), cnps, (network.HTB_FIRST + 1, deep))}

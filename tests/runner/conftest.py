@@ -183,6 +183,9 @@ class FakeSite:
     def prepare(self, trial):
         pass
 
+    def read_back(self, trial):
+        return []
+
     def ms_on_host(self, paper_ms):
         return paper_ms * self.dilation
 

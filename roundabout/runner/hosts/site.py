@@ -141,6 +141,10 @@ class Site(Pace, Protocol):
         """Let switches do what the trial asks of them, or raise RoundaboutError where that is not ours to change."""
         ...
 
+    def read_back(self, trial: "TrialSpec") -> list[str]:
+        """What of switches is not as `prepare` made it, a line each; none where they are not ours to ask."""
+        ...
+
     def switch_samplers(self) -> list[list[str]]:
         """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
         ...

@@ -127,6 +127,8 @@ def _read_back(now: Attempting, documents: Documents) -> None:
         now.measured.settings[host]["after"] = answer["found"]
         now.measured.counters_after[host] = counters
     _refuse_differences("settings drifted during the trial", answers)
+    if drifted := now.bench.site.read_back(now.trial.spec):
+        raise TrialFailedError(f"switches drifted during the trial: {'; '.join(drifted)}")
 
 
 def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, Any]]) -> None:

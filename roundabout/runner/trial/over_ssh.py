@@ -20,6 +20,7 @@ from roundabout.runner.transports import build_outside
 from roundabout.runner.trial import captures, checks, facts
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.runner.trial.bench import Bench, prepared
+from roundabout.runner.trial.survey import Survey, survey
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -134,6 +135,10 @@ class SshTestbed:
         strain = checks.strain(found, start_ns, end_ns)
         faults = measured.faults or checks.faults(trial, found, strain)
         return Outcome(found, faults, {**_record(measured), "start_ns": start_ns, **strain}, lost=measured.lost_host)
+
+    def survey(self) -> Survey:
+        """What its hosts reach of each other, before any trial. Raises LostHostError."""
+        return survey(self._ready())
 
     def _ready(self) -> Bench:
         if self._bench is None:

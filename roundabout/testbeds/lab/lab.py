@@ -258,11 +258,20 @@ class Lab:
                 "for all that have no priority",
                 "give jobs a `priority`, or run it on a rack",
             )
+        ecn, queues = self._asked(trial)
+        network.renew(queues, self.alive(), self.record.calibration.burst_bytes)
+        marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
+
+    def read_back(self, trial: TrialSpec) -> list[str]:
+        """Ports whose thresholds or queues are not as `prepare` made them: port, found and expected."""
+        ecn, queues = self._asked(trial)
+        return [*marking.unlike(self.files, queues, ecn), *network.unlike(queues, self.alive())]
+
+    def _asked(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
+        """How ports mark and queue in a trial."""
         calibration = self.record.calibration
         ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
-        queues = network.queues(self.layout, calibration, self.scale, self.dilation, trial)
-        network.renew(queues, self.alive(), calibration.burst_bytes)
-        marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
+        return ecn, network.queues(self.layout, calibration, self.scale, self.dilation, trial)
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""

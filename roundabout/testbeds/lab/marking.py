@@ -17,6 +17,7 @@ from roundabout.testbeds.lab.layout import Layout
 from roundabout.testbeds.lab.network import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
+PMAX_DIGITS = 3  # the kernel's part counts in 65536ths
 FORCED: Program | None = None  # tests try the one for older kernels too
 
 
@@ -69,6 +70,24 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     """All ports' counters by ifindex."""
     found = json.loads(_switchport(["show", str(lab.pins)], []))
     return {port["ifindex"]: PortCounters(**port) for port in found}
+
+
+def unlike(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
+    """Ports that do not mark between these thresholds, in words."""
+    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, round(ecn.pmax, PMAX_DIGITS))
+    found = {
+        at: (each.kmin_bytes, each.kmax_bytes, round(each.pmax, PMAX_DIGITS)) for at, each in counters(lab).items()
+    }
+    return [
+        f"{port.switch}'s port to {port.towards} marks: found Kmin, Kmax, Pmax {_words(found[port.ifindex])}, "
+        f"expected {_words(wanted)}"
+        for port in queues
+        if found[port.ifindex] != wanted
+    ]
+
+
+def _words(thresholds: tuple[float, ...]) -> str:
+    return " ".join(f"{each:.10g}" for each in thresholds)
 
 
 def release(lab: paths.LabPaths) -> None:

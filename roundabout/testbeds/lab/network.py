@@ -3,7 +3,7 @@
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -233,6 +233,25 @@ def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
                 with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                     netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
                     _shape(netlink, port.ifindex, queue, burst_bytes)
+
+
+def unlike(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
+    """Ports whose FIFOs are not these, in words."""
+    found: dict[Port, dict[int, int]] = {}
+    for switch in {port.switch: None for port in queues}:
+        own = [port for port in queues if port.switch == switch]
+        found |= inside(pids[switch], partial(_standing, own))
+    return [
+        f"{port.switch}'s port to {port.towards}: found queues of {list(found[port].values())} bytes, "
+        f"expected {list(queue.fifos.values())}"
+        for port, queue in queues.items()
+        if found[port] != queue.fifos
+    ]
+
+
+def _standing(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
+    with IPRoute() as netlink:
+        return {port: standing(netlink, port.ifindex) for port in ports}
 
 
 def standing(netlink: IPRoute, ifindex: int) -> dict[int, int]:

@@ -139,6 +139,10 @@ class Rack:
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )
 
+    def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - nobody is asked
+        """Nothing: `verify` compares switches, which trials leave alone."""
+        return []
+
     def switch_samplers(self) -> list[list[str]]:
         """None: switches of a rack are not ours to sample."""
         return []

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the trials of an acceptance say of a fabric: of each shared link, of packets' classes, of the job's slowdown.
+
+Trials that are invalid have figures here, too: what made them so may be what is wrong with the fabric.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.reading.cells import cells_of
+from analysis.reading.marks import NIC_COUNTERS
+from analysis.statistics.intervals import Measured, estimate, ratio, through
+from roundabout.spec import TrialSpec
+from roundabout.store import Run
+from roundabout.store.rates import increments
+
+Pair = tuple[str, str]
+
+
+class Met(NamedTuple):
+    """How flows shared a link: of its payload rate, among themselves, and what their packets met. None: not told."""
+
+    use: float | None
+    jain: float | None
+    marked: float | None
+    drops: int | None
+    pauses: int | None
+
+
+def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
+    """By variant, of which `links` tells the link."""
+    tables = {name: run.table(name, valid_only=False) for name in ("iterations", "flows", "queue", "device_counters")}
+    specs = {str(each["variant"]): TrialSpec.model_validate(each["spec"]) for each in run.trials()}
+    return {
+        variant: _met({name: _only(each, "variant", variant) for name, each in tables.items()}, specs[variant], link)
+        for variant, link in links.items()
+        if variant in specs
+    }
+
+
+def resent(run: Run) -> dict[Pair, int]:
+    """Segments that each host sent again to each other, in all trials."""
+    flows = run.table("flows", valid_only=False)
+    found: Counter[Pair] = Counter()
+    for host, peer, segments in zip(
+        *(flows[name].to_pylist() for name in ("host", "peer", "retransmitted")), strict=True
+    ):
+        found[host, peer] += segments
+    return dict(found)
+
+
+def classes(run: Run) -> dict[Pair, Counter[int]]:
+    """How many packets with data came from host to host with which DSCP, as captures of both say."""
+    packets = run.table("packets", valid_only=False).unify_dictionaries()
+    packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
+    out = packets.filter(pc.equal(packets["direction"], "out"))
+    hosts = dict(zip(*(out[name].cast(pa.string()).to_pylist() for name in ("source", "host")), strict=True))
+    came = packets.filter(pc.equal(packets["direction"], "in"))
+    rows = came.group_by(["source", "host", "dscp"]).aggregate([([], "count_all")]).to_pylist()
+    found: dict[Pair, Counter[int]] = {}
+    for row in rows:
+        pair = (hosts.get(row["source"], row["source"]), row["host"])
+        found.setdefault(pair, Counter())[row["dscp"]] += row["count_all"]
+    return found
+
+
+def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
+    """By variant: a job's mean iteration time over that of `idle`, and of that one over what its profile says."""
+    cells = {cell.variant: cell for cell in cells_of(run) if cell.trials}
+    times = {name: estimate(cell.repetitions(job), np.mean) for name, cell in cells.items()}
+    found = {name: ratio(each, times[idle]) for name, each in times.items() if name != idle and idle in times}
+    if idle in times:
+        alone_ms = cells[idle].spec.jobs[job].profile.alone_ms
+        found[idle] = through(lambda mean_ms: mean_ms / alone_ms, times[idle])
+    return found
+
+
+def _met(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> Met:
+    rate_gbps = next(each.payload_rate_gbps for each in spec.topology.links if each.name == link)
+    rates = [_rate_gbps(_only(tables["iterations"], "job", job)) for job in spec.jobs]
+    told = [rate for rate in rates if rate is not None]
+    whole = len(told) == len(rates) and sum(told) > 0
+    return Met(
+        use=sum(told) / rate_gbps if whole else None,
+        jain=sum(told) ** 2 / (len(told) * sum(rate**2 for rate in told)) if whole else None,
+        marked=_marked(tables["flows"]),
+        drops=_drops(_only(tables["queue"], "link", link)),
+        pauses=pauses(tables["device_counters"]),
+    )
+
+
+def _rate_gbps(iterations: pa.Table) -> float | None:
+    """What a job's first worker sent from the end of its first iteration to that of its last, Gbit/s."""
+    own = _only(iterations, "rank", 0).sort_by("iteration")
+    end_ns, sent = own["comm_end_ns"].to_numpy(), own["sent_bytes"].to_numpy()
+    return float(sent[1:].sum() * 8 / (end_ns[-1] - end_ns[0])) if len(end_ns) > 1 else None
+
+
+def _marked(flows: pa.Table) -> float | None:
+    came = pc.sum(flows["delivered_segments"]).as_py()
+    return pc.sum(flows["delivered_ce_segments"]).as_py() / came if came else None
+
+
+def _drops(queue: pa.Table) -> int | None:
+    ports = [_only(queue, "towards", each) for each in set(queue["towards"].to_pylist())]
+    return sum(_gained(port, "drops") for port in ports) if ports else None
+
+
+def pauses(counters: pa.Table) -> int | None:
+    """PFC frames that hosts' NICs heard, of all priorities."""
+    heard = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
+    places = heard.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
+    return sum(_gained(_at(heard, place), "value") for place in places) if places else None
+
+
+def _gained(samples: pa.Table, name: str) -> int:
+    ordered = samples.sort_by("host_ns")
+    return increments(ordered["host_ns"].to_numpy(), np.array(ordered[name].to_pylist())).total
+
+
+def _at(table: pa.Table, place: Mapping[str, object]) -> pa.Table:
+    for column, value in place.items():
+        table = _only(table, column, value)
+    return table
+
+
+def _only(table: pa.Table, column: str, value: object) -> pa.Table:
+    return table.filter(pc.equal(table[column], value))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an acceptance runs: flows through each shared link, and one job beside each congestor, over any topology.
+
+Rates follow from the topology's. How long, how many and how large is our choice: all of it shall take a lab less than
+five minutes. Limits say what is expected of it.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+from roundabout.spec.experiment import Capture, Cell, CrossTraffic, Experiment, ResolvedJob, StudyChoice, TrialSpec
+from roundabout.spec.patterns import Pattern
+from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.topology import Link, Topology
+from roundabout.spec.transports import Transport
+
+FLOWS = {"two": 2, "many": 4}  # through a link, each way
+LASTS_MS = 3000.0  # of flows
+TURN_MS = 60.0  # of what a flow sends before it waits for its peer, alone
+CLASSES = "classes"
+STANDARD = "standard"
+OWN_DSCP = 26  # of packets where no inventory says one: RoCE's, as in docs/rack.md
+IDLE, CONGESTORS = "idle", ("iperf", "consistent", "burst", "job")
+HALF_MS = 100.0  # the job computes, and sends alone, for so long each
+DEMAND, LOAD = 0.9, 0.3  # of the link's payload rate: the job's while it sends, and a congestor's
+ITERATIONS, REPETITIONS = 10, 4  # four are what an interval takes
+
+Pair = tuple[str, str]
+Pairs = tuple[Pair, Pair]
+
+
+def shared_links(topology: Topology) -> dict[str, Pairs]:
+    """Links where two pairs of hosts meet, and nowhere else: what goes wrong between these is that link's."""
+    crossed = {pair: {hop.link.name for hop in topology.path(*pair)} for pair in combinations(topology.hosts, 2)}
+    found: dict[str, Pairs] = {}
+    for link in topology.links:
+        through = [pair for pair, links in crossed.items() if link.name in links]
+        meeting = (pairs for pairs in combinations(through, 2) if crossed[pairs[0]] & crossed[pairs[1]] == {link.name})
+        if pairs := next(meeting, None):
+            found[link.name] = pairs
+    return found
+
+
+def links_of(topology: Topology) -> dict[str, tuple[str, str]]:
+    """By variant of the trials of links: the link, and how many flows meet there (`two`, `many`)."""
+    return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
+
+
+def of_links(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
+    """Two and many flows through each shared link; and all hosts among each other, whose packets are captured.
+
+    These have a `dscp` where none is given by an inventory.
+    """
+    roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
+    by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
+    trials = {
+        variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
+        for variant, (name, word) in links_of(topology).items()
+    }
+    return _experiment("acceptance-links", {CLASSES: _everybody(roomy, transport, dscp), **trials}, repetitions=1)
+
+
+def of_job(topology: Topology, transport: Transport) -> Experiment:
+    """The standard job by itself, and beside each congestor, over the link that traffic meets on."""
+    links = shared_links(topology)
+    name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
+    own, others = links[name]
+    rate_gbps = topology.path_payload_gbps(*own)
+    job = _job(own, _profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
+    trials = {IDLE: _trial(topology, {STANDARD: job})}
+    for kind in CONGESTORS:
+        if kind == "job":
+            rival = job.model_copy(update={"workers": others})
+            trials[kind] = _trial(topology, {STANDARD: job, "rival": rival})
+        else:
+            load_gbps = LOAD * topology.path_payload_gbps(*others)
+            cross = CrossTraffic.model_validate(
+                {"kind": kind, "from": others[0], "to": others[1:], "load_gbps": load_gbps}
+            )
+            trials[kind] = _trial(topology, {STANDARD: job}, {"cross": cross})
+    return _experiment("acceptance-job", trials, REPETITIONS)
+
+
+def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: Transport) -> TrialSpec:
+    """Flows are jobs that do nothing but send, so that each has as much to send as it gets through."""
+    profile = _profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
+    jobs = {
+        f"f{number + 1}": _job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
+        for number in range(flows)
+    }
+    return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
+
+
+def _everybody(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
+    """All hosts send to each other: whatever path is wrong can be told from those that are not."""
+    slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
+    profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
+    capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
+    job = _job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
+    return _trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
+
+
+def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:
+    guess = "no model; our choice, see the module"
+    computing = Phase(name="compute", compute_ms=compute_ms, guess=guess)
+    size = round(gbps * alone_ms * 1e6 / 8)
+    sending = Phase(name="send", bytes=size, alone_ms=alone_ms, pattern=pattern, guess=guess)
+    return Profile(name=name, model="none", source="ours", phases=(computing, sending))
+
+
+def _job(workers: tuple[str, ...], profile: Profile, transport: Transport) -> ResolvedJob:
+    return ResolvedJob(profile=profile, workers=workers, transport=transport)
+
+
+def _trial(
+    topology: Topology,
+    jobs: Mapping[str, ResolvedJob],
+    cross_traffic: Mapping[str, CrossTraffic] | None = None,
+    iterations: int = ITERATIONS,
+) -> TrialSpec:
+    return TrialSpec(topology=topology, jobs=dict(jobs), cross_traffic=dict(cross_traffic or {}), iterations=iterations)
+
+
+def _experiment(name: str, trials: Mapping[str, TrialSpec], repetitions: int) -> Experiment:
+    return Experiment(
+        name=name,
+        about="What `roundabout acceptance` runs",
+        study=StudyChoice(kind="levels", baseline=next(iter(trials))),
+        repetitions=repetitions,
+        factors={"variant": tuple(trials)},
+        cells=tuple(Cell(levels={"variant": each}, spec=spec) for each, spec in trials.items()),
+        document={},
+    )

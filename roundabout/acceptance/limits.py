@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fabric is held to: one file of ours, and what a user's file has otherwise."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from roundabout.spec.base import NotNegative, Strict
+from roundabout.spec.library import parse_as, shown
+from roundabout.spec.source import Block, Document, read
+
+OURS = Path(__file__).with_name("limits.yaml")
+
+
+class Limits(Strict):
+    """Each is of the figure whose name follows `least_` or `most_`; None: not judged. limits.yaml says more."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    most_lost: NotNegative | None
+    most_lost_whole: NotNegative | None
+    most_rtt_ms: NotNegative | None
+    least_use_two: NotNegative | None
+    least_use_many: NotNegative | None
+    least_jain_two: NotNegative | None
+    least_jain_many: NotNegative | None
+    least_marked_two: NotNegative | None
+    least_marked_many: NotNegative | None
+    most_marked_many: NotNegative | None
+    most_resent: NotNegative | None
+    most_drops: NotNegative | None
+    most_pauses: NotNegative | None
+    most_wrong_class: NotNegative | None
+    most_slowdown_idle: NotNegative | None
+    most_slowdown_iperf: NotNegative | None
+    most_slowdown_consistent: NotNegative | None
+    most_slowdown_burst: NotNegative | None
+    most_slowdown_job: NotNegative | None
+
+
+def read_limits(path: Path | None) -> Limits:
+    """Ours, with those of a user's file in their place. Raises SpecError for what is wrong with that."""
+    ours = read(OURS, shown(OURS))
+    if path is None:
+        return parse_as(Limits, ours)
+    document = read(path, shown(path))
+    merged = Block(document.root)
+    for name, value in ours.root.items():
+        merged.setdefault(name, value)
+    return parse_as(Limits, Document(document.file, merged))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a fabric against its limits: what passes, what fails, and of which link or host it is."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from roundabout.acceptance.limits import Limits
+from roundabout.runner.trial.survey import Survey
+from roundabout.spec.topology import Hop, Topology
+
+Interval = tuple[float, float]
+Measured = tuple[float, Interval | None]
+Pair = tuple[str, str]
+ALL = "all hosts"
+MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, and of what has no PFC
+
+
+class Verdict(NamedTuple):
+    """What was found of something, and what was expected; `good` is None where nothing was, or nobody could tell."""
+
+    of: str
+    name: str
+    found: str
+    expected: str
+    good: bool | None
+
+
+def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
+    """A figure held to its limits; with an interval it fails where all of that is beyond them."""
+    least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
+    bounds = (("least", least), ("most", most))
+    expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
+    if measured is None:
+        silent = not expected or name in MAY_BE_SILENT
+        return Verdict(of, name, "not told", expected, None if silent else False)
+    value, interval = measured
+    low, high = interval or (value, value)
+    good = (least is None or high >= least) and (most is None or low <= most)
+    ends = f" ({low:.4g} to {high:.4g})" if interval else ""
+    return Verdict(of, name, f"{value:.4g}{ends}", expected, good if expected else None)
+
+
+def of_survey(topology: Topology, survey: Survey, limits: Limits) -> list[Verdict]:
+    """Of what was looked at before any flow: MTUs, packets that fill them, losses, round trips."""
+    usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
+    mtus = [
+        Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", False)
+        for host, found in survey.mtu_bytes.items()
+        if found != usual
+    ]
+    lost = {(each.sender, each.receiver): float(each.lost_small) for each in survey.pinged}
+    cut = {(each.sender, each.receiver): float(each.lost_large) for each in survey.pinged if not each.lost_small}
+    rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
+    return [
+        *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", True)]),
+        *_over_links(topology, "lost", lost, limits, _there_and_back),
+        *_over_links(topology, "lost_whole", cut, limits, _there_and_back),
+        *_over_links(topology, "rtt_ms", rtts, limits, _there_and_back),
+    ]
+
+
+def of_links(
+    links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
+) -> list[Verdict]:
+    """Of flows that met on a link, by variant: `links` has which, and how many (`two`, `many`); `met` their figures."""
+    return [
+        judged(
+            f"link {link}, {flows} flows",
+            f"{name}_{flows}" if flows in _counts(name) else name,
+            _exactly(value),
+            limits,
+        )
+        for variant, (link, flows) in links.items()
+        for name, value in met.get(variant, {}).items()
+    ]
+
+
+def of_resent(topology: Topology, resent: Mapping[Pair, int], limits: Limits) -> list[Verdict]:
+    """Of what hosts sent again: losses, by the way that they have in common."""
+    return _over_links(topology, "resent", {pair: float(count) for pair, count in resent.items()}, limits, _one_way)
+
+
+def of_classes(topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits) -> list[Verdict]:
+    """Of the DSCP that packets came with."""
+    wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
+    found = _over_links(topology, "wrong_class", wrong, limits, _one_way)
+    others = sorted({other for counts in came.values() for other in counts} - {dscp})
+    words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
+    return [each._replace(found=each.found + words) for each in found]
+
+
+def of_job(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
+    """Of the standard job, by congestor."""
+    return [judged("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
+
+
+def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
+    """Of trials, after each of which settings were read back: those that are invalid, in the runner's words."""
+    reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
+    found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
+    good = f"{len(records)} trials, and settings are as set after each"
+    return found or [Verdict(ALL, "valid", good, "valid trials", True)]
+
+
+def suspects(topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]) -> list[str]:
+    """What all bad ways between hosts have in common and no good one crosses, as `name` calls parts of a way."""
+    ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
+    fine = {name(hop) for pair in good for hop in topology.path(*pair)}
+    return sorted(set.intersection(*ways) - fine) if ways else []
+
+
+def _over_links(
+    topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
+) -> list[Verdict]:
+    """The worst figure of all ways between hosts; where that is too much, of the links that are to blame for it."""
+    if not values:
+        return [judged(ALL, name, None, limits)]
+    worst = judged(ALL, name, _exactly(max(values.values())), limits)
+    bad = [pair for pair, value in values.items() if judged("", name, _exactly(value), limits).good is False]
+    if not bad:
+        return [worst]
+    blamed = suspects(topology, bad, values.keys() - set(bad), called)
+    return [worst._replace(of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
+
+
+def _one_way(hop: Hop) -> str:
+    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
+
+
+def _there_and_back(hop: Hop) -> str:
+    return f"link {hop.link.name}"
+
+
+def _counts(name: str) -> tuple[str, ...]:
+    return ("two", "many") if name in ("use", "jain", "marked") else ()
+
+
+def _exactly(value: float | None) -> Measured | None:
+    return None if value is None else (value, None)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An acceptance's tables, declared once, and its page."""
+
+from collections.abc import Iterator
+
+from analysis.render import page
+from analysis.render.tables import Cell, Column, Table, Tone, plain
+from roundabout.acceptance.acceptance import PARTS, Acceptance
+from roundabout.acceptance.verdicts import Verdict
+
+TITLES = {
+    "settings": "Settings, read back",
+    "paths": "Paths, before any flow",
+    "links": "Flows that share links",
+    "job": "The standard job beside congestors",
+}
+MEANINGS = [
+    (name, f" {about}")
+    for name, about in (
+        ("lost", "pings of ten; `whole`: as large as a host's MTU, not to be split, where small ones came"),
+        ("rtt_ms", "the least round trip of those"),
+        ("use", "of the link's payload rate, by all its flows together"),
+        ("jain", "Jain's index of the flows' rates: 1 where all get the same"),
+        ("marked", "share of segments that came with ECN's mark"),
+        ("drops", "packets, by the link's ports"),
+        ("pauses", "PFC frames that hosts heard"),
+        ("resent", "segments, by all hosts"),
+        ("wrong_class", "packets that came with another DSCP than jobs have"),
+        ("slowdown", "iteration time over idle; of idle, over what the job takes alone by its profile"),
+    )
+]
+TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
+
+
+def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
+    """A table a part, a row a verdict."""
+    columns = (
+        Column(kind="names"),
+        Column(kind="words"),
+        Column("found", kind="words", wraps=True),
+        Column("expected", kind="words", wraps=True),
+    )
+    for part, verdicts in found.parts.items():
+        rows = [_row(each) for each in verdicts if each.good is False or not only_failed]
+        yield Table(columns, plain(rows), TITLES[part], empty=f"{TITLES[part]}: nothing is beyond its limit.")
+
+
+def outcome(found: Acceptance) -> str:
+    """The whole of it in a sentence."""
+    left_out = [part for part in PARTS if part not in found.parts]
+    end = f" Not measured: {', '.join(left_out)}." if left_out else ""
+    return f"It does not pass: {len(found.failed)} findings.{end}" if found.failed else f"It passes.{end}"
+
+
+def whole_page(found: Acceptance) -> str:
+    """The page's HTML."""
+    about = f"Acceptance of {found.topology}"
+    parts = [
+        *([page.filled("header", fidelity=found.fidelity, about=about, lead=_lead(found))] if found.fidelity else []),
+        page.named(outcome(found)),
+        *(part for table in tables(found) for part in (page.named(table.title), page.shown(table))),
+        page.by_name("What names mean", MEANINGS),
+        page.listed("Measured in:", found.runs),
+        *([page.filled("fidelity", fidelity=found.fidelity)] if found.fidelity else []),
+    ]
+    return page.whole_page(about, page.all_of(parts))
+
+
+def _lead(found: Acceptance) -> str:
+    return " · ".join(f"{name} {value}" for name, value in found.where.items())
+
+
+def _row(verdict: Verdict) -> tuple[Cell, ...]:
+    return (
+        Cell(verdict.of),
+        Cell(verdict.name),
+        Cell(verdict.found, tone=TONES[verdict.good]),
+        Cell(verdict.expected),
+    )

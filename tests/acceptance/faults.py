@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be wrong with a fabric, done to a lab behind everybody's back; and what an acceptance must say of it."""
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roundabout.runner.transports import TOOL
+from roundabout.testbeds.lab import Lab, marking, network
+from roundabout.testbeds.lab.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.namespaces import inside
+
+Spoil = Callable[[Lab], None]
+SOURCE = Path(__file__).with_name("faults.bpf.c")
+FLAGS = Path(__file__).parents[2] / "cmake/bpf_flags.txt"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`spoil` is done once the lab stands, or where it `drifts`, when a trial has set everything.
+
+    `of` and `name` are the finding's, and `found` is in its words.
+    """
+
+    spoil: Spoil
+    part: str
+    of: str
+    name: str
+    found: str
+    drifts: bool = False
+
+
+def does(node: str, *argv: str) -> Spoil:
+    """Run a program in the network namespace of a host or switch."""
+    return lambda lab: _run(lab, node, *argv)
+
+
+def _run(lab: Lab, node: str, *argv: str) -> None:
+    inside(lab.alive()[node], lambda: subprocess.run(argv, check=True, capture_output=True, text=True))
+
+
+def filters(switch: str, host: str, program: str) -> Spoil:
+    """Let a program of faults.bpf.c see what comes from a host; of what goes there the lab's own leaves it nothing."""
+
+    def spoil(lab: Lab) -> None:
+        built = lab.files.root / "faults.bpf.o"
+        subprocess.run(["clang", *FLAGS.read_text().split(), *_headers(), "-c", SOURCE, "-o", built], check=True)
+        place = ["tc", "filter", "add", "dev", host, "ingress", "bpf", "da", "obj", str(built)]
+        _run(lab, switch, *place, "sec", f"classifier/{program}")
+
+    return spoil
+
+
+def _headers() -> list[str]:
+    found = subprocess.run(["cc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
+    return ["-I", f"/usr/include/{found}"]
+
+
+def halves(node: str, device: str) -> Spoil:
+    """Let a port send half as fast."""
+
+    def spoil(lab: Lab) -> None:
+        port = next(each for each in lab.ports if (each.switch, each.interface) == (node, device))
+        rate = network.queues(lab.layout, lab.record.calibration, lab.scale)[port].drain_bytes_per_s * 8 // 2
+        change = ["tc", "class", "change", "dev", device, "parent", "1:1", "classid", "1:2"]
+        _run(lab, node, *change, "htb", "rate", str(rate), "ceil", str(rate))
+
+    return spoil
+
+
+def unmarked(lab: Lab) -> None:
+    """No port marks."""
+    lab.set_thresholds(NEVER)
+
+
+def other_thresholds(lab: Lab) -> None:
+    """One port marks from Kmax on, as if it had another class's thresholds."""
+    queues = network.queues(lab.layout, lab.record.calibration, lab.scale)
+    port = next(each for each in queues if (each.switch, each.towards) == ("tor0", "tor1"))
+    ecn = lab.record.calibration.ecn
+    marking.set_thresholds(
+        lab.files, {port: queues[port]}, Ecn(kmin_bytes=ecn.kmax_bytes, kmax_bytes=2 * ecn.kmax_bytes, pmax=1)
+    )
+
+
+OTHER_T = (str(TOOL), "set", "dcqcn", "T_us=20000")
+CUBIC = ("sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic")
+FAULTS = {
+    "half-rate": Fault(halves("tor0", "s1"), "links", "link s1, two flows", "use_two", "0."),
+    "no-marking": Fault(unmarked, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
+    "other-thresholds": Fault(other_thresholds, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
+    "wrong-class": Fault(filters("tor1", "s2", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),
+    "unequal-T": Fault(does("s1", *OTHER_T), "links", "trial ", "valid", "s1: transport.dcqcn.T_us", drifts=True),
+    "other-mtu": Fault(does("s3", "ip", "link", "set", "eth0", "mtu", "1400"), "paths", "host s3", "mtu_bytes", "1400"),
+    "lossy-link": Fault(filters("tor1", "s3", "lose"), "links", "link s3, s3 to tor1", "resent", ""),
+    "slow-link": Fault(filters("tor0", "s1", "delay"), "paths", "link s1", "rtt_ms", ""),
+    "dead-cable": Fault(does("tor1", "ip", "link", "set", "s3", "down"), "paths", "link s3", "lost", "10"),
+    "other-congestion-control": Fault(
+        does("s2", *CUBIC), "links", "trial ", "valid", "s2: sysctl.net.ipv4.tcp_congestion_control", drifts=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Spoilt(Lab):
+    """A lab with a fault that comes when a trial has set everything, and comes again in the next one."""
+
+    fault: Fault
+
+    def switch_samplers(self) -> list[list[str]]:
+        self.fault.spoil(self)
+        return super().switch_samplers()
+
+
+class SpoiltFacility(LabFacility):
+    """Labs with a fault; without one, labs."""
+
+    def __init__(self, fault: Fault | None) -> None:
+        super().__init__()
+        self.fault = fault
+
+    def raise_site(self, *asked: Any) -> Any:
+        lab = super().raise_site(*asked)
+        if self.fault and self.fault.drifts:
+            return Spoilt(lab.record, self.fault)
+        if self.fault:
+            self.fault.spoil(lab)
+        return lab

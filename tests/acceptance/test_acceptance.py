@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Acceptance: what is run, what limits say, and in the lab faults that must be found and named."""
+
+import json
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from analysis import accepted as analysis
+from roundabout.acceptance import experiments
+from roundabout.acceptance.acceptance import PARTS, Acceptance, Part, parts
+from roundabout.acceptance.limits import read_limits
+from roundabout.acceptance.verdicts import Verdict, judged, of_classes, of_job, of_links, of_resent, of_survey
+from roundabout.cli import accepted
+from roundabout.cli.accepting import Fabric, measure
+from roundabout.cli.main import main
+from roundabout.errors import UsageError
+from roundabout.runner.hosts.site import Host
+from roundabout.runner.run import Runner
+from roundabout.runner.trial import survey
+from roundabout.runner.trial.survey import Pinged, Survey
+from roundabout.spec import load_topology
+from roundabout.spec.errors import SpecError
+from roundabout.spec.transports import Transport
+from roundabout.store import schemas
+from roundabout.testbeds import facility, undo
+from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
+from tests.observers import Silent
+
+TOPOLOGY, LIMITS = load_topology("dumbbell-2x2"), read_limits(None)
+DCQCN = Transport.model_validate({"name": "dcqcn"})
+PAIRS = [(one, other) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
+
+
+def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
+    links = experiments.shared_links(TOPOLOGY)
+    assert list(links) == ["s0", "s1", "s2", "s3", "L1"]
+    assert links["L1"] == (("s0", "s2"), ("s1", "s3"))
+    assert links["s0"] == (("s0", "s1"), ("s0", "s2"))
+
+
+def test_what_a_model_computes_passes(tmp_path: Path) -> None:
+    """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
+    runner = Runner(facility({"testbed": "fluid"}), Silent(), undo)
+    links = experiments.links_of(TOPOLOGY)
+    run = runner.start(experiments.of_links(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    met = analysis.of_links(run, {variant: link for variant, (link, _) in links.items()})
+    verdicts = of_links(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
+    told = {(each.of, each.name): each for each in verdicts}
+    assert told["link L1, two flows", "use_two"].good
+    assert told["link L1, many flows", "jain_many"].found == "1"
+    assert told["link L1, many flows", "marked_many"].good is False, "what hosts must tell, and do not, passes nobody"
+    run = runner.start(experiments.of_job(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    slow = {each.name: each for each in of_job(analysis.slowdowns(run, "standard", "idle"), LIMITS)}
+    assert slow["slowdown_idle"].found == "1"
+    assert slow["slowdown_job"].found == "1.4"
+    assert slow.keys() == {f"slowdown_{each}" for each in ("idle", *experiments.CONGESTORS)}
+
+
+def test_an_interval_fails_where_all_of_it_is_beyond() -> None:
+    assert judged("the job", "slowdown_job", (2.2, (1.9, 2.5)), LIMITS).good
+    assert judged("the job", "slowdown_job", (2.2, (2.1, 2.5)), LIMITS).good is False
+    assert judged("link L1", "use_two", (0.79, None), LIMITS) == Verdict(
+        "link L1", "use_two", "0.79", "at least 0.8", False
+    )
+    assert judged("link L1", "drops", None, LIMITS).good is None
+
+
+def test_limits_of_a_user_go_before_ours(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("least_use_two: 0.95\nmost_marked_many: null\n")
+    limits = read_limits(tmp_path / "mine.yaml")
+    assert (limits.least_use_two, limits.most_marked_many) == (0.95, None)
+    assert limits.least_use_many == LIMITS.least_use_many
+    (tmp_path / "mine.yaml").write_text("schema: 1\nleast_usage: 0.95\n")
+    with pytest.raises(SpecError, match=r"mine.yaml:2: least_usage"):
+        read_limits(tmp_path / "mine.yaml")
+    (tmp_path / "mine.yaml").write_text("least_use_two: much\n")
+    with pytest.raises(SpecError, match=r"mine.yaml:1: least_use_two: found 'much', expected a number"):
+        read_limits(tmp_path / "mine.yaml")
+
+
+def surveyed(**other: object) -> Survey:
+    """A fabric without fault, but for what is said otherwise by `SENDER_RECEIVER`."""
+    good = {pair: Pinged(*pair, 0, 0, 0.1) for pair in PAIRS}
+    for name, found in other.items():
+        sender, receiver = name.split("_")
+        good[sender, receiver] = good[sender, receiver]._replace(**found)  # type: ignore[arg-type]
+    return Survey(dict.fromkeys(TOPOLOGY.hosts, 1500), tuple(good.values()), 0)
+
+
+def failed(verdicts: list[Verdict]) -> list[tuple[str, str]]:
+    return [(each.of, each.name) for each in verdicts if each.good is False]
+
+
+def test_a_survey_names_the_link() -> None:
+    assert failed(of_survey(TOPOLOGY, surveyed(), LIMITS)) == []
+    across = {
+        f"{one}_{other}": {"rtt_ms": 4.0}
+        for one, other in PAIRS
+        if {one, other} & {"s0", "s1"} not in ({one, other}, set())
+    }
+    assert failed(of_survey(TOPOLOGY, surveyed(**across), LIMITS)) == [("link L1", "rtt_ms")]
+    dead = {f"{one}_{other}": {"lost_small": 10, "rtt_ms": None} for one, other in PAIRS if "s3" in (one, other)}
+    assert failed(of_survey(TOPOLOGY, surveyed(**dead), LIMITS)) == [("link s3", "lost")]
+    cut = {f"{one}_{other}": {"lost_large": 10, "rtt_ms": None} for one, other in PAIRS if "s2" in (one, other)}
+    assert failed(of_survey(TOPOLOGY, surveyed(**cut), LIMITS)) == [("link s2", "lost_whole")]
+    strange = surveyed()
+    strange.mtu_bytes["s1"] = 9000
+    assert failed(of_survey(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]
+    # What no one link explains is told by hosts.
+    two = surveyed(s0_s1={"lost_small": 1}, s2_s3={"lost_small": 1})
+    assert failed(of_survey(TOPOLOGY, two, LIMITS)) == [("s0 to s1", "lost"), ("s2 to s3", "lost")]
+
+
+def test_losses_and_classes_name_the_link_and_its_direction() -> None:
+    resent = {pair: 7 if pair[1] == "s3" else 0 for pair in PAIRS}
+    assert failed(of_resent(TOPOLOGY, resent, LIMITS)) == [("link s3, tor1 to s3", "resent")]
+    came = {pair: Counter({8 if pair[0] == "s2" else 26: 100}) for pair in PAIRS}
+    (wrong,) = of_classes(TOPOLOGY, came, 26, LIMITS)
+    assert (wrong.of, wrong.name, wrong.good) == ("link s2, s2 to tor1", "wrong_class", False)
+    assert wrong.found == "100 with DSCP 8, expected 26"
+
+
+class Captured:
+    """Stands for a run of which packets were captured: (host, direction, source, DSCP, bytes of data) of each."""
+
+    def __init__(self, *packets: tuple[str, str, str, int, int]) -> None:
+        names = ("host", "direction", "source", "dscp", "payload_bytes")
+        rows = [dict(zip(names, each, strict=True)) for each in packets]
+        self._parts = [pa.Table.from_pylist([row], schema=schemas.schema("packets")) for row in rows]
+
+    def table(self, _name: str, **_: Any) -> pa.Table:
+        return pa.concat_tables(self._parts)
+
+
+def test_classes_are_of_packets_that_came_with_data() -> None:
+    one, other = ("s0", "out", "10.77.0.1"), ("s1", "in", "10.77.0.1")
+    run = Captured(
+        (*one, 26, 1448), (*other, 26, 1448), (*other, 8, 1448), (*other, 0, 0), ("s0", "in", "10.9.9.9", 4, 1)
+    )
+    assert analysis.classes(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
+
+
+def test_pauses_are_those_of_all_nics() -> None:
+    names = ("host", "device", "counter", "host_ns", "value")
+    rows = [
+        dict(zip(names, (host, "ens1", counter, at, value), strict=True))
+        for host, counter, values in (
+            ("s0", "rx_prio3_pause", (5, 7)),
+            ("s1", "rx_prio3_pause", (0, 9)),
+            ("s0", "x", (0, 99)),
+        )
+        for at, value in enumerate(values)
+    ]
+    schema = schemas.schema("device_counters")
+    assert analysis.pauses(pa.Table.from_pylist(rows, schema=schema)) == 11
+    assert analysis.pauses(pa.Table.from_pylist(rows[-2:], schema=schema)) is None
+
+
+@needs_root
+def test_pings_are_told() -> None:
+    """By the program that hosts run, over loopback."""
+    lo = Host("s0", "s0", "127.0.0.1", 8, "lo", Path())
+    argv = survey.pinger(lo, ["127.0.0.1", "127.0.0.2"])
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    told = list(survey.read("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
+    for (mtu_bytes, pinged), name in zip(told, ("s1", "s2"), strict=True):
+        assert pinged[:4] == ("s0", name, 0, 0)
+        assert pinged.rtt_ms is not None and pinged.rtt_ms > 0
+        assert mtu_bytes == int(Path("/sys/class/net/lo/mtu").read_text())
+
+
+def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parts([]) == PARTS
+    assert parts(["links", "paths"]) == ("paths", "links")
+    with pytest.raises(UsageError, match="found 'speed', expected some of paths, links, job"):
+        parts(["speed"])
+    assert main(["acceptance", "--transport", "dcqn"]) == 2
+    assert "--transport: found 'dcqn', expected one of" in capsys.readouterr().err
+    assert main(["acceptance", "--testbed", "fluid"]) == 2
+    assert "found testbed fluid, expected one whose hosts send packets" in capsys.readouterr().err
+
+
+class Acceptor:
+    """Looks at labs with a fault, or without, with a machine's state of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def __call__(self, fault: Fault | None, *wanted: Part) -> Acceptance:
+        runner = Runner(SpoiltFacility(fault), Silent(), undo, self._home / "run", self._home / "journals")
+        found = Acceptance(TOPOLOGY.name, {"testbed": "lab"})
+        measure(Fabric(TOPOLOGY, DCQCN, LIMITS, experiments.OWN_DSCP), wanted, found, runner, self._home / "runs")
+        assert not any((self._home / "journals").glob("*"))
+        return found
+
+
+@pytest.fixture
+def accept(tmp_path: Path) -> Acceptor:
+    return Acceptor(tmp_path)
+
+
+def is_named(fault: Fault, found: Acceptance) -> bool:
+    return any(
+        each.of.startswith(fault.of) and each.name == fault.name and fault.found in each.found for each in found.failed
+    )
+
+
+@needs_root
+def test_a_lab_with_another_mtu_on_one_host_does_not_pass(accept: Acceptor) -> None:
+    found = accept(FAULTS["other-mtu"], "paths")
+    assert is_named(FAULTS["other-mtu"], found), found.failed
+    assert "It does not pass" in accepted.whole_page(found)
+    record = json.loads(json.dumps(found.record(LIMITS)))
+    assert record["accepted"] is False and record["limits"]["most_lost"] == 0
+    assert found.fidelity and found.fidelity.nature == "emulated"
+
+
+@pytest.mark.proof
+@pytest.mark.quiet
+@needs_root
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roundabout.runner.run.REPEATS", 0)
+    fault = FAULTS[name]
+    wanted: tuple[Part, ...] = ("links",) if fault.part == "links" else ("paths",)
+    found = accept(fault, *wanted)
+    print(*found.failed, sep="\n")
+    assert is_named(fault, found), found.failed
+
+
+@pytest.mark.proof
+@pytest.mark.quiet
+@needs_root
+@pytest.mark.parametrize("number", range(10))
+def test_a_lab_passes(accept: Acceptor, number: int) -> None:
+    found = accept(None, *PARTS)
+    assert not found.failed
+    assert list(found.parts) == list(PARTS)
