@@ -6,8 +6,8 @@
 #include <linux/pkt_cls.h>
 
 #include <bpf/bpf_endian.h>
-#include <stddef.h>
 #include <bpf/bpf_helpers.h>
+#include <stddef.h>
 
 #define ONE_IN 100
 #define LATE_NS 3000000
@@ -17,9 +17,7 @@ SEC("classifier/lose") int lose(struct __sk_buff *skb) {
   return bpf_get_prandom_u32() % ONE_IN ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
-static long is_time(__u32 turn, void *until_ns) {
-  return bpf_ktime_get_ns() >= *(__u64 *)until_ns;
-}
+static long is_time(__u32 turn, void *until_ns) { return bpf_ktime_get_ns() >= *(__u64 *)until_ns; }
 
 // Kernels may lack sch_netem: the CPU waits with the packet.
 SEC("classifier/delay") int delay(struct __sk_buff *skb) {
