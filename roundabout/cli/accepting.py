@@ -2,8 +2,9 @@
 """`roundabout acceptance`: from a topology to its page."""
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,8 @@ from roundabout.spec.transports import Transport, known
 from roundabout.store import Run, new_run_id
 from roundabout.store.files import give_back_tree, write_json, write_text
 from roundabout.testbeds import undo
+from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.testbeds.rack.traffic import NoRdmaError, Row
 
 SHOWN = 5
 FLOWING: tuple[Part, ...] = ("links", "job")
@@ -77,6 +80,9 @@ def accept(asked: Asked, *, as_json: bool) -> None:
         if asked.inventory:
             observer.step("reading settings back")
             found.parts["settings"] = _settings(asked.inventory)
+        if isinstance(facility, RackFacility) and not found.failed:
+            observer.step("letting RDMA's packets show where they ride")
+            found.parts["rdma"] = rdma(partial(facility.traffic, f"acceptance-{os.getpid()}"))
         fabric = Fabric(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
         measure(fabric, asked.parts, found, Runner(facility, observer, undo), asked.runs)
     path = _kept(found, limits, asked.runs)
@@ -147,6 +153,20 @@ def _settings(inventory: Path) -> list[Verdict]:
         reports = error.reports
     found = [Verdict(host, what, is_, expected, False) for host, what, expected, is_ in drifts(reports)]
     return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", True)]
+
+
+def rdma(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
+    """What came of `ib_write_bw` between servers, as in `verify --traffic`; not told where they have no RDMA."""
+    try:
+        rows = list(traffic())
+    except NoRdmaError as error:
+        return [Verdict(verdicts.ALL, "rdma", f"not told: {error.message}", "", None)]
+    return [
+        Verdict(f"{row.source} to {row.to}", *told)
+        for row in rows
+        for told in [(each.what, each.found, each.expected, False) for each in row.wrong]
+        or [("ib_write_bw", f"{row.gbps:.1f} Gbit/s, all in their classes", "packets in their classes", True)]
+    ]
 
 
 def _links(fabric: Fabric, found: Acceptance, run: Run) -> list[Verdict]:

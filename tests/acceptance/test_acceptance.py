@@ -17,7 +17,7 @@ from roundabout.acceptance.acceptance import PARTS, Acceptance, Part, parts
 from roundabout.acceptance.limits import read_limits
 from roundabout.acceptance.verdicts import Verdict, judged, of_classes, of_job, of_links, of_resent, of_survey
 from roundabout.cli import accepted
-from roundabout.cli.accepting import Fabric, measure
+from roundabout.cli.accepting import Fabric, measure, rdma
 from roundabout.cli.main import main
 from roundabout.errors import UsageError
 from roundabout.runner.hosts.site import Host
@@ -29,6 +29,7 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import facility, undo
+from roundabout.testbeds.rack.traffic import NoRdmaError, Row, Wrong
 from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
 from tests.observers import Silent
 
@@ -185,6 +186,20 @@ def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--transport: found 'dcqn', expected one of" in capsys.readouterr().err
     assert main(["acceptance", "--testbed", "fluid"]) == 2
     assert "found testbed fluid, expected one whose hosts send packets" in capsys.readouterr().err
+
+
+def test_rdmas_own_packets_count_where_servers_have_it() -> None:
+    good, bad = Row("s0", "s1", 92.1, ()), Row("s1", "s0", 0.0, (Wrong("s0 rx_prio3_bytes", "9 at least", "0"),))
+    assert rdma(lambda: [good, bad]) == [
+        Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", True),
+        Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", False),
+    ]
+
+    def lacking() -> list[Row]:
+        raise NoRdmaError("s0: RDMA device: none")
+
+    (told,) = rdma(lacking)
+    assert (told.good, told.found) == (None, "not told: s0: RDMA device: none")
 
 
 class Acceptor:

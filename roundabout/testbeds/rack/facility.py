@@ -253,7 +253,7 @@ class RackFacility(SshFacility):
     def traffic(self, owner: str) -> Iterator[Row]:
         """What came of RDMA between all servers, leased meanwhile with links and switches.
 
-        Raises BusyError, LostHostError; RoundaboutError where a server lacks what it takes.
+        Raises BusyError, LostHostError; NoRdmaError where a server lacks what it takes.
         """
         inventory = self._inventory
         with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:

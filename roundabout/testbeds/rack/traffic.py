@@ -50,6 +50,10 @@ for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${eac
 Counters = Mapping[str, int]
 
 
+class NoRdmaError(RoundaboutError):
+    """A server lacks what RDMA takes."""
+
+
 class Wrong(NamedTuple):
     """One thing that is not as it should be."""
 
@@ -83,11 +87,11 @@ class End(NamedTuple):
 
 
 def end(host: Host, connection: Connection, found: Sequence[Finding]) -> End:
-    """A server as doctor found it. Raises RoundaboutError where it lacks what the check needs."""
+    """A server as doctor found it. Raises NoRdmaError where it lacks what the check needs."""
     by_name = {each.name: each for each in found}
     for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
         if not each.good:
-            raise RoundaboutError(f"{host.name}: {each.name}: {each.found}", each.mend)
+            raise NoRdmaError(f"{host.name}: {each.name}: {each.found}", each.mend)
     return End(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]))
 
 
