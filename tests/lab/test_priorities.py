@@ -61,7 +61,7 @@ def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(top
     assert ports(lab) == {((network.HTB_DATA, deep), cnps)}
     assert thresholds(lab) == {(30_000, 30_000)}
     assert lab.read_back(trial("dctcp", queue="step")) == []
-    short = f"found queues of [{network.CNPS_LIMIT_BYTES}, {deep}] bytes, expected [{network.CNPS_LIMIT_BYTES}, 53750]"
+    short = f"found queues of [{deep}, {network.CNPS_LIMIT_BYTES}] bytes, expected [53750, {network.CNPS_LIMIT_BYTES}]"
     marks = f"marks: found Kmin, Kmax, Pmax 30000 30000 1, expected {never} {never} 1"
     drifted = [f"{port.switch}'s port to {port.towards}" for port in lab.ports]
     expected = [f"{port} {marks}" for port in drifted] + [f"{port}: {short}" for port in drifted]

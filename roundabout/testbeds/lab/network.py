@@ -242,11 +242,15 @@ def unlike(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
         own = [port for port in queues if port.switch == switch]
         found |= inside(pids[switch], partial(_standing, own))
     return [
-        f"{port.switch}'s port to {port.towards}: found queues of {list(found[port].values())} bytes, "
-        f"expected {list(queue.fifos.values())}"
+        f"{port.switch}'s port to {port.towards}: found queues of {_by_class(found[port])} bytes, "
+        f"expected {_by_class(queue.fifos)}"
         for port, queue in queues.items()
         if found[port] != queue.fifos
     ]
+
+
+def _by_class(limits: Mapping[int, int]) -> list[int]:
+    return [limit for _, limit in sorted(limits.items())]
 
 
 def _standing(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
