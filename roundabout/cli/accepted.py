@@ -17,7 +17,7 @@ TITLES = {
 MEANINGS = [
     (name, f" {about}")
     for name, about in (
-        ("lost", "pings of ten; `whole`: as large as a host's MTU, not to be split, where small ones came"),
+        ("lost", "pings of ten; whole ones are as large as a host's MTU, not to be split, where small ones came"),
         ("rtt_ms", "the least round trip of those"),
         ("use", "of the link's payload rate, by all its flows together"),
         ("jain", "Jain's index of the flows' rates: 1 where all get the same"),
