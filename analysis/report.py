@@ -26,7 +26,7 @@ from roundabout.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 START_TIMEOUT_S = 300  # of a kernel, on a machine that has much else to do
 
 
