@@ -67,7 +67,7 @@ ifdef TESTS
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
 	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
-	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfER $(COMPUTING:%=--ignore=%)
+	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfEsR $(COMPUTING:%=--ignore=%)
 endif
 
 proof: setup-proofs ## run the long proofs: before a change to what they prove
