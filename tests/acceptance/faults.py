@@ -93,13 +93,13 @@ FAULTS = {
     "no-marking": Fault(unmarked, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "other-thresholds": Fault(other_thresholds, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "wrong-class": Fault(filters("tor1", "s2", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),
-    "unequal-T": Fault(does("s1", *OTHER_T), "links", "trial ", "valid", "s1: transport.dcqcn.T_us", drifts=True),
+    "unequal-T": Fault(does("s1", *OTHER_T), "links", "trial ", "valid", "s1: transport dcqcn T_us", drifts=True),
     "other-mtu": Fault(does("s3", "ip", "link", "set", "eth0", "mtu", "1400"), "paths", "host s3", "mtu_bytes", "1400"),
     "lossy-link": Fault(filters("tor1", "s3", "lose"), "links", "link s3, s3 to tor1", "resent", ""),
     "slow-link": Fault(filters("tor0", "s1", "delay"), "paths", "link s1", "rtt_ms", ""),
     "dead-cable": Fault(does("tor1", "ip", "link", "set", "s3", "down"), "paths", "link s3", "lost", "10"),
     "other-congestion-control": Fault(
-        does("s2", *RENO), "links", "trial ", "valid", "s2: sysctl.net.ipv4.tcp_congestion_control", drifts=True
+        does("s2", *RENO), "links", "trial ", "valid", "s2: sysctl net.ipv4.tcp_congestion_control", drifts=True
     ),
 }
 
