@@ -10,6 +10,7 @@ from roundabout.acceptance.verdicts import Verdict
 
 TITLES = {
     "settings": "Settings, read back",
+    "rdma": "RDMA's own packets",
     "paths": "Paths, before any flow",
     "links": "Flows that share links",
     "job": "The standard job beside congestors",

@@ -190,10 +190,13 @@ def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_rdmas_own_packets_count_where_servers_have_it() -> None:
     good, bad = Row("s0", "s1", 92.1, ()), Row("s1", "s0", 0.0, (Wrong("s0 rx_prio3_bytes", "9 at least", "0"),))
-    assert rdma(lambda: [good, bad]) == [
+    found = rdma(lambda: [good, bad])
+    assert found == [
         Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", True),
         Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", False),
     ]
+    page = accepted.whole_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
+    assert "RDMA&#39;s own packets" in page and "rx_prio3_bytes" in page
 
     def lacking() -> list[Row]:
         raise NoRdmaError("s0: RDMA device: none")
