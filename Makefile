@@ -66,7 +66,7 @@ ifdef TESTS
 	$(SUDO) $(PYTHON) -m pytest $(TESTS)
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
-	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile $(COMPUTING)
+	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile --reruns 1 -rfER $(COMPUTING)
 	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfEsR $(COMPUTING:%=--ignore=%)
 endif
 

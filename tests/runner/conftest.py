@@ -24,7 +24,7 @@ from roundabout.store import Run
 PYTHON = f"#!{sys.executable} -IS\n"
 SCALE = 50
 
-# Every script finds its host's folder beside itself, and there what should go wrong, once each: {"fault": value}.
+# Every script finds its host's folder beside itself, and there what should go wrong, once each: a file for each fault.
 COMMON = r"""
 import json, os, sys, time
 from pathlib import Path
@@ -34,14 +34,12 @@ words = sys.argv[1:]
 def option(name):
     return words[words.index(f"--{name}") + 1]
 def fault(name):
-    path = home / "faults.json"
-    faults = json.loads(path.read_text()) if path.exists() else {}
-    value = faults.pop(name, None)
-    if value is not None:
-        partial = path.with_suffix(f".{os.getpid()}")  # others of this host's programs read it meanwhile
-        partial.write_text(json.dumps(faults))
-        partial.replace(path)
-    return value
+    path = home / "faults" / name
+    try:
+        taken = path.rename(path.with_suffix(f".{os.getpid()}"))  # of a host's programs that ask at once, one has it
+    except FileNotFoundError:
+        return None
+    return json.loads(taken.read_text())
 def say(**event):
     print(json.dumps(event), flush=True)
 """
@@ -229,11 +227,10 @@ class FakeFacility(SshFacility):
 
     def fault(self, host, **faults):
         """Let `host` go wrong, once."""
-        home = self.folder / "hosts" / host
+        home = self.folder / "hosts" / host / "faults"
         home.mkdir(parents=True, exist_ok=True)
-        (home / "faults.json").write_text(
-            json.dumps({name.replace("_O_", " "): value for name, value in faults.items()})
-        )
+        for name, value in faults.items():
+            (home / name.replace("_O_", " ")).write_text(json.dumps(value))
 
     def artefacts(self, _transports):
         return {"replay": "1"}
