@@ -10,11 +10,13 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
-# Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves, and fail
-# if they fail twice: what others do on it may break one in a thousand, and what was run again is listed.
+# Tests that only compute share the processors, one more than there are, as some wait. Those that raise labs, or measure,
+# have the machine to themselves. All fail if they fail twice: what others do on a machine may break one in a thousand,
+# and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py) \
-  algorithms analysis cassini fluid golden plan settings spec store captures/test_decode.py captures/test_injection.py crossgen/test_plan.py \
-  $(addprefix ansible/test_,doctor.py rack_settings.py switches.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
+  algorithms analysis bare cassini fluid golden plan settings spec store vms captures/test_decode.py captures/test_injection.py judge/test_judge.py \
+  $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,plan.py toy_tails.py) \
+  $(addprefix lab/test_,calibrate.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
@@ -66,7 +68,7 @@ ifdef TESTS
 	$(SUDO) $(PYTHON) -m pytest $(TESTS)
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
-	$(SUDO) $(PYTHON) -m pytest --numprocesses auto --dist loadfile --reruns 1 -rfER $(COMPUTING)
+	$(SUDO) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER $(COMPUTING)
 	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfEsR $(COMPUTING:%=--ignore=%)
 endif
 
