@@ -43,15 +43,11 @@ def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
     }
 
 
-def resent(run: Run) -> dict[Pair, int]:
-    """Segments that each host sent again to each other, in all trials."""
-    flows = run.table("flows", valid_only=False)
-    found: Counter[Pair] = Counter()
-    for host, peer, segments in zip(
-        *(flows[name].to_pylist() for name in ("host", "peer", "retransmitted")), strict=True
-    ):
-        found[host, peer] += segments
-    return dict(found)
+def resent(run: Run) -> dict[Pair, tuple[int, int]]:
+    """Segments that each host sent again to each other, and those that came there, in all trials."""
+    flows = run.table("flows", valid_only=False).group_by(["host", "peer"])
+    rows = flows.aggregate([("retransmitted", "sum"), ("delivered", "sum")]).to_pylist()
+    return {(row["host"], row["peer"]): (row["retransmitted_sum"], row["delivered_sum"]) for row in rows}
 
 
 def classes(run: Run) -> dict[Pair, Counter[int]]:

@@ -13,6 +13,7 @@ Interval = tuple[float, float]
 Measured = tuple[float, Interval | None]
 Pair = tuple[str, str]
 ALL = "all hosts"
+FEW = 0.2
 MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, and of what has no PFC
 
 
@@ -76,9 +77,15 @@ def of_links(
     ]
 
 
-def of_resent(topology: Topology, resent: Mapping[Pair, int], limits: Limits) -> list[Verdict]:
-    """Of what hosts sent again: losses, by the way that they have in common."""
-    return _over_links(topology, "resent", {pair: float(count) for pair, count in resent.items()}, limits, _one_way)
+def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits) -> list[Verdict]:
+    """Of segments that hosts sent again, beside those that came: losses, by the way that they have in common.
+
+    Who waits for a lost acknowledgement may send again, too, but seldom: ways with `FEW` of the worst one's lose nothing.
+    """
+    often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
+    few = FEW * max(often.values(), default=0.0)
+    lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
+    return _over_links(topology, "resent", lost, limits, _one_way)
 
 
 def of_classes(topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits) -> list[Verdict]:

@@ -71,14 +71,7 @@ def unified_means_ms(
     whole unified periods: from an iteration of the first job to one at which all jobs are where they were beside it.
     Where they never are, as periods without a common multiple have it, the second half of `MOST` iterations counts.
     """
-    while True:
-        times = iteration_times(jobs, capacity, iterations)
-        period = _unified_period([job.start_ms for job in jobs], times)
-        if period is not None:
-            return tuple(float(each[own].mean()) for each, own in zip(map(np.array, times), period, strict=True))
-        if iterations >= MOST:
-            return tuple(map(_steady, times))
-        iterations = min(2 * iterations, MOST)
+    return _means_ms(*_until_they_recur(jobs, capacity, iterations))
 
 
 def steady_means_ms(
@@ -117,6 +110,24 @@ def best_offsets(
     return tuple(placed[len(staying) :])
 
 
+def _until_they_recur(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+) -> tuple[list[list[float]], list[slice] | None]:
+    """Iteration times by job, of so many iterations as it takes, and their last unified period; None if `MOST` have none."""
+    while True:
+        times = iteration_times(jobs, capacity, iterations)
+        period = _unified_period([job.start_ms for job in jobs], times)
+        if period is not None or iterations >= MOST:
+            return times, period
+        iterations = min(2 * iterations, MOST)
+
+
+def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) -> tuple[float, ...]:
+    if period is None:
+        return tuple(map(_steady, times))
+    return tuple(float(np.mean(each[own])) for each, own in zip(times, period, strict=True))
+
+
 def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
     """By job: its iterations from the last state that recurred, in the second half, to its recurrence; None without."""
     begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
@@ -148,9 +159,11 @@ def _limits(
         return (Limits(*steady_means_ms(jobs, rates, iterations) * 3),)
     means_ms = partial(unified_means_ms, iterations=iterations)
     alone = [means_ms([job], rates)[0] for job in jobs]
-    fair = means_ms(jobs, rates)
-    interleaved = means_ms(best_offsets(jobs, rates, means_ms=means_ms), rates)
-    return tuple(Limits(*times) for times in zip(alone, fair, interleaved, strict=True))
+    together = _until_they_recur(jobs, rates, iterations)
+    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
+    tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
+    interleaved = means_ms(best_offsets(jobs, rates, means_ms=tried_ms), rates)
+    return tuple(Limits(*times) for times in zip(alone, _means_ms(*together), interleaved, strict=True))
 
 
 def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:

@@ -120,7 +120,9 @@ def test_a_survey_names_the_link() -> None:
 
 
 def test_losses_and_classes_name_the_link_and_its_direction() -> None:
-    resent = {pair: 7 if pair[1] == "s3" else 0 for pair in PAIRS}
+    for_lost_ones, for_lost_acknowledgements = (50, 5000), (80, 50_000)
+    resent = {pair: for_lost_ones if pair[1] == "s3" else (0, 5000) for pair in PAIRS}
+    resent["s3", "s0"] = for_lost_acknowledgements
     assert failed(of_resent(TOPOLOGY, resent, LIMITS)) == [("link s3, tor1 to s3", "resent")]
     came = {pair: Counter({8 if pair[0] == "s2" else 26: 100}) for pair in PAIRS}
     (wrong,) = of_classes(TOPOLOGY, came, 26, LIMITS)
