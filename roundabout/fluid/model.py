@@ -52,15 +52,19 @@ class Interval(NamedTuple):
 
 
 def iteration_times(
-    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int = ITERATIONS
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    iterations: int = ITERATIONS,
+    congested: float = 1.0,
 ) -> list[list[float]]:
     """Durations in ms of every job's iterations, while they run together until each has completed `iterations`.
 
     Quicker jobs go on meanwhile, so the lists can be longer than `iterations`; when jobs would end is left out of
-    account. An iteration lasts as long as its slowest worker's.
+    account. An iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity
+    while several streams ask for more than that: less than water would, where congestion control keeps them short.
     """
     runs = [_Running(_as_one(job)) for job in jobs]
-    for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs)):
+    for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs), congested):
         pass
     return [run.times for run in runs]
 
@@ -98,7 +102,9 @@ class Course:
         self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
 
-def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> Iterator[Interval]:
+def _play(
+    runs: "Sequence[_Running]", left: Left, over: Callable[[], bool], congested: float = 1.0
+) -> Iterator[Interval]:
     now = 0.0
     capacity, changes = left.at(now)
     while not over():
@@ -109,7 +115,7 @@ def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> I
         def next_event(now: float = now, changes: float = changes if live else math.inf) -> float:
             return min(changes, *(run.next_event(now) for run in runs))
 
-        until = _share([each for _, each in live], capacity, now, next_event)
+        until = _share([each for _, each in live], capacity, congested, now, next_event)
         yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
         for run in runs:
             run.advance(until - now)
@@ -119,11 +125,16 @@ def _play(runs: "Sequence[_Running]", left: Left, over: Callable[[], bool]) -> I
 
 
 def _share(
-    live: "Sequence[_Live]", capacity: Mapping[Direction, float], now: float, next_event: Callable[[], float]
+    live: "Sequence[_Live]",
+    whole: Mapping[Direction, float],
+    congested: float,
+    now: float,
+    next_event: Callable[[], float],
 ) -> float:
     """Give streams their rates, and say until when these hold: the next event, or, while weights grow, less."""
     places = {id(each): place for place, each in enumerate(live)}
     flows = [each.flow(places) for each in live]
+    capacity = whole if congested == 1 else _carried(flows, whole, congested)
     _set(live, max_min_rates(flows, capacity))
     until = next_event()
     tallies = {each.tally for each in live}
@@ -140,6 +151,16 @@ def _share(
             ms = max(until_event, _SAME_MS)
         else:
             return now + ms
+
+
+def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested: float) -> dict[Direction, float]:
+    """What links carry of their `whole` capacity."""
+    wanted: dict[Direction, list[float]] = {}
+    for flow in flows:
+        for edge in flow.path:
+            wanted.setdefault(edge, []).append(flow.wanted)
+    short = {edge for edge, each in wanted.items() if len(each) > 1 and sum(each) > whole[edge]}
+    return {edge: rate * congested if edge in short else rate for edge, rate in whole.items()}
 
 
 def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
