@@ -170,6 +170,15 @@ def test_together_nobody_is_quicker_than_alone_nor_slower_than_with_half_the_lin
         assert all(sum(map(least_ms, own)) * (1 - 1e-9) <= time <= slowest * (1 + 1e-9) for time in times)
 
 
+@settings(max_examples=20)
+@given(phases, st.floats(0.5, 0.99))
+def test_a_congested_link_carries_less_and_a_job_alone_does_not_congest_it(own, congested):
+    assert iteration_times([two_ways(own)], PAYLOAD, 5, congested) == iteration_times([two_ways(own)], PAYLOAD, 5)
+    greedy = two_ways([Send(100 * PAYLOAD[LINK], 100.0)])
+    together = iteration_times([greedy] * 2, PAYLOAD, 5, congested)
+    assert together == [pytest.approx([200 / congested] * 5)] * 2
+
+
 @settings(max_examples=50)
 @given(phases, phases, st.floats(0, 400))
 def test_beside_a_lower_priority_a_job_is_as_alone(first, second, offset):
