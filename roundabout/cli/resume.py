@@ -5,6 +5,7 @@ from pathlib import Path
 
 from roundabout.cli.options import RunJson, Runs, WhichRun
 from roundabout.cli.running import execute
+from roundabout.spec.changes import SET, from_values
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import facility
@@ -17,6 +18,8 @@ def command(
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
-    experiment = load_experiment(run.manifest["which"], length=run.manifest.get("length"))
+    changed = run.manifest["experiment"].get(SET, {})
+    which_file = run.manifest["which"] or run.path / "experiment.yaml"
+    experiment = load_experiment(which_file, length=run.manifest.get("length"), changes=from_values(changed))
     where = facility(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json)
