@@ -14,19 +14,16 @@ from analysis.expected import complain
 from analysis.reading import data
 from analysis.reading.given import given
 from roundabout.cli.experiments import check_experiment, checked_experiment
+from roundabout.cli.live import watching
 from roundabout.cli.running import asked_for
+from roundabout.cli.screen import Screen
 from roundabout.plan import Plan
-from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner, planned
 from roundabout.spec import Experiment, load
 from roundabout.spec.changes import from_values
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
 from roundabout.testbeds import undo
-
-
-class Silent(Observer):
-    """Says nothing while a run goes on."""
 
 
 def load_experiment(
@@ -67,14 +64,16 @@ def run_experiment(  # noqa: PLR0913 - as on the command line
     scale: float | None = None,
     dilation: float | None = None,
     runs: str | Path = "runs",
-    observer: Observer | None = None,
+    quiet: bool = False,
 ) -> Run:
-    """Run it into a new folder of `runs`; `roundabout report` makes its summary and page. A lab needs root, and this to be the main thread.
+    """Run it into a new folder of `runs`, and show on stderr how it goes, unless `quiet`.
 
-    What was made on the machine is undone when this returns or raises. `observer` is told how it goes.
+    `roundabout report` makes its summary and page. A lab needs root, and this to be the main thread. What was made on
+    the machine is undone when this returns or raises.
     """
     where = asked_for(experiment, testbed, Path(inventory) if inventory else None, scale=scale, dilation=dilation)
-    run = Runner(where, observer or Silent(), undo, give=given).start(experiment, None, Path(runs))
+    with watching(Screen(stderr=True, quiet=quiet)) as observer:
+        run = Runner(where, observer, undo, give=given).start(experiment, None, Path(runs))
     give_back_tree(run.path)
     return run
 

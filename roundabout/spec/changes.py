@@ -8,13 +8,11 @@ that is a list sets its levels.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.factors import nested
 from roundabout.spec.library import HEADER, OVERLAYABLE
 from roundabout.spec.merge import merge
-from roundabout.spec.source import Block, Document, Items, Mark, parse_option
+from roundabout.spec.source import Block, Document, Items, Mark, as_yaml, parse_option
 
 SET = "set"
 ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
@@ -47,13 +45,13 @@ def from_text(said: Mapping[str, str], option: str = "set") -> Block:
 
 def from_values(values: Mapping[str, Any]) -> Block:
     """Changes as a run has recorded them, or a program makes them. Raises SpecError."""
-    return from_text({path: yaml.safe_dump(value) for path, value in values.items()})
+    return from_text({path: as_yaml(value, path) for path, value in values.items()})
 
 
 def told(document: Document, changes: Block) -> Document:
     """The document with these in its own `set`, before what that says."""
-    root, written = Block(document.root), document.root.get(SET)
-    block = Block(written if isinstance(written, Block) else None)
+    root, before = Block(document.root), document.root.get(SET)
+    block = Block(before if isinstance(before, Block) else None)
     for path, value in changes.items():
         block.put(path, value, changes.marks.get(path))
     root.put(SET, block, None)
@@ -62,14 +60,14 @@ def told(document: Document, changes: Block) -> Document:
 
 def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
     """The document with what is set once, and the changes that go over every level. Raises SpecError."""
-    written = document.root.get(SET)
-    if written is None:
+    said = document.root.get(SET)
+    if said is None:
         return document, ()
-    if not isinstance(written, Block):
-        raise document.error((SET,), show(written), "a mapping of dotted paths to values")
+    if not isinstance(said, Block):
+        raise document.error((SET,), show(said), "a mapping of dotted paths to values")
     root, over = Block(document.root), []
-    for name, value in written.items():
-        change = Change(tuple(name.split(".")), value, written.marks.get(name))
+    for name, value in said.items():
+        change = Change(tuple(name.split(".")), value, said.marks.get(name))
         _check(document, name)
         if overlay := _once(root, name, change):
             root = merge(root, overlay)
@@ -112,7 +110,7 @@ def _once(root: Block, name: str, change: Change) -> Block | None:
     if isinstance(_factors(root).get(name), Items):
         levels = change.value
         if levels is not None and not isinstance(levels, Items):
-            levels = Items([levels], [change.mark])
+            levels = Items([levels], [change.mark] if change.mark else [])
         return nested(("factors", name), levels, change.mark)
     if head == "factors" and isinstance(change.value, Items):
         return nested(("factors", ".".join(rest)), change.value, change.mark)

@@ -49,8 +49,8 @@ class Library:
         if shelf not in self._names:
             folders = [self.root, *([self._beside] if self._beside else [])]
             self._names[shelf] = sorted({path.stem for folder in folders for path in (folder / shelf).glob("*.yaml")})
-        laid = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}.get(shelf, {})
-        return sorted({*self._names[shelf], *laid})
+        laid: Mapping[str, Mapping[str, object]] = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}
+        return sorted({*self._names[shelf], *laid.get(shelf, {})})
 
     def has(self, shelf: str, name: str) -> bool:
         """Whether there is a specification of that name."""

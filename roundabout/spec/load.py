@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from roundabout.spec.changes import Change, changed, check_used, over_all, told
@@ -56,7 +55,7 @@ from roundabout.spec.library import (
 from roundabout.spec.merge import merge
 from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
-from roundabout.spec.source import Block, Document, parse, read, shown
+from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.transports import FOLDER
 
@@ -137,7 +136,7 @@ def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain:
 
     Profiles, topologies and programs lie in `folder`. Raises SpecError.
     """
-    document = parse(yaml.safe_dump(_plain(fields), sort_keys=False), "experiment", folder)
+    document = parse(as_yaml(_plain(fields), "experiment"), "experiment", folder)
     return _assemble(_of_length(document, None), Library(beside=folder), complain)
 
 
@@ -188,8 +187,8 @@ def _of_length(document: Document, length: str | None) -> Document:
     return Document(document.file, merge(root, chosen), document.folder)
 
 
-def _assemble(written: Document, library: Library, complain: Complain | None) -> Experiment:
-    document, over = changed(written)
+def _assemble(source: Document, library: Library, complain: Complain | None) -> Experiment:
+    document, over = changed(source)
     header = _header(document)
     library.lay(header.profiles, header.topologies)
     factors = read_factors(document, OVERLAYABLE)
@@ -206,12 +205,13 @@ def _assemble(written: Document, library: Library, complain: Complain | None) ->
         check_takes(merged, cell, cells)
     variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
     scope = Scope({name: tuple(levels) for name, levels in factors.items()}, variants, cells, complain)
+    said = {name: _plain(document.root[name]) for name in HEADER if document.root.get(name) is not None}
     experiment = Experiment(
-        **{name: document.root[name] for name in HEADER if name in document.root and document.root[name] is not None},
+        **said,
         factors=scope.factors,
         cells=tuple(cells),
         expect=_expectations(combinations, factors, scope),
-        document=_whole(written, library),
+        document=_whole(source, library),
     )
     return only(document, experiment)
 

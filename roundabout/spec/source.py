@@ -141,6 +141,15 @@ def parse_option(option: str, text: str) -> tuple[Any, Mark]:
     return value, Mark(None, option)
 
 
+def as_yaml(value: object, file: str) -> str:
+    """What `parse` reads as this value. Raises SpecError for what no file could say; messages call it `file`."""
+    try:
+        return yaml.safe_dump(value, sort_keys=False)
+    except yaml.YAMLError:
+        kinds = "mappings, lists, texts, numbers, true, false and null"
+        raise SpecError(file, "a value of another kind", kinds) from None
+
+
 def _node(text: str, file: str) -> yaml.Node | None:
     try:
         return _compose(text)

@@ -95,18 +95,8 @@ def test_every_command_has_help(capsys):
 
 
 def test_the_time_left_has_as_many_repeats_as_there_were():
-    trials = [
-        SimpleNamespace(
-            key=str(number),
-            expected_s=10.0,
-            variant="fair",
-            levels={},
-            job=None,
-            repetition=1,
-            spec=SimpleNamespace(jobs={}),
-        )
-        for number in range(4)
-    ]
+    fixed = {"variant": "fair", "levels": {}, "job": None, "repetition": 1, "spec": SimpleNamespace(jobs={})}
+    trials = [SimpleNamespace(key=str(number), expected_s=10.0, **fixed) for number in range(4)]
     progress: Any = live.Progress()
     progress.begin(SimpleNamespace(trials=trials), 0, frozenset())
     assert progress.time_left_s == 40
