@@ -247,7 +247,8 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
 
 def _as_in_its_file(run: Run) -> bool:
     """Whether options changed no more of the experiment than how often it was repeated."""
-    return run.manifest["experiment"].get("set", {}).keys() <= {"repetitions"}
+    changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
+    return changes.keys() <= {"repetitions"}
 
 
 def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:

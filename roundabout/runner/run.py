@@ -117,7 +117,8 @@ class Runner:
             where = {"which": which, "length": length, "where": dict(self.facility.where)}
             manifest: dict[str, Any] = {**where, "clock": asdict(clock), "sessions": []}
             run = Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
-            run.write_experiment(experiment.document)
+            if experiment.document:
+                run.write_experiment(experiment.document)
             return run
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)

@@ -3,6 +3,7 @@
 
 import io
 import re
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from roundabout.cli import clean, live
 from roundabout.cli.main import COMMANDS, build_app, main
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.programs import ROOT
 
 
 def test_a_log_gets_plain_lines(work, tiny):
@@ -109,6 +111,13 @@ def test_the_time_left_has_as_many_repeats_as_there_were():
 def test_the_version_is_told(capsys):
     assert main(["--version"]) == 0
     assert re.fullmatch(r"roundabout \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_a_link_to_the_wrapper_is_the_program(tmp_path):
+    link = tmp_path / "roundabout"
+    link.symlink_to(ROOT / "rb")
+    said = subprocess.run([str(link), "--version"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("roundabout ")
 
 
 @pytest.mark.parametrize(
