@@ -29,7 +29,8 @@ class Change(NamedTuple):
 
     def fits(self, root: Block) -> bool:
         """Whether what it changes is there."""
-        if self.path[0] not in NAMED or len(self.path) <= 2:
+        adds = len(self.path) == 2 and self.value is not None
+        if self.path[0] not in NAMED or len(self.path) < 2 or adds:
             return True
         named = root.get(self.path[0], {})
         return not isinstance(named, Mapping) or self.path[1] in named

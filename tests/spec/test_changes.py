@@ -69,6 +69,7 @@ def test_the_runs_own_file_gives_the_same_trials(rich: Rich, tmp_path: Path) -> 
 WRONG = [
     ("jobs.j1.transport.T_us=0.5", "--set jobs.j1.transport.T_us: found 0.5, expected a number from 1"),
     ("jobs.j9.jitter=0", "--set jobs.j9.jitter: found no j9 among jobs, expected j1, j2"),
+    ("jobs.j9=null", "--set jobs.j9: found no j9 among jobs, expected j1, j2"),
     ("jbs.j1.jitter=0", "--set jbs.j1.jitter: found the unknown field 'jbs', expected one of topology"),
     ("variant=fair", "--set variant: found the unknown field 'variant'"),
     ("jobs.j1={workers: [s0, s9]}", r"--set jobs.j1.workers\[1\]: found 's9', expected a host of dumbbell-2x2"),

@@ -10,6 +10,8 @@ from pydantic import BaseModel
 
 from roundabout import load_experiment, run_experiment
 from roundabout.cli.main import main
+from roundabout.cli.resume import experiment_of
+from roundabout.spec import Experiment
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.experiment import Capture, CrossTraffic, Header, Job, Tcp, Treatment
 from roundabout.spec.profile import Phase, Profile, Resized
@@ -64,6 +66,9 @@ def test_the_program_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert isinstance(run, Run)
     assert run.manifest["experiment"]["set"] == {"iterations": 5, "repetitions": 1}
     assert len(run.manifest["plan"]) == 4
+    experiment = found["experiment"]
+    assert isinstance(experiment, Experiment)
+    assert experiment_of(run).cells == experiment.cells
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "0.0"
     assert "'job': 'j2', 'ms': " in said[1]
