@@ -61,7 +61,7 @@ lint: setup-tests ## check style, types, import rules, playbooks and scripts
 	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen ansible/library
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 	cd ansible && ansible-lint --offline --profile production
-	shellcheck bootstrap .ci/run
+	shellcheck bootstrap rb .ci/run
 
 test: setup-tests ## run all tests but the long proofs, native ones first, or TESTS='tests/lab tests/spec' only
 ifdef TESTS

@@ -109,8 +109,8 @@ class Line:
 def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
     """All rows, in the order of the papers, with the newest valid run of each experiment of the catalogue or of `runs`.
 
-    A run of which no trial is valid does not count; a computed one only where nothing was measured; and one that cannot
-    be read neither: `complain` is told why.
+    A run of which no trial is valid does not count, nor one whose experiment was changed for once; a computed one only
+    where nothing was measured; and one that cannot be read neither: `complain` is told why.
     """
     shown = _shown_by(root)
     newest = {run.path.parent.name: (run, summary) for run, summary in _newest(runs, complain)}
@@ -233,7 +233,7 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
         found = []
         for run in own:
             try:
-                if any(record["valid"] for record in run.trials()):
+                if _as_in_its_file(run) and any(record["valid"] for record in run.trials()):
                     found.append((fidelity(run.manifest["testbed"]).nature == "computed", run))
             except RoundaboutError as error:
                 complain(error)
@@ -243,6 +243,12 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
                 yield chosen[1], stored_or_new(chosen[1])
             except RoundaboutError as error:
                 complain(error)
+
+
+def _as_in_its_file(run: Run) -> bool:
+    """Whether options changed no more of the experiment than how often it was repeated."""
+    changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
+    return changes.keys() <= {"repetitions"}
 
 
 def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:

@@ -68,11 +68,13 @@ def provenance(run: Run) -> Html:
     """Which code measured this, where, when, against which clocks."""
     manifest = run.manifest
     sessions = manifest["sessions"]
+    changes = manifest["experiment"].get("set")
     trials = run.table("trials", valid_only=False)
     bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
     facts = [
         ("run", filled("code", text=run.id)),
         ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
+        *((("changed in its file", _pairs(changes)),) if changes else ()),
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),

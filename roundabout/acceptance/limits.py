@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from roundabout.spec.base import NotNegative, Strict
-from roundabout.spec.library import parse_as, shown
-from roundabout.spec.source import Block, Document, read
+from roundabout.spec.explain import parse_as
+from roundabout.spec.source import Block, Document, read, shown
 
 OURS = Path(__file__).with_name("limits.yaml")
 

@@ -68,7 +68,7 @@ def _list(*, as_json: bool) -> None:
         if sets := [read_set(each, name) for name in set_names(each)]:
             console.print(_sets(each, sets))
             console.print("* not printed by the set's source: a guess, whose origin is in its file\n", highlight=False)
-    console.print(f"the kernel's own, without parameters: {', '.join(known.KERNELS_OWN)}", highlight=False)
+    console.print(f"Linux's own, where a kernel has them: {', '.join(known.KERNELS_OWN)}", highlight=False)
 
 
 def _record(declared: Declaration) -> dict[str, object]:

@@ -4,18 +4,24 @@
 from roundabout.cassini import CassiniError, meetings
 from roundabout.spec import Cell, Experiment
 from roundabout.spec.load import load_experiment
+from roundabout.spec.source import Block
 
 
-def checked_experiment(name: str, length: str | None = None) -> Experiment:
+def checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
     """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
 
     Raises SpecError, UsageError where there is no such study, and CassiniError for jobs that it cannot shift.
     """
     # Quantities are measured with libraries that take a second to import.
     from analysis.expected import complain  # noqa: PLC0415
+
+    return check_experiment(name, load_experiment(name, length=length, complain=complain, changes=changes))
+
+
+def check_experiment(name: str, experiment: Experiment) -> Experiment:
+    """The experiment, if its study is there and its jobs can be shifted. Raises like `checked_experiment`."""
     from analysis.studies import study_of  # noqa: PLC0415
 
-    experiment = load_experiment(name, length=length, complain=complain)
     study_of(experiment)
     for cell in experiment.cells:
         if cell.spec.cassini and not cell.spec.cassini.timetables:

@@ -48,6 +48,8 @@ class Progress:
     trials: int = 0
     done: int = 0
     left_s: float = 0
+    settled_s: float = 0
+    attempted_s: float = 0
     what: str = "starting"
     trial: PlannedTrial | None = None
     trial_began: float = 0
@@ -68,16 +70,22 @@ class Progress:
 
     def end(self, again: bool) -> None:
         """The trial ended."""
-        if self.trial and not again:
-            self.done += 1
-            self.left_s -= self.trial.expected_s
+        if self.trial:
+            self.attempted_s += self.trial.expected_s
+            if not again:
+                self.done += 1
+                self.left_s -= self.trial.expected_s
+                self.settled_s += self.trial.expected_s
         self.trial = None
 
     @property
     def time_left_s(self) -> float:
-        """By the plan's expectations."""
+        """By the plan's expectations, with as many repeats as there were until now."""
         running_s = time.monotonic() - self.trial_began if self.trial else 0
-        return max(self.left_s - running_s, 0)
+        # As if one trial more had needed no repeat: the first that does shall not double it.
+        one_s = (self.left_s + self.settled_s) / max(self.trials, 1)
+        repeats = (self.attempted_s + one_s) / (self.settled_s + one_s) if one_s else 1.0
+        return max(self.left_s * repeats - running_s, 0)
 
 
 def label(trial: PlannedTrial) -> str:

@@ -8,6 +8,8 @@ import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -16,6 +18,7 @@ from roundabout.errors import RoundaboutError
 # Command -> module of roundabout.cli, which offers `command` (a function) or `app` (a group); in a day's order.
 COMMANDS = {
     "list": "list_",
+    "new": "new",
     "validate": "validate",
     "plan": "plan",
     "predict": "predict",
@@ -49,7 +52,6 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         name="roundabout",
         help="Run experiments on how training jobs share a network.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     app.callback()(_group)
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # Only the command that was asked for is imported: the others' libraries cost a second.
-        app = build_app(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
+        asked = (words or _being_completed())[:1]
+        app = build_app(asked if asked and asked[0] in COMMANDS else COMMANDS)
         app(args=words, prog_name="roundabout")
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
@@ -82,7 +85,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _group() -> None:
+def _being_completed() -> list[str]:
+    """The words after the program's name that a shell asks to complete: bash, or zsh and fish."""
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()[1:]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"roundabout {version('roundabout')}")
+        raise typer.Exit
+
+
+def _group(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Holds the commands together, so that a lone command keeps its name."""
 
 

@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments and options that several commands share, so that they read the same everywhere."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundabout.errors import UsageError
+from roundabout.spec.changes import from_text
+from roundabout.spec.library import CATALOG, Library
+from roundabout.spec.source import Block, Items, Mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+def _experiments(incomplete: str) -> list[str]:
+    return [name for name in Library().names(CATALOG) if name.startswith(incomplete)]
+
+
+WhichExperiment = Annotated[
+    str,
+    typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.", autocompletion=_experiments),
+]
 WhichRun = Annotated[str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
 RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
@@ -21,6 +34,15 @@ Testbed = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")]
 Full = Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Set a field, like jobs.j1.transport.T_us=90. May be repeated."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="VARIANT", help="Run this variant alone, and what it needs. May be repeated."),
+]
+Repetitions = Annotated[int | None, typer.Option("--repetitions", metavar="N", help="Run each trial so often.")]
 Scale = Annotated[
     float | None, typer.Option(min=1, help="Divide a lab's rates by this; the calibration's unless given.")
 ]
@@ -46,6 +68,20 @@ def checked_picture(picture: Path | None) -> None:
 def saved(figure: "Figure", picture: Path) -> None:
     """Write a figure into a file that was checked."""
     figure.savefig(picture, dpi=150, metadata={"Date": None} if picture.suffix == ".svg" else None)
+
+
+def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> Block:
+    """What options change in an experiment. Raises UsageError, and SpecError for what is no value."""
+    said = [field.partition("=") for field in fields or ()]
+    for path, equals, _ in said:
+        if not equals:
+            raise UsageError(f"--set: found '{path}', expected PATH=VALUE, like jobs.j1.transport.T_us=90")
+    block = from_text({path: text for path, _, text in said}, "--set")
+    if only:
+        block.put("only", Items(only, [Mark(None, "--only")] * len(only)), Mark(None, "--only"))
+    if repetitions is not None:
+        block.put("repetitions", repetitions, Mark(None, "--repetitions"))
+    return block
 
 
 def length(*, quick: bool, full: bool) -> str | None:

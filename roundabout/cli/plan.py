@@ -2,35 +2,67 @@
 """`roundabout plan`: the trials of an experiment in their order, without running them."""
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 
-from roundabout.cli.options import Dilation, Full, Json, Quick, length
+from roundabout.cli.options import (
+    Dilation,
+    Full,
+    Inventory,
+    Json,
+    Only,
+    Quick,
+    Repetitions,
+    Set,
+    Testbed,
+    WhichExperiment,
+    changes,
+    length,
+)
+from roundabout.cli.running import asked_for
 from roundabout.cli.screen import Screen
-from roundabout.plan import Plan, PlannedTrial, make_plan
-from roundabout.spec import TrialSpec
+from roundabout.plan import Plan, PlannedTrial
+from roundabout.runner.run import REPEATS, planned
+from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.load import load_experiment
 
 
-def command(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    name: WhichExperiment,
     quick: Quick = False,
     full: Full = False,
+    fields: Set = None,
+    only: Only = None,
+    repetitions: Repetitions = None,
+    testbed: Testbed = None,
+    inventory: Inventory = None,
     dilation: Dilation = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a run of an experiment would do, and how long it takes."""
+    """Show what a run of an experiment would do there, and how long it takes."""
+    changed = changes(fields, only, repetitions)
+    experiment = load_experiment(name, length=length(quick=quick, full=full), changes=changed)
+    where = asked_for(experiment, testbed, inventory, dilation=dilation)
+    for cell in experiment.cells:
+        where.check_topology(cell.spec.topology)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
-    experiment = load_experiment(name, length=length(quick=quick, full=full))
-    plan = make_plan(experiment, testbed_identity={}, artefacts={}, dilation=dilation or experiment.dilation or 1.0)
+    plan = planned(where, experiment, testbed_identity={}, artefacts={})
     if as_json:
         print(json.dumps(_record(plan), indent=2))
     else:
         console = Screen()
+        for line in changes_told(experiment):
+            console.print(line, highlight=False)
         console.print(table(plan))
-        console.print(f"{len(plan.trials)} trials, about {duration(plan.expected_s)}")
+        repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
+        console.print(f"{len(plan.trials)} trials, about {duration(plan.expected_s)}{repeats}")
+
+
+def changes_told(experiment: Experiment) -> list[str]:
+    """What was changed in the file for this once, in a line, if anything was."""
+    told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
+    return [f"changed: {'; '.join(told)}"] if told else []
 
 
 def table(plan: Plan) -> Table:
@@ -62,6 +94,7 @@ def duration(seconds: float) -> str:
 def _record(plan: Plan) -> dict[str, Any]:
     return {
         "experiment": plan.experiment.name,
+        "changes": plan.experiment.changes,
         "expected_s": round(plan.expected_s, 1),
         "trials": [_trial(trial) for trial in plan.trials],
     }

@@ -21,7 +21,8 @@ from roundabout.errors import UsageError
 from roundabout.runner.testbed import Facility
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.base import Name
-from roundabout.spec.library import PROFILES, shown
+from roundabout.spec.library import PROFILES
+from roundabout.spec.source import shown
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 from roundabout.testbeds import undo

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from roundabout.cli.options import RunJson, Runs, WhichRun
 from roundabout.cli.running import execute
+from roundabout.spec import Experiment
+from roundabout.spec.changes import SET, from_values
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import facility
@@ -17,6 +19,14 @@ def command(
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
-    experiment = load_experiment(run.manifest["which"], length=run.manifest.get("length"))
+    experiment = experiment_of(run)
     where = facility(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json)
+
+
+def experiment_of(run: Run) -> Experiment:
+    """What a run is of, read again where it was from, and changed as it was. Raises SpecError."""
+    if run.manifest["which"] is None:  # a program built it
+        return load_experiment(run.path / "experiment.yaml")
+    changes = from_values(run.manifest["experiment"].get(SET, {}))
+    return load_experiment(run.manifest["which"], length=run.manifest.get("length"), changes=changes)

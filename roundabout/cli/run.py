@@ -2,24 +2,40 @@
 """`roundabout run`: an experiment from its file to its report."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.table import Table
 
 from roundabout.cli.experiments import checked_experiment
-from roundabout.cli.options import Dilation, Full, Inventory, Quick, RunJson, Runs, Scale, Testbed, length
-from roundabout.cli.plan import duration, iterations
-from roundabout.cli.running import asked, execute
+from roundabout.cli.options import (
+    Dilation,
+    Full,
+    Inventory,
+    Only,
+    Quick,
+    Repetitions,
+    RunJson,
+    Runs,
+    Scale,
+    Set,
+    Testbed,
+    WhichExperiment,
+    changes,
+    length,
+)
+from roundabout.cli.plan import changes_told, duration, iterations
+from roundabout.cli.running import asked_for, execute
 from roundabout.cli.screen import Screen
 from roundabout.plan import Plan
 from roundabout.runner.run import planned
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    name: WhichExperiment,
     quick: Quick = False,
     full: Full = False,
+    fields: Set = None,
+    only: Only = None,
+    repetitions: Repetitions = None,
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
     inventory: Inventory = None,
@@ -29,12 +45,12 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
     how_much = length(quick=quick, full=full)
-    experiment, where = checked_experiment(name, how_much), asked(testbed, inventory, scale=scale, dilation=dilation)
-    if where.where["testbed"] == "lab" and dilation is None and experiment.dilation is not None:
-        where = asked(testbed, inventory, scale=scale, dilation=experiment.dilation)
+    experiment = checked_experiment(name, how_much, changes(fields, only, repetitions))
+    where = asked_for(experiment, testbed, inventory, scale=scale, dilation=dilation)
     # The order is the run's; keys depend on the testbed.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
-    Screen(stderr=as_json).print(f"{experiment.name}: {experiment.about}", overview(plan), sep="\n", highlight=False)
+    about = [f"{experiment.name}: {experiment.about}", *changes_told(experiment), overview(plan)]
+    Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
     execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json)

@@ -14,6 +14,7 @@ from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Facility
+from roundabout.spec import Experiment
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
 from roundabout.testbeds import facility, undo
@@ -31,6 +32,21 @@ def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) 
     if strange := where.keys() - found.where.keys():
         raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} knows nothing of it")
     return found
+
+
+def asked_for(
+    experiment: Experiment,
+    testbed: str | None,
+    inventory: Path | None,
+    *,
+    scale: float | None = None,
+    dilation: float | None = None,
+) -> Facility:
+    """The same for an experiment: a lab stretches time as that says, where the command line does not."""
+    where = asked(testbed, inventory, scale=scale, dilation=dilation)
+    if where.where["testbed"] == "lab" and dilation is None and experiment.dilation is not None:
+        return asked(testbed, inventory, scale=scale, dilation=experiment.dilation)
+    return where
 
 
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from roundabout.errors import RoundaboutError
-from roundabout.spec.library import EXPERIMENTS, shown
+from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.schema import write_schemas
+from roundabout.spec.source import shown
 
 
 def command(

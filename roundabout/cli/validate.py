@@ -9,8 +9,8 @@ import typer
 
 from roundabout.cli.experiments import checked_experiment
 from roundabout.spec.errors import SpecError
-from roundabout.spec.library import CATALOG, PROFILES, TOPOLOGIES, Library
-from roundabout.spec.load import load_profile, load_topology
+from roundabout.spec.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
+from roundabout.spec.load import guess_shelf, is_path, load_profile, load_topology
 
 LOADERS: dict[str, Callable[[str], Any]] = {
     CATALOG: checked_experiment,
@@ -21,29 +21,44 @@ LOADERS: dict[str, Callable[[str], Any]] = {
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME|FILE]...", help="Experiments; all specifications by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME|FILE]...", help="Experiments, profiles, topologies; all that ship unless any is given."
+        ),
     ] = None,
 ) -> None:
     """Check experiments, profiles and topologies; say what is wrong with each, and where."""
-    checks = [(name, checked_experiment) for name in names] if names else list(_everything())
-    errors = [error for error in (_check(name, load) for name, load in checks) if error]
+    errors = [error for error in (map(_check, names) if names else _everything()) if error]
     for error in errors:
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
     if errors:
         raise typer.Exit(SpecError.exit_code)
-    print(f"{len(checks)} {'file' if len(checks) == 1 else 'files'} checked, nothing wrong")
+    count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
+    print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
 
 
-def _everything() -> Iterator[tuple[str, Callable[[str], Any]]]:
+def _everything() -> Iterator[SpecError | None]:
     library = Library()
     for shelf, load in LOADERS.items():
         for name in library.names(shelf):
-            yield name, load
+            yield _error(name, load)
 
 
-def _check(name: str, load: Callable[[str], Any]) -> SpecError | None:
+def _check(name: str) -> SpecError | None:
+    """What is wrong with it, and what it was taken for where that was guessed."""
+    try:
+        shelf = guess_shelf(name)
+    except SpecError as error:
+        return error
+    error_ = _error(name, LOADERS[shelf])
+    if error_ and is_path(name) and shelf != CATALOG:
+        error_.hint = "\n  ".join(filter(None, [error_.hint, f"by its fields, the file is {KINDS[shelf]}"]))
+    return error_
+
+
+def _error(name: str, load: Callable[[str], Any]) -> SpecError | None:
     try:
         load(name)
     except SpecError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from roundabout.plan.duration import expected_iterations_s
 from roundabout.spec.experiment import Cell, Experiment, TrialSpec
+from roundabout.spec.topology import Topology
 
 # Lost in each trial around the iterations: settings, start, fetch and check.
 OVERHEAD_S = 1.5
@@ -128,8 +129,11 @@ def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
             done[index] = tuple(trial.key for trial in trials)
             wave.extend(trials)
         shuffle(wave)
-        topologies = list(dict.fromkeys(trial.spec.topology.name for trial in wave))
-        yield from sorted(wave, key=lambda trial: topologies.index(trial.spec.topology.name))
+        topologies: list[Topology] = []
+        for trial in wave:
+            if trial.spec.topology not in topologies:
+                topologies.append(trial.spec.topology)
+        yield from sorted(wave, key=lambda trial: topologies.index(trial.spec.topology))
 
 
 def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:

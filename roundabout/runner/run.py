@@ -106,8 +106,8 @@ class Runner:
     give: Give | None = None
     first: First | None = None
 
-    def start(self, experiment: Experiment, which: str, runs: Path, length: str | None = None) -> Run:
-        """Run a whole experiment, which `which` and `length` named, into a new folder under `runs`.
+    def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
+        """Run a whole experiment, which `which` and `length` named if a file has it, into a new folder under `runs`.
 
         Raises RoundaboutError; what was committed until then stays, everything else is undone.
         """
@@ -116,7 +116,10 @@ class Runner:
         def create(plan: Plan, testbed: Testbed) -> Run:
             where = {"which": which, "length": length, "where": dict(self.facility.where)}
             manifest: dict[str, Any] = {**where, "clock": asdict(clock), "sessions": []}
-            return Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
+            run = Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
+            if experiment.document:
+                run.write_experiment(experiment.document)
+            return run
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)
 

@@ -124,6 +124,9 @@ class Facility(ABC):
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
         """A testbed with `topology`, given up when the context ends."""
 
+    def check_topology(self, topology: Topology, /) -> None:  # noqa: B027 - most have every topology
+        """Raise RoundaboutError where it is known, before anything is reached, that there is no such testbed."""
+
     def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
         """What is deployed for these transports: name -> hash; part of every trial's key.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import Basis, Complain, Expectation, Order
-from roundabout.spec.experiment import Cell, CrossTraffic, Job, Treatment, TrialSpec
+from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document
 from roundabout.spec.topology import Topology
@@ -24,6 +24,11 @@ class Merged(NamedTuple):
     def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
         """The error to raise about the value at `location`."""
         return self.document.error(location, found, expected, hint=hint, root=self.root)
+
+    @property
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return str(self.levels.get("variant", ONLY_VARIANT))
 
     @property
     def setting(self) -> str:

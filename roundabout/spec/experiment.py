@@ -185,6 +185,10 @@ class Treatment(Strict):
     """What overlays may change: everything that one trial is made of, before profiles and topology are looked up."""
 
     topology: Name
+    line_rate_gbps: Positive | None = Field(
+        default=None, description="in place of the topology's own; unless given, the payload rate keeps its share of it"
+    )
+    payload_rate_gbps: Positive | None = Field(default=None, description="in place of the topology's own")
     profile: Name | None = Field(default=None, description="of every job that names none")
     resized: Resized | None = Field(default=None, description="what every job's profile is multiplied by")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
@@ -399,7 +403,7 @@ Study = Annotated[StudyChoice, BeforeValidator(_named, json_schema_input_type=Na
 
 
 def _by_name(value: Any) -> Any:
-    """Profiles with the names that they lie under."""
+    """Profiles, or topologies, with the names that they lie under."""
     if not isinstance(value, Mapping):
         return value
     return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
@@ -418,10 +422,17 @@ class Header(Strict):
     )
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    only: Tuple[Name] = Field(default=(), description="variants that are run, with those that they need; else all")
+    changes: dict[str, Any] = Field(
+        default={}, alias="set", description="values by dotted path, over every level: what `--set` records"
+    )
     dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
         default=None, description="how many times a lab stretches time for it, unless `--dilation` says otherwise"
     )
     profiles: Annotated[dict[Name, Profile], BeforeValidator(_by_name)] = Field(
+        default={}, description="of this experiment alone, by name; they go before the library's"
+    )
+    topologies: Annotated[dict[Name, Topology], BeforeValidator(_by_name)] = Field(
         default={}, description="of this experiment alone, by name; they go before the library's"
     )
 

@@ -2,15 +2,18 @@
 """Says in one message what pydantic found wrong, at the line where it was written."""
 
 import typing
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from roundabout.spec.base import Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.expectation import TAGGED
 from roundabout.spec.source import Block, Document
 from roundabout.spec.trainers import MODELS
+
+Part = TypeVar("Part", bound=Strict)
 
 _NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
 _EXPECTED = {
@@ -39,6 +42,14 @@ _EXPECTED = {
     "value_error": "{error}",
     "located": "{expected}",
 }
+
+
+def parse_as(model: type[Part], document: Document) -> Part:
+    """`document` as a `model`. Raises SpecError for the first thing wrong with it."""
+    try:
+        return model.model_validate(document.root)
+    except ValidationError as error:
+        raise explain(error, document, model, document.root) from None
 
 
 def explain(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:

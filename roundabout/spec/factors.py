@@ -3,10 +3,13 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from roundabout.spec.errors import did_you_mean, show
+from roundabout.spec.experiment import Job
 from roundabout.spec.source import Block, Document, Items, Mark
+from roundabout.spec.transports import known
 
 MAX_COMBINATIONS = 2_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -35,7 +38,7 @@ def _levels(document: Document, factor: str, levels: object, overlayable: tuple[
         return {name: _overlay(document, (*here, name), overlay, overlayable) for name, overlay in levels.items()}
     if isinstance(levels, Items) and levels:
         _check_names(document, here, factor.split("."))
-        _check_known(document, here, factor.split(".", maxsplit=1)[0], overlayable)
+        _check_known(document, here, factor.split(".", maxsplit=1)[0], overlayable, _meant(document, factor, levels))
         return _settings(document, factor, levels)
     raise document.error(here, show(levels), "levels: a mapping of names to overlays, or a list of values")
 
@@ -63,7 +66,7 @@ def _settings(document: Document, factor: str, values: Items) -> dict[str | int 
             raise document.error(here, show(value), "a name or a number")
         if value in overlays:
             raise document.error(here, f"{show(value)} a second time", "each level once")
-        overlays[value] = _nested(factor.split("."), value, mark)
+        overlays[value] = nested(factor.split("."), value, mark)
     return overlays
 
 
@@ -71,10 +74,11 @@ def _number(value: str | int | float) -> float:
     return 0.0 if isinstance(value, str | int) else value
 
 
-def _nested(path: list[str], value: object, mark: Mark) -> Block:
+def nested(path: Sequence[str], value: object, mark: Mark | None) -> Block:
+    """The overlay that sets the field at `path`, which is said at `mark`."""
     block = Block()
     block.mark = mark
-    block.put(path[0], value if len(path) == 1 else _nested(path[1:], value, mark), mark)
+    block.put(path[0], value if len(path) == 1 else nested(path[1:], value, mark), mark)
     return block
 
 
@@ -84,7 +88,24 @@ def _check_names(document: Document, here: tuple[str, ...], names: tuple[str, ..
             raise document.error(here, f"the name {show(name)}", "letters, digits, '.', '_' and '-'")
 
 
-def _check_known(document: Document, here: tuple[str, ...], field: str, overlayable: tuple[str, ...]) -> None:
+def _meant(document: Document, factor: str, levels: Items) -> str | None:
+    """What somebody may have meant by a list under a name that is no field's."""
+    jobs = document.root.get("jobs")
+    job = next(iter(jobs), "j1") if isinstance(jobs, Block) else "j1"
+    if factor in Job.model_fields:
+        return f"did you mean jobs.{job}.{factor}?"
+    declared = (each for name in known.names() if (each := known.declaration(name)))
+    if any(factor == parameter.name for each in declared for parameter in each.parameters):
+        return f"did you mean transport.{factor} or jobs.{job}.transport.{factor}?"
+    if all(isinstance(level, str) for level in levels):
+        return f"levels with names are a mapping to what each changes: {{{levels[0]}: {{}}, ...}}"
+    return None
+
+
+def _check_known(
+    document: Document, here: tuple[str, ...], field: str, overlayable: tuple[str, ...], hint: str | None = None
+) -> None:
     if field not in overlayable:
         expected = f"one of {', '.join(overlayable)}"
-        raise document.error(here, f"the unknown field '{field}'", expected, hint=did_you_mean(field, overlayable))
+        hint = did_you_mean(field, overlayable) or hint
+        raise document.error(here, f"the unknown field '{field}'", expected, hint=hint)

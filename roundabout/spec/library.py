@@ -3,52 +3,67 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import ValidationError
-
-from roundabout.spec.base import Strict
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.explain import explain
+from roundabout.spec.expectation import Expectations
+from roundabout.spec.experiment import Header, Treatment
+from roundabout.spec.explain import parse_as
 from roundabout.spec.profile import Profile
-from roundabout.spec.source import Document, read
+from roundabout.spec.source import Block, Document, read, shown
 from roundabout.spec.topology import Topology
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
 
-Part = TypeVar("Part", bound=Strict)
+
+HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
+# What overlays may touch: a trial's own fields, and what is expected of it.
+OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
+FIELDS = {
+    CATALOG: {*HEADER, *OVERLAYABLE, "factors", "lengths"},
+    PROFILES: set(Profile.model_fields),
+    TOPOLOGIES: set(Topology.model_fields),
+}
+KINDS = {CATALOG: "an experiment", PROFILES: "a profile", TOPOLOGIES: "a topology"}
+
+
+def shelf_of(root: Mapping[str, object]) -> str:
+    """The folder of the library that a file's content belongs in, as most of its fields say."""
+    return max(FIELDS, key=lambda shelf: len(FIELDS[shelf] & root.keys()))
 
 
 class Library:
-    """The specifications below one folder; what was read once is kept."""
+    """The specifications below one folder, and those beside an experiment's own file; what was read once is kept."""
 
-    def __init__(self, root: Path = EXPERIMENTS) -> None:
+    def __init__(self, root: Path = EXPERIMENTS, beside: Path | None = None) -> None:
+        """`beside` is the folder of that file: profiles and topologies there go before those of `root`."""
         self.root = root
+        self.found_beside: dict[str, dict[str, Block]] = {PROFILES: {}, TOPOLOGIES: {}}
+        self._beside = beside
         self._names: dict[str, list[str]] = {}
         self._profiles: dict[str, Profile] = {}
         self._topologies: dict[str, Topology] = {}
 
     def names(self, shelf: str) -> list[str]:
-        """The names of all specifications in a folder of the library."""
+        """The names of all specifications in a folder of the library, of that name beside the experiment, or laid."""
         if shelf not in self._names:
-            self._names[shelf] = sorted(path.stem for path in (self.root / shelf).glob("*.yaml"))
-        return self._names[shelf]
+            folders = [self.root, *([self._beside] if self._beside else [])]
+            self._names[shelf] = sorted({path.stem for folder in folders for path in (folder / shelf).glob("*.yaml")})
+        laid: Mapping[str, Mapping[str, object]] = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}
+        return sorted({*self._names[shelf], *laid.get(shelf, {})})
 
-    def lay(self, profiles: Mapping[str, Profile]) -> None:
-        """Put profiles beside those of the folder, before any of the same name."""
-        self._names[PROFILES] = sorted({*self.names(PROFILES), *profiles})
+    def has(self, shelf: str, name: str) -> bool:
+        """Whether there is a specification of that name."""
+        return name in self.names(shelf) or self._own(shelf, name) is not None
+
+    def lay(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
+        """Put these before all others of the same name."""
         self._profiles |= profiles
+        self._topologies |= topologies
 
     def document(self, shelf: str, name: str) -> Document:
         """The file of that name, unparsed. Raises SpecError when there is none, or when it calls itself differently."""
-        known = self.names(shelf)
-        if name not in known:
-            expected = f"one of {choices(known)}" if known else "a file there, but there is none"
-            folder = shown(self.root / shelf)
-            raise SpecError(folder, f"no {name}.yaml", expected, hint=did_you_mean(name, known))
-        path = self.root / shelf / f"{name}.yaml"
-        document = read(path, shown(path))
+        document = self._own(shelf, name) or self._shipped(shelf, name)
         if document.root.get("name", name) != name:
             raise document.error(("name",), show(document.root["name"]), f"'{name}', the file's own name")
         return document
@@ -65,18 +80,23 @@ class Library:
             self._topologies[name] = parse_as(Topology, self.document(TOPOLOGIES, name))
         return self._topologies[name]
 
+    def _own(self, shelf: str, name: str) -> Document | None:
+        """What lies beside the experiment's file: in a folder for its kind, or right there."""
+        if self._beside is None or shelf == CATALOG:
+            return None
+        for path in (self._beside / shelf / f"{name}.yaml", self._beside / f"{name}.yaml"):
+            if path.is_file():
+                document = read(path, shown(path))
+                if path.parent.name == shelf or shelf_of(document.root) == shelf:
+                    self.found_beside[shelf][name] = document.root
+                    return document
+        return None
 
-def parse_as(model: type[Part], document: Document) -> Part:
-    """`document` as a `model`. Raises SpecError for the first thing wrong with it."""
-    try:
-        return model.model_validate(document.root)
-    except ValidationError as error:
-        raise explain(error, document, model, document.root) from None
-
-
-def shown(path: Path) -> str:
-    """`path` as messages show it: relative to the working directory where it lies below it."""
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except (OSError, ValueError, RuntimeError):
-        return str(path)
+    def _shipped(self, shelf: str, name: str) -> Document:
+        known = self.names(shelf)
+        if name not in known:
+            expected = f"one of {choices(known)}" if known else "a file there, but there is none"
+            folder = shown(self.root / shelf)
+            raise SpecError(folder, f"no {name}.yaml", expected, hint=did_you_mean(name, known))
+        path = self.root / shelf / f"{name}.yaml"
+        return read(path, shown(path))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from roundabout.spec.changes import Change, changed, check_used, over_all, told
 from roundabout.spec.check import (
     Merged,
     Scope,
@@ -38,21 +39,29 @@ from roundabout.spec.experiment import (
     TrialSpec,
     Worked,
 )
-from roundabout.spec.explain import explain
+from roundabout.spec.explain import explain, parse_as
 from roundabout.spec.factors import Factors, read_factors
-from roundabout.spec.library import CATALOG, EXPERIMENTS, PROFILES, TOPOLOGIES, Library, parse_as, shown
+from roundabout.spec.library import (
+    CATALOG,
+    EXPERIMENTS,
+    HEADER,
+    KINDS,
+    OVERLAYABLE,
+    PROFILES,
+    TOPOLOGIES,
+    Library,
+    shelf_of,
+)
 from roundabout.spec.merge import merge
+from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
-from roundabout.spec.source import Block, Document, read
-from roundabout.spec.topology import Topology
+from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
+from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
-# What overlays may touch: a trial's own fields, and what is expected of it.
-OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
 # How much of an experiment is done, and what the file may change for it.
 LENGTHS = ("quick", "full")
 LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
@@ -73,15 +82,27 @@ def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
 
     Raises SpecError.
     """
-    if not _is_path(name_or_path):
+    if not is_path(name_or_path):
         return Library(root).profile(name_or_path)
-    path = Path(name_or_path)
-    return parse_as(Profile, read(path, shown(path)))
+    return parse_as(Profile, _file(name_or_path))
 
 
-def load_topology(name: str, root: Path = EXPERIMENTS) -> Topology:
-    """The topology `name` below `root`. Raises SpecError."""
-    return Library(root).topology(name)
+def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
+    """The topology of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+
+    Raises SpecError.
+    """
+    if not is_path(name_or_path):
+        return Library(root).topology(name_or_path)
+    return parse_as(Topology, _file(name_or_path))
+
+
+def guess_shelf(name_or_path: str, root: Path = EXPERIMENTS) -> str:
+    """The folder of the library that has the name, or that a file's content belongs in. Raises SpecError."""
+    if is_path(name_or_path):
+        return shelf_of(_file(name_or_path).root)
+    library = Library(root)
+    return next((shelf for shelf in KINDS if library.has(shelf, name_or_path)), CATALOG)
 
 
 def load_experiment(
@@ -89,25 +110,44 @@ def load_experiment(
     root: Path = EXPERIMENTS,
     length: str | None = None,
     complain: Complain | None = None,
+    changes: Block | None = None,
 ) -> Experiment:
     """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
     `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and
     resolved here: what this returns can be run. What is expected of it is checked as far as specifications know, and
-    where `complain` is given, by that. Raises SpecError.
+    where `complain` is given, by that. `changes` go over the file's own `set`. Raises SpecError.
     """
-    library = Library(root)
     text = str(name_or_path)
-    if isinstance(name_or_path, Path) or _is_path(text):
-        path = Path(name_or_path)
-        document = read(path, shown(path))
+    if isinstance(name_or_path, Path) or is_path(text):
+        document, library = _file(name_or_path), Library(root, Path(name_or_path).parent)
+        shelf = shelf_of(document.root)
+        if shelf != CATALOG:
+            raise document.error((), KINDS[shelf], "an experiment", hint="experiments call it by its name")
     else:
+        library = Library(root)
         document = library.document(CATALOG, text)
-    return _assemble(_of_length(document, length), library, complain)
+    document = _of_length(document, length)
+    return _assemble(told(document, changes) if changes else document, library, complain)
 
 
-def _is_path(text: str) -> bool:
+def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain: Complain | None = None) -> Experiment:
+    """An experiment from the fields that a file would have, checked like one; in messages it is called `experiment`.
+
+    Profiles, topologies and programs lie in `folder`. Raises SpecError.
+    """
+    document = parse(as_yaml(_plain(fields), "experiment"), "experiment", folder)
+    return _assemble(_of_length(document, None), Library(beside=folder), complain)
+
+
+def is_path(text: str) -> bool:
+    """Whether it is a file's path, and no name."""
     return "/" in text or text.endswith((".yaml", ".yml"))
+
+
+def _file(name_or_path: str | Path) -> Document:
+    path = Path(name_or_path)
+    return read(path, shown(path))
 
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
@@ -147,13 +187,16 @@ def _of_length(document: Document, length: str | None) -> Document:
     return Document(document.file, merge(root, chosen), document.folder)
 
 
-def _assemble(document: Document, library: Library, complain: Complain | None) -> Experiment:
+def _assemble(source: Document, library: Library, complain: Complain | None) -> Experiment:
+    document, over = changed(source)
     header = _header(document)
-    library.lay(header.profiles)
+    library.lay(header.profiles, header.topologies)
     factors = read_factors(document, OVERLAYABLE)
     _check_exclude(document, header, factors)
     _check_study(document, header, factors)
     combinations = list(_combinations(document, header, factors))
+    if over:
+        combinations = _changed(combinations, over, header, library)
     _check_all_levels_run(document, factors, combinations)
     cells = [_cell(merged, library) for merged in combinations]
     check_transports(document, cells)
@@ -162,13 +205,15 @@ def _assemble(document: Document, library: Library, complain: Complain | None) -
         check_takes(merged, cell, cells)
     variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
     scope = Scope({name: tuple(levels) for name, levels in factors.items()}, variants, cells, complain)
-    return Experiment(
-        **{name: document.root[name] for name in HEADER if name in document.root and document.root[name] is not None},
+    said = {name: _plain(document.root[name]) for name in HEADER if document.root.get(name) is not None}
+    experiment = Experiment(
+        **said,
         factors=scope.factors,
         cells=tuple(cells),
         expect=_expectations(combinations, factors, scope),
-        document=_plain(document.root),
+        document=_whole(source, library),
     )
+    return only(document, experiment)
 
 
 def _header(document: Document) -> Header:
@@ -233,6 +278,18 @@ def _combinations(document: Document, header: Header, factors: Factors) -> Itera
         yield Merged(document, levels, root)
 
 
+def _changed(combinations: list[Merged], over: tuple[Change, ...], header: Header, library: Library) -> list[Merged]:
+    """The combinations with changes over those that are run."""
+    kept = with_needed(header.only, [_cell(merged, library) for merged in combinations]) if header.only else None
+    runs = [kept is None or merged.variant in kept for merged in combinations]
+    roots = [merged.root for merged, is_run in zip(combinations, runs, strict=True) if is_run]
+    check_used(combinations[0].document, over, roots)
+    return [
+        merged._replace(root=over_all(merged.root, over)) if is_run else merged
+        for merged, is_run in zip(combinations, runs, strict=True)
+    ]
+
+
 def _check_all_levels_run(document: Document, factors: Factors, combinations: list[Merged]) -> None:
     for factor, levels in factors.items():
         for level in levels:
@@ -247,6 +304,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     merged = merged._replace(root=root)
     treatment = _validate(Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
+    topology = _at_rates(merged, treatment, topology)
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)
@@ -266,6 +324,19 @@ def _cell(merged: Merged, library: Library) -> Cell:
     )
     check_demand(merged, spec)
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
+
+
+def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:
+    rates = {name: getattr(treatment, name) for name in RATES if getattr(treatment, name) is not None}
+    if not rates:
+        return topology
+    try:
+        return topology.at_rates(treatment.line_rate_gbps, treatment.payload_rate_gbps)
+    except ValidationError as error:
+        context = error.errors(include_url=False)[0].get("ctx", {})
+        found = str(context.get("found", f"{max(rates.values()):g}")) + merged.setting
+        expected = str(context.get("expected") or context.get("error"))
+        raise merged.error((next(reversed(rates)),), found, expected) from None
 
 
 def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
@@ -293,9 +364,10 @@ def _resolve(merged: Merged, library: Library, name: str, job: Job, by: Resized 
 
 
 def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tuple[str, ...]) -> Any:
-    known = library.names(shelf)
-    if name not in known:
-        expected = f"one of those in {shown(library.root / shelf)} ({choices(known)})"
+    if not library.has(shelf, name):
+        known = library.names(shelf)
+        beside = f", or {name}.yaml beside the experiment"
+        expected = f"one of those in {shown(library.root / shelf)} ({choices(known)}){beside}"
         raise merged.error(here, f"'{name}'", expected, did_you_mean(name, known))
     return library.profile(name) if shelf == PROFILES else library.topology(name)
 
@@ -315,7 +387,20 @@ def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) ->
     return tuple(expectations)
 
 
-def _plain(value: Any) -> Any:
+def _whole(document: Document, library: Library) -> dict[str, Any]:
+    """The file as written, and in it what it took from beside itself: so it can be read again elsewhere."""
+    root: dict[str, Any] = _plain(document.root, document.folder)
+    for shelf, found in library.found_beside.items():
+        if found:
+            root[shelf] = {**_plain(found), **root.get(shelf, {})}
+    return root
+
+
+def _plain(value: Any, folder: Path | None = None) -> Any:
+    """Mappings and lists without places; a `file` from `folder` with all of its path."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        plain = {key: _plain(item, folder) for key, item in value.items()}
+        if folder and isinstance(plain.get("file"), str):
+            plain["file"] = str((folder / plain["file"]).resolve())
+        return plain
+    return [_plain(item, folder) for item in value] if isinstance(value, list | tuple) else value

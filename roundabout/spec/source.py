@@ -6,7 +6,7 @@ other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; al
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,9 +19,9 @@ MAX_DEPTH = 24
 
 
 class Mark(NamedTuple):
-    """A place in a file: its line, counted from 1, and the dotted path of the field there."""
+    """A place in a file: its line, counted from 1, and the dotted path of the field there; or an option without one."""
 
-    line: int
+    line: int | None
     path: str
 
 
@@ -43,9 +43,9 @@ class Block(dict[str, Any]):
 class Items(list[Any]):
     """A list that knows its items' places."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.marks: list[Mark] = []
+    def __init__(self, values: Iterable[Any] = (), marks: Iterable[Mark] = ()) -> None:
+        super().__init__(values)
+        self.marks = list(marks)
 
 
 class Document:
@@ -92,6 +92,14 @@ def dotted(location: tuple[str | int, ...]) -> str:
     return text.removeprefix(".")
 
 
+def shown(path: Path) -> str:
+    """`path` as messages show it: relative to the working directory where it lies below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except (OSError, ValueError, RuntimeError):
+        return str(path)
+
+
 def read(path: Path, shown_as: str | None = None) -> Document:
     """The document in `path`; messages call it `shown_as`. Raises SpecError for whatever keeps it from being read."""
     file = shown_as or str(path)
@@ -116,20 +124,46 @@ def parse(text: str, file: str, folder: Path = Path()) -> Document:
 
     Raises SpecError for what is not our subset of YAML.
     """
-    try:
-        node = _compose(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else None
-        raise SpecError(file, _one_line(error.problem or str(error)), "valid YAML", line=line) from None
-    except yaml.YAMLError as error:
-        raise SpecError(file, _one_line(str(error)), "valid YAML") from None
-    except _RefusedError as refused:
-        raise SpecError(file, refused.found, refused.expected, line=refused.line) from None
+    node = _node(text, file)
     if not isinstance(node, yaml.MappingNode):
         found = "an empty file" if node is None else _kind(node)
         raise SpecError(file, found, "a mapping of fields to values")
     return Document(file, _Builder(file).block(node, ()), folder)
+
+
+def parse_option(option: str, text: str) -> tuple[Any, Mark]:
+    """The value that an option of the command line gives, which is its place. Raises SpecError like `parse`."""
+    try:
+        node = _node(text, option)
+    except SpecError as error:
+        raise SpecError(option, error.found, error.expected) from None
+    value = None if node is None else _Builder(option, numbered=False).value(node, (option,))
+    return value, Mark(None, option)
+
+
+def as_yaml(value: object, file: str) -> str:
+    """What `parse` reads as this value. Raises SpecError for what no file could say; messages call it `file`."""
+    try:
+        return yaml.safe_dump(value, sort_keys=False)
+    except yaml.YAMLError:
+        kinds = "mappings, lists, texts, numbers, true, false and null"
+        raise SpecError(file, "a value of another kind", kinds) from None
+
+
+def _node(text: str, file: str) -> yaml.Node | None:
+    try:
+        return _compose(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        if "'\\t'" in (error.problem or ""):
+            raise SpecError(file, "a tab", "spaces, where YAML indents", line=line) from None
+        problem = _one_line(error.problem or str(error)).removeprefix("found ")
+        raise SpecError(file, problem, "valid YAML", line=line) from None
+    except yaml.YAMLError as error:
+        raise SpecError(file, _one_line(str(error)), "valid YAML") from None
+    except _RefusedError as refused:
+        raise SpecError(file, refused.found, refused.expected, line=refused.line) from None
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -179,8 +213,12 @@ for _tag, _pattern, _first in (
 class _Builder:
     """Turns YAML nodes into Blocks, Items and scalars."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, numbered: bool = True) -> None:
         self.file = file
+        self.numbered = numbered
+
+    def mark(self, node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
+        return Mark(node.start_mark.line + 1 if self.numbered else None, dotted(location))
 
     def value(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _READ:
@@ -193,14 +231,14 @@ class _Builder:
 
     def block(self, node: yaml.MappingNode, location: tuple[str | int, ...]) -> Block:
         block = Block()
-        block.mark = _mark(node, location)
+        block.mark = self.mark(node, location)
         for key_node, value_node in node.value:
             key = self.key(key_node, location)
             here = (*location, key)
             if key in block:
                 first = block.marks[key].line
                 self.refuse(key_node, here, f"the key '{key}' a second time (first in line {first})", "each key once")
-            block.put(key, self.value(value_node, here), _mark(key_node, here))
+            block.put(key, self.value(value_node, here), self.mark(key_node, here))
         return block
 
     def key(self, node: yaml.Node, location: tuple[str | int, ...]) -> str:
@@ -214,7 +252,7 @@ class _Builder:
         for index, child in enumerate(node.value):
             here = (*location, index)
             items.append(self.value(child, here))
-            items.marks.append(_mark(child, here))
+            items.marks.append(self.mark(child, here))
         return items
 
     def scalar(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
@@ -225,7 +263,7 @@ class _Builder:
             self.refuse(node, location, f"'{text[:40]}'", "a number of ordinary size")
 
     def refuse(self, node: yaml.Node, location: tuple[str | int, ...], found: str, expected: str) -> NoReturn:
-        mark = _mark(node, location)
+        mark = self.mark(node, location)
         raise SpecError(self.file, found, expected, field=mark.path, line=mark.line)
 
 
@@ -238,10 +276,6 @@ _READ: dict[str, Any] = {
     "int": lambda text: int(text.replace("_", "")),
     "float": lambda text: float(text.replace("_", "")),
 }
-
-
-def _mark(node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
-    return Mark(node.start_mark.line + 1, dotted(location))
 
 
 def _kind(node: yaml.Node) -> str:

@@ -160,6 +160,21 @@ class Topology(Strict):
             return _Problem(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
         return None
 
+    def at_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
+        """The same at other rates, Gbit/s, as are its links that have no rate of their own.
+
+        Without a payload rate, that keeps its share of the line rate. Raises ValidationError where headers do not fit.
+        """
+        line = line_rate_gbps or self.line_rate_gbps
+        rates = {"line_rate_gbps": line, "payload_rate_gbps": payload_rate_gbps or self.payload_rate_gbps}
+        if payload_rate_gbps is None:
+            rates["payload_rate_gbps"] *= line / self.line_rate_gbps
+        links = [
+            link.model_dump() | {name: rates[name] for name in RATES if getattr(link, name) == getattr(self, name)}
+            for link in self.links
+        ]
+        return Topology.model_validate(self.model_dump() | rates | {"links": links})
+
     @property
     def bottleneck(self) -> Link:
         """The link that traffic meets on: the one that is marked as such, or the narrowest, the first among equals."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run on disk. Attempts are written aside and take their place by one rename; nothing measured is ever overwritten.
 
-manifest.json  trials.parquet  summary.json  report.html
+manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
 trials/<key>/          the attempt that counts: the valid one, or the last one
 rejected/<key>-<n>/    attempts that were invalid and repeated
 partial/<key>-<n>/     attempts under way, or cut short by an interruption
@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
@@ -175,6 +176,10 @@ class Run:
         """Replace the manifest."""
         files.write_json(self.path / "manifest.json", {"schema": schemas.VERSION, **manifest})
         self.__dict__.pop("manifest", None)
+
+    def write_experiment(self, document: dict[str, Any]) -> None:
+        """Store what ran as an experiment's file."""
+        files.write_text(self.path / "experiment.yaml", yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
     def committed(self) -> frozenset[str]:
         """Keys of the trials that are done, valid or not."""

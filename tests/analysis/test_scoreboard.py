@@ -51,6 +51,15 @@ def test_a_run_without_a_valid_trial_does_not_count(make_run):
     assert line(scoreboard(run.path.parents[1], pytest.fail), "A Fig 1b, 1c, 1d").measured == []
 
 
+@pytest.mark.parametrize(("changes", "counts"), [({"iterations": 5}, False), ({"repetitions": 4}, True)])
+def test_a_run_that_was_changed_for_once_does_not_count(make_run, tmp_path, changes, counts):
+    run = make_run(repetitions=1)
+    experiment = {**run.manifest["experiment"], "set": changes}
+    run.write_manifest({**run.manifest, "experiment": experiment})
+    found = scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalogue")
+    assert any(each.showings for each in found) == counts
+
+
 def test_it_can_be_read_by_programs(lines):
     record = json.loads(json.dumps(as_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)

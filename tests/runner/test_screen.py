@@ -2,6 +2,10 @@
 """What people see: progress, errors, exit codes."""
 
 import io
+import re
+import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -9,6 +13,7 @@ from rich.console import Console
 from roundabout.cli import clean, live
 from roundabout.cli.main import COMMANDS, build_app, main
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.programs import ROOT
 
 
 def test_a_log_gets_plain_lines(work, tiny):
@@ -89,3 +94,43 @@ def test_every_command_has_help(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in COMMANDS)
+
+
+def test_the_time_left_has_as_many_repeats_as_there_were():
+    fixed = {"variant": "fair", "levels": {}, "job": None, "repetition": 1, "spec": SimpleNamespace(jobs={})}
+    trials = [SimpleNamespace(key=str(number), expected_s=10.0, **fixed) for number in range(4)]
+    progress: Any = live.Progress()
+    progress.begin(SimpleNamespace(trials=trials), 0, frozenset())
+    assert progress.time_left_s == 40
+    for trial, attempt, again in ((trials[0], 1, False), (trials[1], 1, True), (trials[1], 2, False)):
+        progress.start(trial, attempt)
+        progress.end(again)
+    assert progress.time_left_s == pytest.approx(20 * (30 + 10) / (20 + 10))
+
+
+def test_the_version_is_told(capsys):
+    assert main(["--version"]) == 0
+    assert re.fullmatch(r"roundabout \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_a_link_to_the_wrapper_is_the_program(tmp_path):
+    link = tmp_path / "roundabout"
+    link.symlink_to(ROOT / "rb")
+    said = subprocess.run([str(link), "--version"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("roundabout ")
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "completed"),
+    [
+        ("roundabout val", "1", "validate"),
+        ("roundabout run unfair-v", "2", "unfair-vgg19"),
+        ("roundabout plan --on", "2", "--only"),
+    ],
+)
+def test_bash_completes(words, place, completed, monkeypatch, capsys):
+    monkeypatch.setenv("_ROUNDABOUT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", place)
+    assert main([]) == 0
+    assert capsys.readouterr().out.split() == [completed]

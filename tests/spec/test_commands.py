@@ -5,6 +5,7 @@ import io
 import json
 import re
 import struct
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,32 @@ def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     plan = json.loads(capsys.readouterr().out)
     assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 4)
     assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
+
+
+def test_plan_for_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
+    inventory = str(ROOT / "inventory.example")
+    assert main(["plan", "websearch-bert", "--quick", "--inventory", inventory]) == 0
+    assert main(["plan", "unfair-vgg19", "--inventory", inventory]) == 2
+    assert f"{inventory}: found no tor0, expected a machine for each host" in capsys.readouterr().err
+
+
+def test_plan_of_something_else_for_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--set", "jobs.j1.transport.T_us=90", "--only", "unfair", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["changes"] == {"jobs.j1.transport.T_us": 90, "only": ["unfair"]}
+    assert {trial["variant"] for trial in plan["trials"]} == {"unfair"}
+    assert main(["plan", "unfair-vgg19", "--set", "seed"]) == 2
+    assert "--set: found 'seed', expected PATH=VALUE" in capsys.readouterr().err
+
+
+def test_every_package_is_listed_to_be_installed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = [
+        path.parent.relative_to(ROOT)
+        for top in ("analysis", "roundabout")
+        for path in ROOT.glob(f"{top}/**/__init__.py")
+    ]
+    assert sorted(listed) == sorted(".".join(path.parts) for path in there)
 
 
 def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:

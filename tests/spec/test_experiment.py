@@ -138,6 +138,13 @@ WRONG = [
     ("about: Uses", "about: !!python/name:os.system", 3, "about", "the tag", "without a tag", None),
     ("about: Uses", "about: [Uses", 4, "", "expected ',' or ']'", "valid YAML", None),
     ("seed: 7", "seed: " + "7" * 5000, 25, "seed", "7", "ordinary size", None),
+    ("seed: 7", "\tseed: 7", 25, "", "a tab", "spaces", None),
+    ("jobs.j2.flows: [1, 4]", "jitter: [0, 0.1]", 18, "factors.jitter", "'jitter'", "one of top", "jobs.j1.jitter"),
+    ("jobs.j2.flows: [1, 4]", "T_us: [90]", 18, "factors.T_us", "'T_us'", "one of", "jobs.j1.transport.T_us"),
+    ("variant:\n", "variant: [alone, fair]\n  treatment:\n", 13, "factors.variant", "'variant'", "", "{alone: {}"),
+    ("jobs.j2.flows: [1, 4]", "kind: [a, b]", 18, "factors.kind", "'kind'", "one of", "to what each changes: {a"),
+    ("T_us: 125", "T_us: 1.25e-4", 11, "transport.T_us", "0.000125", "a number from 1 to", None),
+    ("iterations: 50", "iterations: 50\npayload_rate_gbps: 49", 11, "payload_rate_gbps", "49 Gbi", "at most 4", None),
 ]  # fmt: skip
 
 

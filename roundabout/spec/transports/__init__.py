@@ -159,8 +159,9 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
         return given
     name, file = given["name"], given.get("file")
     if file is None and name not in known.names():
-        choices = " or ".join(f"'{each}'" for each in known.names())
-        _refuse("name", show(name), f"{choices}, or `file`", did_you_mean(name, known.names()))
+        ours = " or ".join(f"'{each}'" for each in known.names() if each not in known.KERNELS_OWN)
+        expected = f"{ours}, one of Linux's own ({', '.join(known.KERNELS_OWN)}), or `file`"
+        _refuse("name", show(name), expected, did_you_mean(name, known.names()))
     try:
         found = known.declaration(name, file)
     except SpecError as error:

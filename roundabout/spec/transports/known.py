@@ -9,8 +9,12 @@ from roundabout import rooms
 from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
 
 TREE = Path(__file__).parents[3] / "transports"
-# Congestion controls that the kernel itself has; without parameters.
-KERNELS_OWN = ("cubic", "reno")
+# Congestion controls of Linux itself, without parameters. Which of them a kernel was built with, the testbed finds out;
+# its dctcp gives way to ours.
+KERNELS_OWN = (
+    *("bbr", "bic", "cdg", "cubic", "highspeed", "htcp", "hybla", "illinois"),
+    *("lp", "nv", "reno", "scalable", "vegas", "veno", "westwood", "yeah"),
+)
 PROGRAM = ".bpf.c"
 # Short enough for what the kernel calls it.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.library import parse_as, shown
-from roundabout.spec.source import Document, read
+from roundabout.spec.explain import parse_as
+from roundabout.spec.source import Document, read, shown
 from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"

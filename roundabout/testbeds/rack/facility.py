@@ -147,10 +147,14 @@ class RackFacility(SshFacility):
         self._lease: Lease | None = None
         self.where = {"testbed": "rack", "inventory": str(path.resolve())}
 
+    def check_topology(self, topology: Topology, /) -> None:
+        """Refuse what the inventory does not bind wholly. Raises SpecError."""
+        check_topology(self._inventory, topology, str(self._path))
+
     def raise_site(self, topology: Topology, name: str) -> Site:
         """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
         inventory = self._inventory
-        check_topology(inventory, topology, str(self._path))
+        self.check_topology(topology)
         taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
         # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)

@@ -18,8 +18,8 @@ from pydantic_core import PydanticCustomError
 from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.base import Name, NodeName, Positive, Strict
 from roundabout.spec.errors import SpecError
-from roundabout.spec.library import parse_as, shown
-from roundabout.spec.source import Block, Document, read
+from roundabout.spec.explain import parse_as
+from roundabout.spec.source import Block, Document, read, shown
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs and notebooks use: experiments loaded or built, planned, run, and their results as Arrow tables.
+
+All of it raises RoundaboutError (`roundabout.errors`), whose message says what was found and what was expected.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.expected import complain
+from analysis.reading import data
+from analysis.reading.given import given
+from roundabout.cli.experiments import check_experiment, checked_experiment
+from roundabout.cli.live import watching
+from roundabout.cli.running import asked_for
+from roundabout.cli.screen import Screen
+from roundabout.plan import Plan
+from roundabout.runner.run import Runner, planned
+from roundabout.spec import Experiment, load
+from roundabout.spec.changes import from_values
+from roundabout.store import Run
+from roundabout.store.files import give_back_tree
+from roundabout.testbeds import undo
+
+
+def load_experiment(
+    name_or_path: str | Path,
+    *,
+    length: str | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - as on the command line
+    only: Sequence[str] = (),
+    repetitions: int | None = None,
+) -> Experiment:
+    """An experiment of the catalogue, or one in a file, checked as a whole.
+
+    `length` is `quick` or `full`, where the file has these; `set` gives fields by dotted path, over every level;
+    `only` names variants, which are run with those that they need.
+    """
+    changes = dict(set or {}) | ({"only": list(only)} if only else {})
+    changes |= {} if repetitions is None else {"repetitions": repetitions}
+    return checked_experiment(str(name_or_path), length, from_values(changes))
+
+
+def build_experiment(fields: Mapping[str, Any], folder: str | Path = ".") -> Experiment:
+    """An experiment from the fields that a file would have; `folder` is where profiles, topologies and programs lie."""
+    experiment = load.build_experiment(fields, Path(folder), complain)
+    return check_experiment("experiment", experiment)
+
+
+def plan_experiment(experiment: Experiment, *, testbed: str | None = None, inventory: str | Path | None = None) -> Plan:
+    """The trials that a run would have there, in their order, and how long each takes (`expected_s`)."""
+    where = asked_for(experiment, testbed, Path(inventory) if inventory else None)
+    return planned(where, experiment, testbed_identity={}, artefacts={})
+
+
+def run_experiment(  # noqa: PLR0913 - as on the command line
+    experiment: Experiment,
+    *,
+    testbed: str | None = None,
+    inventory: str | Path | None = None,
+    scale: float | None = None,
+    dilation: float | None = None,
+    runs: str | Path = "runs",
+    quiet: bool = False,
+) -> Run:
+    """Run it into a new folder of `runs`, and show on stderr how it goes, unless `quiet`.
+
+    `roundabout report` makes its summary and page. A lab needs root, and this to be the main thread. What was made on
+    the machine is undone when this returns or raises.
+    """
+    where = asked_for(experiment, testbed, Path(inventory) if inventory else None, scale=scale, dilation=dilation)
+    with watching(Screen(stderr=True, quiet=quiet)) as observer:
+        run = Runner(where, observer, undo, give=given).start(experiment, None, Path(runs))
+    give_back_tree(run.path)
+    return run
+
+
+def open_run(which: str | Path = "last", runs: str | Path = "runs") -> Run:
+    """A run by its folder, its id, its experiment's name (the latest), or `last`.
+
+    `table(name)` gives a table of docs/store.md, of the valid trials; `trials()` gives the records of all of them.
+    """
+    return Run.open(which, Path(runs))
+
+
+def query(run: Run, sql: str, **values: Any) -> pa.Table:
+    """DuckDB's answer to `sql` over a run's tables; `values` are written $name in it."""
+    return data.query(run, sql, **values)
