@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease
@@ -40,12 +41,17 @@ def outside(words: Sequence[str]) -> int:
             image.build(FOLDER / "image")
         owed = RUN / "lib"
         owed.mkdir(parents=True, exist_ok=True)
-        argv = [*isolation(), "--net", "sh", "-c", INSIDE, owed, sys.executable, "-m", "tests.vms", "--inside", *words]
+        argv = apart(owed, [sys.executable, "-m", "tests.vms", "--inside", *words])
         status = subprocess.run(argv, cwd=REPOSITORY).returncode
     if status == 0:
         shutil.rmtree(RUN)
     print(f"\n{parts}")
     return status
+
+
+def apart(owed: Path, words: Sequence[str]) -> list[str]:
+    """A command in namespaces of its own, which end with us; what it notes in /var/lib stays in a folder."""
+    return [*isolation(), "--net", "sh", "-c", INSIDE, str(owed), *words]
 
 
 def inside(guests: Sequence[Guest], accelerator: str) -> int:

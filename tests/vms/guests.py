@@ -70,6 +70,7 @@ class Guest:
         kernel = ["root=/dev/vda rw console=ttyS0", f"systemd.hostname={self.name}"]
         # A console to read only; and nothing that is slow has failed.
         kernel += ["systemd.mask=serial-getty@ttyS0.service", f"systemd.default_timeout_start_sec={BOOT_S}"]
+        kernel.append(f"systemd.default_device_timeout_sec={BOOT_S}")
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"]
         words += ["-machine", f"q35,accel={accelerator}", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MB)]
         words += ["-serial", f"file:{self.console}", "-drive", f"file={self.overlay},if=virtio"]

@@ -170,9 +170,9 @@ def emulating(emulated: Emulated) -> Fidelity:
     return Fidelity(
         "emulated",
         f"emulated: rack, rates at {scale}, time stretched {dilation} times, by {emulated.by}",
-        f"What stands for servers and links: {emulated.by}. Links carry {scale} of their rates, and all takes {dilation} "
-        f"times as long; messages are 1:{emulated.scale / emulated.dilation:.3g} of their size. Times, rates and bytes "
-        "on this page are the papers'. What this cannot show:",
+        f"What stands for servers and links: {emulated.by}. Links carry {scale} of their rates, all takes {dilation} "
+        f"times as long, and messages are 1:{emulated.scale / emulated.dilation:.3g} of their size. Times, rates and "
+        "bytes on this page are the papers'. What this cannot show:",
         CANNOT,
     )
 

@@ -124,7 +124,8 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
     server, everywhere = inventory.servers[host], inventory.all.vars
     network = str(IPv4Interface(server.address).network)
-    sysctl, route = dict(trial.tcp.sysctls), {"congctl": transport.kernel_name, **trial.tcp.route}
+    sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
+    route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
     if everywhere.emulated and transport.stands_for == "TCP":
         sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
     if everywhere.dilation != 1:
