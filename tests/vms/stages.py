@@ -38,7 +38,7 @@ STAND_INS = (
     "settings/stand_ins/trees.py",
     "settings/stand_ins/tools.py",
 )
-EXPERIMENT = "pair-vgg19"
+EXPERIMENT = "two-servers"
 NOT_ON_HARDWARE = (
     "DCQCN's parameters (files in place of debugfs' cc_params; nothing obeys them)",
     "PFC, priorities and DCBX (a stand-in for dcb; no frame is paused)",
