@@ -196,14 +196,15 @@ def write_ssh(folder: Path, guests: Sequence[Guest]) -> None:
         if not (folder / name).exists():
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True)
     kind, key, _ = (folder / f"{HOST_KEY}.pub").read_text().split()
-    (folder / "known_hosts").write_text(f"guest {kind} {key}\n")
+    # By address: of HostKeyAlias, paramiko knows nothing.
+    names = ",".join(guest.control_address for guest in guests)
+    (folder / "known_hosts").write_text(f"{names} {kind} {key}\n")
     hosts = [f"Host {guest.name}\n  HostName {guest.control_address}\n" for guest in guests]
     common = {
         "User": "root",
         "IdentityFile": folder / KEY,
         "IdentitiesOnly": "yes",
         "UserKnownHostsFile": folder / "known_hosts",
-        "HostKeyAlias": "guest",
         "StrictHostKeyChecking": "yes",
         "BatchMode": "yes",
         "ConnectTimeout": "10",
