@@ -246,7 +246,7 @@ def speak_roce(rack: Rack) -> None:
     _hold(written_bytes >= WRITES * WRITE_BYTES, True, "whether all that was written was seen")
 
 
-def experiment(rack: Rack) -> None:
+def run_experiment(rack: Rack) -> None:
     """A file of the catalogue runs as on any testbed: all trials, a report, and stamped as what it was."""
     rack.must("run", EXPERIMENT, "--quick")
     run = Run.open("last", rack.runs)
@@ -346,7 +346,7 @@ STAGES: Mapping[str, Stage] = {
     "doctor and verify": be_well,
     "transports by each kernel": load_transports,
     "RoCE": speak_roce,
-    "an experiment": experiment,
+    "an experiment": run_experiment,
     "drift": drift,
     "a reboot": reboot,
     "a machine killed": lose_power,
