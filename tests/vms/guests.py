@@ -126,7 +126,9 @@ class Machines:
                 failed = self.ask(guest, "systemctl list-units --failed --no-legend").stdout
                 raise RoundaboutError(f"guest {guest.name}: these failed at boot: {failed.strip()}")
             time.sleep(1)
-        raise RoundaboutError(f"guest {guest.name} did not boot within {BOOT_S} s", f"its console: {guest.console}")
+        ended = self._running[guest.name].poll() is not None
+        what = "ended while it booted" if ended else f"did not boot within {BOOT_S} s"
+        raise RoundaboutError(f"guest {guest.name} {what}", f"its console: {guest.console}")
 
     def ask(self, guest: Guest, command: str, timeout_s: float = 600) -> "subprocess.CompletedProcess[str]":
         """Run a shell's command on a guest."""
