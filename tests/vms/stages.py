@@ -150,11 +150,16 @@ def _hold(found: object, expected: object, what: str) -> None:
         raise RoundaboutError(f"{what}: found {found}, expected {expected}")
 
 
+def brought() -> list[Path]:
+    """What guests get in /opt/stand-ins: stand-ins, and what reads settings before anything is provisioned."""
+    return [*(TESTS / name for name in STAND_INS), *(REPOSITORY / "roundabout/settings").glob("settings*.py")]
+
+
 def become_servers(rack: Rack) -> None:
     """Give guests soft-RoCE, and stand-ins for what only a ConnectX has."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in (*(TESTS / name for name in STAND_INS), *(REPOSITORY / "roundabout/settings").glob("settings*.py")):
+        for path in brought():
             archive.add(path, path.name)
     setup = (
         "set -e; mkdir -p /opt/stand-ins /usr/local/sbin; tar -C /opt/stand-ins --no-same-owner -xf -;"

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,17 @@ def test_the_inventory_is_one_that_a_rack_takes(tmp_path: Path) -> None:
     topology = load_experiment(stages.EXPERIMENT).cells[0].spec.topology
     check_topology(inventory, topology, "inventory")
     assert (inventory.all.vars.scale, inventory.all.vars.dilation) == (guests.SCALE, guests.DILATION)
+
+
+def test_guests_can_be_looked_at_before_they_have_anything(tmp_path: Path) -> None:
+    for path in stages.brought():
+        shutil.copy(path, tmp_path)
+    document = {"sysctl": {"net.ipv4.tcp_sack": 1}, "link": {"not-there0": {"mtu": 1500}}}
+    words = [sys.executable, tmp_path / "look.py"]
+    done = subprocess.run(words, input=json.dumps(document), cwd="/", env={}, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert found["sysctl net.ipv4.tcp_sack"] in (0, 1)
+    assert found["link not-there0 mtu"] is None
 
 
 def test_what_rollback_does_not_explain_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

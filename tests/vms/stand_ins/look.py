@@ -12,6 +12,6 @@ found = {}
 for key in settings.flatten(json.load(sys.stdin)):
     try:
         found[" ".join(filter(None, key))] = settings.read_all(host, [key])[key]
-    except settings.SettingsError:
+    except (settings.SettingsError, OSError):
         found[" ".join(filter(None, key))] = None
 print(json.dumps(found))
