@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run on lab hosts that pose as a rack, in a process of its own, which tests stop, and interrupt as killed.py has it.
 
-    python -m tests.rack.drive run|resume|clean INVENTORY LAB FOLDER [SIGNALS]
+    python -m tests.rack.drive run|resume|clean INVENTORY FOLDER [SIGNALS]
 
 SIGNALS is JSON, a signal by a point's number; how many points there were is written to FOLDER/count.
 """
@@ -21,13 +21,11 @@ from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import facility, leases
 from roundabout.testbeds.rack.facility import RackFacility
-from roundabout.testbeds.rack.rack import Rack
 from tests.runner.killed import Points, hooked
 
-action, inventory, lab_name, place, *rest = sys.argv[1:]
+action, inventory, place, *rest = sys.argv[1:]
 folder = Path(place)
 points = Points({int(number): each for number, each in json.loads("".join(rest) or "{}").items()})
 
@@ -39,11 +37,8 @@ class Told:
         return lambda *words: print(name, *words, flush=True) if name in ("step", "leaves") else None
 
 
-def pose(lab: Lab) -> None:
-    """Tell the rack how much slower the lab is, and that the programs are on its hosts already."""
-    Rack.scale = lab.scale
-    Rack.bytes_on_host = lambda _, paper_bytes: lab.bytes_on_host(paper_bytes)
-    Rack.rate_on_host_bps = lambda _, paper_gbps: lab.rate_on_host_bps(paper_gbps)
+def pose() -> None:
+    """Tell the rack that the programs are on its hosts already."""
     facility.run_playbook = lambda *_: None
     run.REPEATS = 1
     for name, value in json.loads(os.environ.get("LEASES", "{}")).items():
@@ -63,7 +58,7 @@ def do() -> None:
         runner.start(load_experiment(experiment), str(experiment), folder / "runs")
 
 
-pose(Lab.open(lab_name))
+pose()
 hooked(points)
 SshConnection.start = points.around(SshConnection.start)
 running.undo_when_ended()

@@ -34,7 +34,6 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.facility import RackFacility
-from roundabout.testbeds.rack.rack import Rack
 from tests.observers import Silent
 from tests.runner import killed
 from tests.traces import traces
@@ -45,7 +44,12 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 
 INVENTORY = """
 all:
-  vars: {{ssh_config: {config}, line_rate_gbps: 25, payload_rate_gbps: 23.5, cross_traffic_dscp: 8}}
+  vars:
+    ssh_config: {config}
+    line_rate_gbps: 25
+    payload_rate_gbps: 23.5
+    cross_traffic_dscp: 8
+    emulated: {{by: a lab's hosts, scale: {scale}}}
   children:
     rack:
       vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
@@ -105,9 +109,6 @@ def lab() -> Iterator[Lab]:
     name = f"test-rack-{os.getpid()}"
     lab = Lab.up(load_topology("configuration-a"), name, verify=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rack, "scale", lab.scale)
-        patch.setattr(Rack, "bytes_on_host", lambda _, paper_bytes: lab.bytes_on_host(paper_bytes))
-        patch.setattr(Rack, "rate_on_host_bps", lambda _, paper_gbps: lab.rate_on_host_bps(paper_gbps))
         patch.setattr("roundabout.runner.run.REPEATS", 1)
         yield lab
     Lab.down(name)
@@ -122,7 +123,9 @@ def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     path = tmp_path_factory.mktemp("rack") / "inventory"
     prefix = lab.hosts["s0"].prefix
-    path.write_text(INVENTORY.format(config=lab.ssh_config(), hosts=hosts, prefix=prefix, state=lab.settings_state))
+    path.write_text(
+        INVENTORY.format(config=lab.ssh_config(), scale=lab.scale, hosts=hosts, prefix=prefix, state=lab.settings_state)
+    )
     return path
 
 
@@ -156,7 +159,8 @@ def on_host(lab: Lab, host: str, *command: str) -> str:
 
 def test_an_experiment_on_a_rack(thesis: Run) -> None:
     assert thesis.manifest["testbed"]["kind"] == "rack"
-    assert thesis.manifest["testbed"]["emulated"] is False
+    assert thesis.manifest["testbed"]["emulated"] is True
+    assert "by a lab's hosts" in thesis.manifest["testbed"]["fidelity"]["stamp"]
     assert thesis.manifest["testbed"]["identity"]["capabilities"] == ["own clock"]
     for trial in thesis.trials():
         assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
@@ -358,9 +362,9 @@ def test_a_host_that_is_lost_costs_an_attempt(
 
 
 @contextmanager
-def driven(action: str, lab: Lab, inventory: Path, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
+def driven(action: str, inventory: Path, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
     """A run in a process of its own."""
-    words = [sys.executable, "-m", "tests.rack.drive", action, inventory, lab.name, folder, *more]
+    words = [sys.executable, "-m", "tests.rack.drive", action, inventory, folder, *more]
     pipe = subprocess.PIPE
     with subprocess.Popen(list(map(str, words)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -394,7 +398,7 @@ def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
     monkeypatch.setenv("LEASES", json.dumps({"SILENCE_S": silence_s, "HEARTBEAT_S": heartbeat_s}))
     (tmp_path / "experiment.yaml").write_text(TINY.replace("iterations: 3", "iterations: 5000"))
     events = "runs/*/*/partial/*/events.jsonl"
-    with driven("run", lab, inventory, tmp_path) as process:
+    with driven("run", inventory, tmp_path) as process:
         wait_for(lambda: any('"start"' in path.read_text() for path in tmp_path.glob(events)))
         process.send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
@@ -437,12 +441,10 @@ def keys(run: Run) -> set[str]:
     return {trial["trial"] for trial in run.trials()}
 
 
-def done(
-    lab: Lab, inventory: Path, folder: Path, action: str, signals: dict[int, int] | None = None
-) -> tuple[int, int]:
+def done(inventory: Path, folder: Path, action: str, signals: dict[int, int] | None = None) -> tuple[int, int]:
     """A run's status, and the points that it came to; 0 where it did not come to its end."""
     (folder / "count").unlink(missing_ok=True)
-    with driven(action, lab, inventory, folder, json.dumps(signals or {})) as process:
+    with driven(action, inventory, folder, json.dumps(signals or {})) as process:
         _, stderr = process.communicate(timeout=300)
     assert "Traceback" not in stderr, stderr
     assert "bug" not in stderr, stderr
@@ -467,7 +469,7 @@ def test_wherever_a_run_on_a_rack_is_interrupted_nothing_is_lost_or_left(
     (tmp_path / "experiment.yaml").write_text(TINY.replace("iterations: 3", "iterations: 2"))
     untouched = left(lab, tmp_path)
     if not COUNTED:
-        status, COUNTED["points"] = done(lab, inventory, tmp_path, "run")
+        status, COUNTED["points"] = done(inventory, tmp_path, "run")
         assert status == 0
         COUNTED["keys"] = keys(Run.open("last", tmp_path / "runs"))
         assert not left(lab, tmp_path) - untouched
@@ -475,12 +477,12 @@ def test_wherever_a_run_on_a_rack_is_interrupted_nothing_is_lost_or_left(
         print(f"{COUNTED['points']} points")
     way = list(killed.WAYS.values())[number % len(killed.WAYS)]
     point = 1 + number * COUNTED["points"] // KILLED
-    done(lab, inventory, tmp_path, "run", {point + after: signal_ for after, signal_ in way})
+    done(inventory, tmp_path, "run", {point + after: signal_ for after, signal_ in way})
     before = committed(tmp_path)
     begun = bool(Run.all(tmp_path / "runs"))
     order = killed.ORDERS[number % len(killed.ORDERS)] if begun else ("resume", "clean")
     for action in order:
-        status, _ = done(lab, inventory, tmp_path, action)
+        status, _ = done(inventory, tmp_path, action)
         assert status == 0 or (action == "resume" and not begun)
     after = committed(tmp_path)
     assert {path: after.get(path) for path in before} == before

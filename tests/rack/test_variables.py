@@ -9,7 +9,9 @@ import pytest
 
 from roundabout.settings.settings import flatten
 from roundabout.spec import TrialSpec, load_profile, load_topology
+from roundabout.spec.errors import SpecError
 from roundabout.spec.experiment import Tcp
+from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
@@ -76,35 +78,66 @@ def trial(cross_traffic: dict[str, object] | None = None, /, **jobs: dict[str, o
 
 
 def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None:
-    servers = read_inventory(inventory_file).servers
+    inventory = read_inventory(inventory_file)
     spec = trial(
         j1={"workers": ["s0", "s2"], "transport": {"name": "dcqcn", "T_us": 100.0}},
         j2={"workers": ["s1", "s4"], "transport": {"name": "dcqcn", "T_us": 125.0}},
     )
-    of = {host: trial_document(spec, host, servers[host], rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
+    of = {host: trial_document(spec, host, inventory, rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
     timers = {host: each["dcqcn"]["ens1f0np0"] for host, each in of.items() if each}
     assert timers == {"s0": {"T_us": 100}, "s1": {"T_us": 125}, "s2": {"T_us": 100}, "s4": {"T_us": 125}}
     assert of["s3"] == {}
     assert of["s0"]["route"] == {"10.10.0.0/24": {"congctl": "rb_dcqcn"}}
     for document in of.values():
         flatten(document)
-    assert "dcqcn" not in trial_document(spec, "s0", servers["s0"], rdma=False)
+    assert "dcqcn" not in trial_document(spec, "s0", inventory, rdma=False)
     assert "sysctl" not in of["s0"]  # a server's TCP stays as it was found
     asked = spec.model_copy(update={"tcp": Tcp(ecn=False, tail_loss_probes=True, delayed_acks=False)})
-    document = trial_document(asked, "s0", servers["s0"], rdma=True)
+    document = trial_document(asked, "s0", inventory, rdma=True)
     assert document["sysctl"] == {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
     assert document["route"] == {"10.10.0.0/24": {"congctl": "rb_dcqcn", "quickack": 1}}
 
 
 def test_cross_traffic_has_its_transport_at_both_ends_but_workers_keep_their_jobs(inventory_file: Path) -> None:
-    servers = read_inventory(inventory_file).servers
+    inventory = read_inventory(inventory_file)
     cross = {"kind": "consistent", "from": "s1", "to": ["s0", "s3"], "load_gbps": 1.0,
              "transport": {"name": "dcqcn", "T_us": 90.0}}  # fmt: skip
     spec = trial({"cross": cross}, j1={"workers": ["s0", "s2"], "transport": {"name": "cubic"}})
-    of = {host: trial_document(spec, host, servers[host], rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
+    of = {host: trial_document(spec, host, inventory, rdma=True) for host in ("s0", "s1", "s2", "s3", "s4")}
     names = {host: each["route"]["10.10.0.0/24"]["congctl"] for host, each in of.items() if each}
     assert names == {"s0": "cubic", "s1": "rb_dcqcn", "s2": "cubic", "s3": "rb_dcqcn"}
     assert of["s1"]["dcqcn"] == {"ens1f0np0": {"T_us": 90}}
+
+
+def test_machines_that_stand_for_others_say_so_and_send_less(inventory_file: Path) -> None:
+    spec = trial(
+        j1={"workers": ["s0", "s2"], "transport": {"name": "reno"}},
+        j2={"workers": ["s1", "s3"], "transport": {"name": "dcqcn"}},
+    )
+    rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset())
+    assert rack.fidelity.nature == "real"
+    assert "sysctl" not in rack.settings_document(spec, "s0")
+    text = inventory_file.read_text()
+    emulated = "  vars:\n    emulated: {by: guests of one machine, scale: 1000, dilation: 20}\n    line"
+    inventory_file.write_text(text.replace("  vars:\n    line", emulated, 1))
+    slow = replace(rack, inventory=read_inventory(inventory_file))
+    assert slow.fidelity.nature == "emulated"
+    assert all(word in slow.fidelity.stamp for word in ("1:1000", "20 times", "guests of one machine"))
+    assert (slow.bytes_on_host(1_000_000), slow.ms_on_host(5), slow.rate_on_host_bps(50)) == (20_000, 100, 50e6)
+    assert RackFacility(inventory_file).dilation == 20
+    reno, dcqcn = (slow.settings_document(spec, host) for host in ("s0", "s1"))
+    assert reno["sysctl"] == {"net.ipv4.tcp_wmem": f"4096 16384 {round((4 << 20) / 50)}"}
+    assert "sysctl" not in dcqcn  # paced: what it has under way is small
+    assert {each["route"]["10.10.0.0/24"]["rto_min_ms"] for each in (reno, dcqcn)} == {4000}
+    for document in (reno, dcqcn):
+        flatten(document)
+
+
+def test_no_more_bytes_are_sent_than_the_papers(inventory_file: Path) -> None:
+    emulated = "  vars:\n    emulated: {by: guests, scale: 10, dilation: 20}\n    line"
+    inventory_file.write_text(inventory_file.read_text().replace("  vars:\n    line", emulated, 1))
+    with pytest.raises(SpecError, match="a dilation no higher than the scale"):
+        read_inventory(inventory_file)
 
 
 def test_a_run_deploys_programs_and_nothing_else(inventory_file: Path) -> None:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease
@@ -26,8 +27,9 @@ from tests.vms.guests import Guest, Machines, connect, write_ssh
 FOLDER = REPOSITORY / "build/rack-in-vms"
 RUN = FOLDER / "run"
 DONE = RUN / "done.json"
-# Where others' leases are is hidden: no lab is ours in there. What programs keep for a while goes with it.
-INSIDE = 'mount -t tmpfs tmpfs /run; exec env HOME=/run TMPDIR=/run "$@"'
+# Where others' leases are is hidden: no lab is ours in there. What programs keep for a while goes with it; what a run
+# on guests owes them lies beside their disks.
+INSIDE = 'mount -t tmpfs tmpfs /run; mount --bind "$0" /var/lib; exec env HOME=/run TMPDIR=/run "$@"'
 
 
 def outside(words: Sequence[str]) -> int:
@@ -37,13 +39,19 @@ def outside(words: Sequence[str]) -> int:
         print("== the image of the guests (once)", flush=True)
         with parts.part("the image"):
             image.build(FOLDER / "image")
-        RUN.mkdir(exist_ok=True)
-        argv = [*isolation(), "--net", "sh", "-c", INSIDE, "sh", sys.executable, "-m", "tests.vms", "--inside", *words]
+        owed = RUN / "lib"
+        owed.mkdir(parents=True, exist_ok=True)
+        argv = apart(owed, [sys.executable, "-m", "tests.vms", "--inside", *words])
         status = subprocess.run(argv, cwd=REPOSITORY).returncode
     if status == 0:
         shutil.rmtree(RUN)
     print(f"\n{parts}")
     return status
+
+
+def apart(owed: Path, words: Sequence[str]) -> list[str]:
+    """A command in namespaces of its own, which end with us; what it notes in /var/lib stays in a folder."""
+    return [*isolation(), "--net", "sh", "-c", INSIDE, str(owed), *words]
 
 
 def inside(guests: Sequence[Guest], accelerator: str) -> int:

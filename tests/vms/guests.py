@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError
+from roundabout.spec import frames
 from tests.vms.image import Image
 
 NIC = "roce0"
 CONTROL, FABRIC = "control", "fabric"  # bridges: how we reach guests, and the network under test
 CONTROLLER = "10.77.0.254"
 MEMORY_MB = 768
+# What links stand for, as the inventory has it; guests that are emulated carry no more, and wake up late.
+LINE_RATE_GBPS, PAYLOAD_RATE_GBPS = 50, 43
+SCALE, DILATION = 5000, 20
+MTU_BYTES = 1500
+DEEP_BYTES = 8 << 20  # of a port's queue, which loses nothing
 BOOT_S = 900  # emulated, beside others on a slow machine
 END_S = 120
 KEY = "key"
@@ -64,6 +70,7 @@ class Guest:
         kernel = ["root=/dev/vda rw console=ttyS0", f"systemd.hostname={self.name}"]
         # A console to read only; and nothing that is slow has failed.
         kernel += ["systemd.mask=serial-getty@ttyS0.service", f"systemd.default_timeout_start_sec={BOOT_S}"]
+        kernel.append(f"systemd.default_device_timeout_sec={BOOT_S}")
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"]
         words += ["-machine", f"q35,accel={accelerator}", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MB)]
         words += ["-serial", f"file:{self.console}", "-drive", f"file={self.overlay},if=virtio"]
@@ -93,7 +100,7 @@ class Machines:
     """The guests of a run, from boot to end."""
 
     def __init__(self, guests: Sequence[Guest], image: Image, accelerator: str) -> None:
-        self.guests, self._image, self._accelerator = guests, image, accelerator
+        self.guests, self.accelerator, self._image = guests, accelerator, image
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, guests: Iterable[Guest]) -> None:
@@ -102,7 +109,7 @@ class Machines:
             if not guest.overlay.exists():
                 words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", self._image.disk, guest.overlay]
                 subprocess.run(words, check=True)
-            command = guest.command(self._image, self._accelerator)
+            command = guest.command(self._image, self.accelerator)
             with guest.console.with_suffix(".qemu").open("wb") as said:
                 self._running[guest.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said)
         for guest in chosen:
@@ -119,7 +126,9 @@ class Machines:
                 failed = self.ask(guest, "systemctl list-units --failed --no-legend").stdout
                 raise RoundaboutError(f"guest {guest.name}: these failed at boot: {failed.strip()}")
             time.sleep(1)
-        raise RoundaboutError(f"guest {guest.name} did not boot within {BOOT_S} s", f"its console: {guest.console}")
+        ended = self._running[guest.name].poll() is not None
+        what = "ended while it booted" if ended else f"did not boot within {BOOT_S} s"
+        raise RoundaboutError(f"guest {guest.name} {what}", f"its console: {guest.console}")
 
     def ask(self, guest: Guest, command: str, timeout_s: float = 600) -> "subprocess.CompletedProcess[str]":
         """Run a shell's command on a guest."""
@@ -165,7 +174,10 @@ class Machines:
 
 
 def connect(guests: Sequence[Guest]) -> None:
-    """Bridges with a port for each guest, in the network namespace that we are in, which they end with."""
+    """Bridges with a port for each guest, in the network namespace that we are in, which they end with.
+
+    Ports of the network under test send no faster than its links carry.
+    """
     lines = ["link set lo up"]
     for bridge in (CONTROL, FABRIC):
         lines += [f"link add {bridge} type bridge", f"link set {bridge} up"]
@@ -173,6 +185,11 @@ def connect(guests: Sequence[Guest]) -> None:
             lines += [f"tuntap add dev {tap} mode tap", f"link set {tap} master {bridge} up"]
     lines.append(f"address add {CONTROLLER}/24 dev {CONTROL}")
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+    frame_bytes = frames.frame_bytes(MTU_BYTES)
+    rate_bps = PAYLOAD_RATE_GBPS * 1e9 / SCALE * frame_bytes / frames.segment_bytes(MTU_BYTES)
+    shaper = f"tbf rate {rate_bps:.0f}bit burst {2 * frame_bytes}b limit {DEEP_BYTES}b"  # it cuts what is larger
+    lines = [f"qdisc add dev {guest.tap(FABRIC)} root {shaper}" for guest in guests]
+    subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
 
 
 def write_ssh(folder: Path, guests: Sequence[Guest]) -> None:
@@ -181,14 +198,15 @@ def write_ssh(folder: Path, guests: Sequence[Guest]) -> None:
         if not (folder / name).exists():
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True)
     kind, key, _ = (folder / f"{HOST_KEY}.pub").read_text().split()
-    (folder / "known_hosts").write_text(f"guest {kind} {key}\n")
+    # By address: of HostKeyAlias, paramiko knows nothing.
+    names = ",".join(guest.control_address for guest in guests)
+    (folder / "known_hosts").write_text(f"{names} {kind} {key}\n")
     hosts = [f"Host {guest.name}\n  HostName {guest.control_address}\n" for guest in guests]
     common = {
         "User": "root",
         "IdentityFile": folder / KEY,
         "IdentitiesOnly": "yes",
         "UserKnownHostsFile": folder / "known_hosts",
-        "HostKeyAlias": "guest",
         "StrictHostKeyChecking": "yes",
         "BatchMode": "yes",
         "ConnectTimeout": "10",

@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.transports import BUILT
+from roundabout.store import Run
+from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.variables import settings_document
 from tests.bare.__main__ import REPOSITORY
+from tests.vms import guests
 from tests.vms.guests import FABRIC, NIC, Guest, Machines
 
 ROUNDABOUT = Path(sys.executable).with_name("roundabout")
@@ -29,9 +34,11 @@ STAND_INS = (
     "vms/stand_ins/instead",
     "vms/stand_ins/stand-ins.service",
     "vms/stand_ins/become_server.py",
+    "vms/stand_ins/look.py",
     "settings/stand_ins/trees.py",
     "settings/stand_ins/tools.py",
 )
+EXPERIMENT = "two-servers"
 NOT_ON_HARDWARE = (
     "DCQCN's parameters (files in place of debugfs' cc_params; nothing obeys them)",
     "PFC, priorities and DCBX (a stand-in for dcb; no frame is paused)",
@@ -43,10 +50,14 @@ NOT_ON_HARDWARE = (
 INVENTORY = """\
 # SPDX-License-Identifier: Apache-2.0
 all:
-  vars: {{ssh_config: {folder}/ssh_config, line_rate_gbps: 25, payload_rate_gbps: 23.5}}
+  vars:
+    ssh_config: {folder}/ssh_config
+    line_rate_gbps: {line_rate_gbps}
+    payload_rate_gbps: {payload_rate_gbps}
+    emulated: {{by: "Debian guests under QEMU ({accelerator}) on a bridge", scale: {scale}, dilation: {dilation}}}
   children:
     rack:
-      vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, governor: leave, dcqcn: {{T_us: 125}}}}
+      vars: {{driver: inbox, gpu: none, mtu_bytes: {mtu_bytes}, governor: leave, dcqcn: {{T_us: 125}}}}
       hosts:
 {servers}
     switches:
@@ -73,20 +84,43 @@ class Rack:
     def inventory(self) -> Path:
         return self.folder / "inventory"
 
+    @property
+    def found(self) -> Path:
+        """Settings as they were before the first provision."""
+        return self.folder / "found.json"
+
     def write_inventory(self) -> None:
         """The inventory, and beside it how a fake switch is spoken to."""
         server = "        {0}: {{ansible_host: {0}, nic: {1}, address: {2}/24, link: {0}}}"
         servers = "\n".join(server.format(guest.name, NIC, guest.address) for guest in self.guests)
         ports = ", ".join(f"{guest.name}: et-0/0/{guest.number}" for guest in self.guests)
-        self.inventory.write_text(INVENTORY.format(folder=self.folder, servers=servers, ports=ports))
+        self.inventory.write_text(
+            INVENTORY.format(
+                folder=self.folder,
+                accelerator=self.machines.accelerator,
+                line_rate_gbps=guests.LINE_RATE_GBPS,
+                payload_rate_gbps=guests.PAYLOAD_RATE_GBPS,
+                scale=guests.SCALE,
+                dilation=guests.DILATION,
+                mtu_bytes=guests.MTU_BYTES,
+                servers=servers,
+                ports=ports,
+            )
+        )
         fake = [sys.executable, "-S", str(TESTS / "ansible/fake_switches/switch.py"), str(self.folder / "junos")]
         variables = self.folder / "group_vars"
         variables.mkdir(exist_ok=True)
         (variables / "switches.yml").write_text(json.dumps({"switches_ssh": fake}))
 
+    @property
+    def runs(self) -> Path:
+        """Where what was measured stays, beside the image."""
+        return self.folder.parent / "runs"
+
     def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
         """One of our own commands, told the inventory."""
-        argv = [ROUNDABOUT, command, self.inventory, *words]
+        which = [self.inventory] if command != "run" else ["--inventory", self.inventory, "--runs", self.runs]
+        argv = [ROUNDABOUT, command, *which, *words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return subprocess.Popen(argv, cwd=self.folder, text=True, **pipes)
 
@@ -116,12 +150,17 @@ def _hold(found: object, expected: object, what: str) -> None:
         raise RoundaboutError(f"{what}: found {found}, expected {expected}")
 
 
+def brought() -> list[Path]:
+    """What guests get in /opt/stand-ins: stand-ins, and what reads settings before anything is provisioned."""
+    return [*(TESTS / name for name in STAND_INS), *(REPOSITORY / "roundabout/settings").glob("settings*.py")]
+
+
 def become_servers(rack: Rack) -> None:
     """Give guests soft-RoCE, and stand-ins for what only a ConnectX has."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name in STAND_INS:
-            archive.add(TESTS / name, Path(name).name)
+        for path in brought():
+            archive.add(path, path.name)
     setup = (
         "set -e; mkdir -p /opt/stand-ins /usr/local/sbin; tar -C /opt/stand-ins --no-same-owner -xf -;"
         "for tool in dcb ethtool python3; do ln -sf /opt/stand-ins/instead /usr/local/sbin/$tool; done;"
@@ -131,6 +170,24 @@ def become_servers(rack: Rack) -> None:
         words = ["ssh", "-F", rack.folder / "ssh_config", guest.name, setup]
         subprocess.run(words, input=packed.getvalue(), check=True)
         print(f"{guest.name}: {rack.machines.tell(guest, 'uname -r; rdma link').strip()}")
+
+
+def be_found(rack: Rack) -> None:
+    """What every setting is before the first `provision`, which `rollback` is held to."""
+    rack.found.write_text(json.dumps(look(rack)))
+
+
+def look(rack: Rack) -> dict[str, dict[str, Any]]:
+    """What provision's settings are on each guest, by their names; null where the guest has no tool to read one yet."""
+    inventory = read_inventory(rack.inventory)
+    found = {}
+    for guest in rack.guests:
+        asked = json.dumps(settings_document(inventory, inventory.servers[guest.name]))
+        words = ["ssh", "-F", rack.folder / "ssh_config", guest.name, "python3 /opt/stand-ins/look.py"]
+        found[guest.name] = json.loads(
+            subprocess.run(words, input=asked, capture_output=True, text=True, check=True).stdout
+        )
+    return found
 
 
 def be_examined(rack: Rack) -> None:
@@ -194,6 +251,20 @@ def speak_roce(rack: Rack) -> None:
     _hold(written_bytes >= WRITES * WRITE_BYTES, True, "whether all that was written was seen")
 
 
+def run_experiment(rack: Rack) -> None:
+    """A file of the catalogue runs as on any testbed: all trials, a report, and stamped as what it was."""
+    rack.must("run", EXPERIMENT, "--quick")
+    run = Run.open("last", rack.runs)
+    testbed = run.manifest["testbed"]
+    _hold(
+        (testbed["kind"], testbed["fidelity"]["nature"]), ("rack", "emulated"), "what the run says it was measured on"
+    )
+    _hold((run.path / "report.html").exists(), True, "whether there is a report")
+    _hold(len(run.trials()), len(run.manifest["plan"]), "trials")
+    for trial in run.trials():
+        print(f"{trial['variant']} {trial['job'] or ''}: {trial['reason'] or 'valid'}")
+
+
 @contextmanager
 def tcpdump(interface: str, file: Path) -> Iterator[None]:
     """Capture what passes an interface."""
@@ -254,9 +325,18 @@ def lose_power(rack: Rack) -> None:
 
 
 def roll_back(rack: Rack) -> None:
-    """Every setting is as it was found."""
-    rack.must("rollback")
+    """Every setting is as it was found, but for those that `rollback` names."""
+    reports = json.loads(rack.must("rollback", "--json"))["reports"]
+    before, after = json.loads(rack.found.read_text()), look(rack)
     for guest in rack.guests:
+        told = {each["setting"]: each["reason"] for each in reports[guest.name].get("skipped", [])}
+        for setting, was in before[guest.name].items():
+            now = after[guest.name][setting]
+            if now != was:
+                why = "not readable before" if was is None else told.get(setting)
+                print(f"{guest.name}: {setting}: {was}, now {now}: {why}")
+                _hold(why is not None, True, f"whether rollback says why {setting} of {guest.name} is not as it was")
+        print(f"{guest.name}: {len(before[guest.name])} settings looked at")
         kept = rack.machines.tell(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
         print(f"{guest.name}: kept: {kept}")
 
@@ -264,12 +344,14 @@ def roll_back(rack: Rack) -> None:
 Stage = Callable[[Rack], None]
 STAGES: Mapping[str, Stage] = {
     "soft-RoCE and stand-ins": become_servers,
+    "settings as found": be_found,
     "doctor, before": be_examined,
     "site.yml": be_provisioned,
     "site.yml again": change_nothing,
     "doctor and verify": be_well,
     "transports by each kernel": load_transports,
     "RoCE": speak_roce,
+    "an experiment": run_experiment,
     "drift": drift,
     "a reboot": reboot,
     "a machine killed": lose_power,

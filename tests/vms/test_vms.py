@@ -3,15 +3,21 @@
 
 import base64
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from roundabout.errors import RoundaboutError
-from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.spec.load import load_experiment
+from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 from tests.vms import __main__ as vms, guests, image, stages
 
 
@@ -61,6 +67,71 @@ def test_the_inventory_is_one_that_a_rack_takes(tmp_path: Path) -> None:
     inventory = read_inventory(rack.inventory)
     assert [server.address for server in inventory.servers.values()] == [f"10.10.0.{each}/24" for each in (1, 2, 3)]
     assert inventory.all.vars.lossless.tos == stages.TOS
+    topology = load_experiment(stages.EXPERIMENT).cells[0].spec.topology
+    check_topology(inventory, topology, "inventory")
+    assert (inventory.all.vars.scale, inventory.all.vars.dilation) == (guests.SCALE, guests.DILATION)
+
+
+def test_guests_can_be_looked_at_before_they_have_anything(tmp_path: Path) -> None:
+    for path in stages.brought():
+        shutil.copy(path, tmp_path)
+    document = {"sysctl": {"net.ipv4.tcp_sack": 1}, "link": {"not-there0": {"mtu": 1500}}}
+    words = [sys.executable, tmp_path / "look.py"]
+    done = subprocess.run(words, input=json.dumps(document), cwd="/", env={}, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert found["sysctl net.ipv4.tcp_sack"] in (0, 1)
+    assert found["link not-there0 mtu"] is None
+
+
+def test_what_rollback_does_not_explain_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(0, tmp_path)], None, "tcg"))  # type: ignore[arg-type]
+    before = {"mtu": 1500, "speed_mbps": -1, "pause_rx": None}
+    rack.found.write_text(json.dumps({"s0": before}))
+    told = [{"setting": "speed_mbps", "reason": "not there as the rest was found"}]
+    monkeypatch.setattr(stages.Rack, "must", lambda *_: json.dumps({"reports": {"s0": {"skipped": told}}}))
+    monkeypatch.setattr(guests.Machines, "tell", lambda *_: "")
+    monkeypatch.setattr(stages, "look", lambda _: {"s0": {"mtu": 1500, "speed_mbps": 25000, "pause_rx": 0}})
+    stages.roll_back(rack)
+    monkeypatch.setattr(stages, "look", lambda _: {"s0": before | {"mtu": 1400}})
+    with pytest.raises(RoundaboutError, match="why mtu of s0 is not as it was"):
+        stages.roll_back(rack)
+
+
+OUTSIDE = "import subprocess, sys; from pathlib import Path; from tests.vms.__main__ import apart\n"
+OUTSIDE += "subprocess.run(apart(Path(sys.argv[1]), [sys.executable, '-c', sys.argv[2]]))"
+WITHIN = "import os, subprocess, time; from pathlib import Path\n"
+WITHIN += "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+WITHIN += "Path('/var/lib/namespace').write_text(os.readlink('/proc/self/ns/net')); time.sleep(600)"
+
+
+DYING_S = 60
+
+
+def in_namespace(namespace: str) -> list[str]:
+    """Processes there."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/ns/net"):
+        with suppress(OSError):
+            if os.readlink(each) == namespace:
+                found.append(each.parts[2])
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_whoever_called(tmp_path: Path, how: signal.Signals) -> None:
+    noted = tmp_path / "namespace"
+    with subprocess.Popen([sys.executable, "-c", OUTSIDE, tmp_path, WITHIN], cwd=vms.REPOSITORY) as process:
+        while not noted.exists() or not noted.read_text():
+            assert process.poll() is None
+            time.sleep(0.05)
+        assert len(in_namespace(noted.read_text())) > 1
+        process.send_signal(how)
+    give_up = time.monotonic() + DYING_S
+    while left := in_namespace(noted.read_text()):
+        assert time.monotonic() < give_up, left
+        time.sleep(0.05)
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_a_stage_that_was_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:

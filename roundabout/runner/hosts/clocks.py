@@ -225,9 +225,12 @@ def _explained_ns(one: Reading, next_: Reading) -> int:
 
 
 class HostClock:
-    """A host's clock, answered by clock.py, which runs there as long as the bench is open."""
+    """A host's clock, answered by clock.py, which runs there as long as the bench is open.
 
-    def __init__(self, connection: Connection, clock_py: Path, run_clock: RunClock) -> None:
+    Where time is stretched (`dilation`), answers may take as much longer.
+    """
+
+    def __init__(self, connection: Connection, clock_py: Path, run_clock: RunClock, dilation: float = 1.0) -> None:
         self._answers: SimpleQueue[tuple[int, str | None]] = SimpleQueue()
         self._connection = connection
         self._program = Program(
@@ -236,7 +239,7 @@ class HostClock:
             ["python3", str(clock_py)],
             lambda _program, line: self._answers.put((run_clock.now_ns(), line)),
         )
-        self._run_clock = run_clock
+        self._run_clock, self._dilation = run_clock, dilation
 
     def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
         """Ask several times, keep the quickest answer. Raises LostHostError."""
@@ -263,13 +266,13 @@ class HostClock:
 
     def _ask(self, question: str) -> tuple[int, str, int]:
         """The answer, and the run's time before and after."""
-        before_ns = self._run_clock.now_ns()
+        before_ns, patience_s = self._run_clock.now_ns(), PATIENCE_S * self._dilation
         self._program.send(question)
         try:
-            after_ns, answer = take(self._answers, patience(PATIENCE_S))
+            after_ns, answer = take(self._answers, patience(patience_s))
         except Empty:
             self._connection.close()  # whoever waits for this host need not wait on
-            raise LostHostError(self._program.host, f"its clock did not answer within {PATIENCE_S:g} s") from None
+            raise LostHostError(self._program.host, f"its clock did not answer within {patience_s:g} s") from None
         if answer is None:
             raise LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
         return before_ns, answer, after_ns

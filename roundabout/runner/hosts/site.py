@@ -66,13 +66,17 @@ class Pace(Protocol):
         """By how much times are stretched; bytes are divided by scale / dilation."""
         ...
 
+    def bytes_on_host(self, paper_bytes: int) -> int:
+        """Bytes at the papers' scale -> bytes that hosts really send."""
+        return round(paper_bytes * self.dilation / self.scale)
+
     def ms_on_host(self, paper_ms: float) -> float:
         """A time of the papers' -> how long hosts really take for it."""
-        ...
+        return paper_ms * self.dilation
 
     def rate_on_host_bps(self, paper_gbps: float) -> float:
         """Gbit/s at the papers' scale -> bit/s that hosts really send."""
-        ...
+        return paper_gbps * 1e9 / self.scale
 
 
 class Site(Pace, Protocol):
@@ -131,10 +135,6 @@ class Site(Pace, Protocol):
 
     def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
         """What `settings.py apply` gets on `host` for `trial`, in the host's units."""
-        ...
-
-    def bytes_on_host(self, paper_bytes: int) -> int:
-        """Bytes at the papers' scale -> bytes that hosts really send."""
         ...
 
     def prepare(self, trial: "TrialSpec") -> None:

@@ -30,7 +30,7 @@ from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
 READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
-START_AHEAD_NS = 150_000_000  # every host has heard of the start long before it comes
+START_AHEAD_MS = 150  # every host has heard of the start long before it comes; more where time is stretched
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
@@ -224,13 +224,14 @@ def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
 
 
 def _start_together(now: Attempting, programs: Programs, generators: Sequence[Generator]) -> None:
-    begin_ns = now.clock.now_ns() + START_AHEAD_NS
+    ahead_ms = now.bench.site.ms_on_host(START_AHEAD_MS)
+    begin_ns = now.clock.now_ns() + round(ahead_ms * 1e6)
     start_ns = begin_ns + (round(cross_traffic.lead_s(now.bench.site) * 1e9) if generators else 0)
     starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
     for program, at_ns in starts:
         program.send(f"start {now.measured.ledger.on_host(program.host, at_ns)}")
     if now.clock.now_ns() >= begin_ns:
-        raise TrialFailedError(f"telling all programs when to start took longer than {START_AHEAD_NS / 1e6:.0f} ms")
+        raise TrialFailedError(f"telling all programs when to start took longer than {ahead_ms:.0f} ms")
     now.measured.start_ns = start_ns
     now.log("start", start_ns)
 

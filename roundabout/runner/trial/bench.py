@@ -97,5 +97,6 @@ def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
 
 def _clock(site: Site, connection: Connection, run_clock: RunClock) -> Clock:
     if "own clock" in site.capabilities():
-        return HostClock(connection, site.hosts[connection.host].prefix / "bin" / "clock.py", run_clock)
+        clock_py = site.hosts[connection.host].prefix / "bin" / "clock.py"
+        return HostClock(connection, clock_py, run_clock, site.dilation)
     return SharedClock(run_clock)

@@ -15,6 +15,7 @@ from typing import Any
 from roundabout import fluid, programs
 from roundabout.fluid import Course, fluid_jobs, left_by_schedules
 from roundabout.plan import PlannedTrial
+from roundabout.runner.hosts.site import Pace
 from roundabout.runner.testbed import Check, Facility, Fidelity, Outcome, Visit
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
@@ -70,7 +71,7 @@ class FluidFacility(Facility):
         return programs.hashes({**{name: files[name] for name in sorted(files)}, CROSSGEN: programs.ROOT / CROSSGEN})
 
 
-class FluidTestbed:
+class FluidTestbed(Pace):
     """The model at work. It is a Testbed."""
 
     kind = "fluid"
@@ -83,14 +84,6 @@ class FluidTestbed:
     def identity(self) -> dict[str, Any]:
         """One model is like another; what it is made of is among the artefacts."""
         return {"kind": self.kind}
-
-    def ms_on_host(self, paper_ms: float) -> float:
-        """Times are the papers'."""
-        return paper_ms
-
-    def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Rates are the papers', in bit/s."""
-        return paper_gbps * 1e9
 
     def facts(self) -> dict[str, Any]:
         """No hosts, and no clocks but the run's."""

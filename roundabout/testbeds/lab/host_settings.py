@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport
 from roundabout.spec.transports.declarations import FACTS
@@ -32,11 +33,8 @@ NIC_SYSCTLS = {
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,
 }
-# What is TCP in the papers too is as Linux has it: at most 4 MiB a flow under way. Where a trial asks for a queue, that
-# shall be the limit.
-TCP_WMEM_BYTES, TCP_WMEM_LEAST_BYTES = 4 << 20, 16 << 10
-# Linux's own timers, which are stretched like all others: the least timeout, and the wait before a SACK.
-RTO_MIN_MS, COMP_SACK_DELAY_NS = 200, 1_000_000
+# Linux's own wait before a SACK, which is stretched like all times.
+COMP_SACK_DELAY_NS = 1_000_000
 
 
 def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
@@ -104,13 +102,8 @@ def replaced(calibration: Calibration) -> tuple[str, ...]:
 
 def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
     """Linux's own, with bytes under way scaled like all others, unless ports' queues shall be their limit."""
-    if trial.queue != "thresholds":
-        return {"net.ipv4.tcp_wmem": NIC_SYSCTLS["net.ipv4.tcp_wmem"], "net.ipv4.tcp_slow_start_after_idle": 1}
-    most = max(round(TCP_WMEM_BYTES / bytes_scale), TCP_WMEM_LEAST_BYTES)
-    return {
-        "net.ipv4.tcp_wmem": f"4096 {TCP_WMEM_LEAST_BYTES} {most}",
-        "net.ipv4.tcp_slow_start_after_idle": 1,
-    }
+    most = wmem(bytes_scale) if trial.queue == "thresholds" else NIC_SYSCTLS["net.ipv4.tcp_wmem"]
+    return {"net.ipv4.tcp_wmem": most, "net.ipv4.tcp_slow_start_after_idle": 1}
 
 
 def _parameters(

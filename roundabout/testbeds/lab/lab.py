@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundabout.runner.hosts.site import Capability, Dscps, Host, Port
+from roundabout.runner.hosts.site import Capability, Dscps, Host, Pace, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.runner.trial.sampling import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
@@ -34,7 +34,7 @@ DYING_S = 5.0  # a killed builder's last child may still be at work
 
 
 @dataclass(frozen=True)
-class Lab:
+class Lab(Pace):
     """A lab that stands. It is a Site."""
 
     record: record.Record
@@ -230,18 +230,6 @@ class Lab:
 
         config = Config(runtime_ssh_path=str(self.ssh_config()))
         return Connection(host, config=config, connect_kwargs={"allow_agent": False, "look_for_keys": False})
-
-    def bytes_on_host(self, paper_bytes: int) -> int:
-        """Bytes at the papers' scale -> bytes that lab hosts send."""
-        return round(paper_bytes * self.dilation / self.scale)
-
-    def ms_on_host(self, paper_ms: float) -> float:
-        """A time of the papers' -> how long the lab takes for it."""
-        return paper_ms * self.dilation
-
-    def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Gbit/s at the papers' scale -> bit/s in the lab."""
-        return paper_gbps * 1e9 / self.scale
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""

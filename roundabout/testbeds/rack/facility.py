@@ -143,6 +143,7 @@ class RackFacility(SshFacility):
         """Read the inventory. Raises SpecError."""
         self._path = path
         self._inventory: Inventory = read_inventory(path)
+        self.dilation = self._inventory.all.vars.dilation
         self._rack: Rack | None = None
         self._lease: Lease | None = None
         self.where = {"testbed": "rack", "inventory": str(path.resolve())}

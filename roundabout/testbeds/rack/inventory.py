@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, f
 from pydantic_core import PydanticCustomError
 
 from roundabout.settings.settings_nic import DCQCN_RULES
-from roundabout.spec.base import Name, NodeName, Positive, Strict
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text
 from roundabout.spec.errors import SpecError
 from roundabout.spec.explain import parse_as
 from roundabout.spec.source import Block, Document, read, shown
@@ -99,12 +99,27 @@ class Rates(Strict):
         return self
 
 
+class Emulated(Strict):
+    """What the machines and links of an inventory stand for: links carry its rates divided by `scale`."""
+
+    by: Text
+    scale: Annotated[float, Field(ge=1, le=1e6)]
+    dilation: Annotated[float, Field(ge=1, le=1e4)] = 1.0  # how much longer all takes
+
+    @model_validator(mode="after")
+    def _no_more_bytes(self) -> Self:
+        if self.dilation > self.scale:
+            raise ValueError("a dilation no higher than the scale")
+        return self
+
+
 class Everywhere(Rates):
     """What hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
     lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
+    emulated: Emulated | None = None
     lossless: Lossless = Lossless()
     cross_traffic_dscp: Dscp = 0  # of cross traffic in a class of its own; best effort unless given
 
@@ -115,6 +130,16 @@ class Everywhere(Rates):
             taken = f"{self.lossless.priority} and {self.lossless.cnp_priority}"
             raise ValueError(f"a cross_traffic_dscp whose upper three bits are not {taken}, the priorities of RoCE")
         return self
+
+    @property
+    def scale(self) -> float:
+        """By how much links are slower than the inventory's rates."""
+        return self.emulated.scale if self.emulated else 1.0
+
+    @property
+    def dilation(self) -> float:
+        """By how much all takes longer."""
+        return self.emulated.dilation if self.emulated else 1.0
 
     def rates(self, link: str) -> Rates:
         """What the link carries."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.site import Capability, Dscps, Host, Port
+from roundabout.runner.hosts.site import Capability, Dscps, Host, Pace, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.rack.examine import DEVICE, Finding, examine
-from roundabout.testbeds.rack.inventory import Inventory
+from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
 if TYPE_CHECKING:
@@ -31,12 +31,22 @@ KNOWN_HOSTS = {
 }
 
 
+REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
+CANNOT = (
+    "a NIC's, a switch's or a GPU's own part, where what stands for them has none: docs/rack.md lists what "
+    "`make rack-in-vms` has not",
+    "parameters of transports at their size: they are the experiment's own, neither divided nor stretched, as are "
+    "marking thresholds",
+    "queues and marks: a rack's switches are not sampled",
+)
+
+
 class RackError(RoundaboutError):
     """A rack is not what its inventory says."""
 
 
 @dataclass(frozen=True)
-class Rack:
+class Rack(Pace):
     """The part of a rack that has a topology. It is a Site."""
 
     inventory: Inventory
@@ -45,8 +55,6 @@ class Rack:
     found: frozenset[Capability]  # what all of its hosts can do
 
     kind = "rack"
-    scale = dilation = 1.0
-    fidelity = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
@@ -60,6 +68,22 @@ class Rack:
             if not found[0].good:
                 raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
         return cls(inventory, topology, name, capabilities_of(findings))
+
+    @property
+    def scale(self) -> float:
+        """1, unless the inventory says that its machines stand for others."""
+        return self.inventory.all.vars.scale
+
+    @property
+    def dilation(self) -> float:
+        """The same of times."""
+        return self.inventory.all.vars.dilation
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """Real, unless the inventory says that its machines stand for others."""
+        emulated = self.inventory.all.vars.emulated
+        return emulating(emulated) if emulated else REAL
 
     @property
     def settings_state(self) -> Path:
@@ -99,21 +123,9 @@ class Rack:
         """A Fabric connection to a host, not yet open."""
         return connect_machine(self.inventory, self.inventory.servers[host].ansible_host)
 
-    def bytes_on_host(self, paper_bytes: int) -> int:
-        """The same: a rack is at the papers' scale."""
-        return paper_bytes
-
-    def ms_on_host(self, paper_ms: float) -> float:
-        """The same: on a rack time passes as it does."""
-        return paper_ms
-
-    def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Gbit/s -> bit/s."""
-        return paper_gbps * 1e9
-
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
-        return trial_document(trial, host, self.inventory.servers[host], rdma="rdma" in self.found)
+        return trial_document(trial, host, self.inventory, rdma="rdma" in self.found)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Switches are the inventory's. Raises RackError where the trial wants them to queue or mark otherwise."""
@@ -150,6 +162,19 @@ class Rack:
     def port_at(self, ifindex: int) -> NoReturn:
         """No sampler ever saw a port."""
         raise KeyError(ifindex)
+
+
+def emulating(emulated: Emulated) -> Fidelity:
+    """Of machines that stand for a rack's."""
+    scale, dilation = f"1:{emulated.scale:g}", f"{emulated.dilation:g}"
+    return Fidelity(
+        "emulated",
+        f"emulated: rack, rates at {scale}, time stretched {dilation} times, by {emulated.by}",
+        f"What stands for servers and links: {emulated.by}. Links carry {scale} of their rates, all takes {dilation} "
+        f"times as long, and messages are 1:{emulated.scale / emulated.dilation:.3g} of their size. Times, rates and "
+        "bytes on this page are the papers'. What this cannot show:",
+        CANNOT,
+    )
 
 
 def host_of(inventory: Inventory, name: str) -> Host:

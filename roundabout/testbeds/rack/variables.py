@@ -6,6 +6,7 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
+from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec
 from roundabout.testbeds.rack.inventory import Ecn, Inventory, Lossless, Server
@@ -115,17 +116,24 @@ def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
     return {server.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
 
 
-def trial_document(trial: TrialSpec, host: str, server: Server, *, rdma: bool) -> dict[str, Any]:
+def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: bool) -> dict[str, Any]:
     """What a trial sets on one server; nothing on one without a part in it, whose values stay those between trials."""
     transport = trial.transport_of(host)
     if transport is None:
         return {}
     # Sockets get it by the data network's route, so that SSH and NFS keep their own.
+    server, everywhere = inventory.servers[host], inventory.all.vars
     network = str(IPv4Interface(server.address).network)
-    document: dict[str, Any] = {"route": {network: {"congctl": transport.kernel_name, **trial.tcp.route}}}
+    sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
+    route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
+    if everywhere.emulated and transport.stands_for == "TCP":
+        sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
+    if everywhere.dilation != 1:
+        route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
+    document: dict[str, Any] = {"route": {network: route}}
     asked = {name: _whole(value) for name, value in transport.asked.items()}
-    if trial.tcp.sysctls:
-        document["sysctl"] = trial.tcp.sysctls
+    if sysctl:
+        document["sysctl"] = sysctl
     if transport.declaration:
         document["transport"] = {transport.name: asked}
     if rdma and transport.name in NIC_TRANSPORTS:
