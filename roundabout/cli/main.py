@@ -25,6 +25,8 @@ COMMANDS = {
     "run": "run",
     "resume": "resume",
     "status": "status",
+    "runs": "runs",
+    "rm": "rm",
     "report": "report",
     "compare": "compare",
     "scoreboard": "scoreboard",
