@@ -27,6 +27,7 @@ COMMANDS = {
     "status": "status",
     "runs": "runs",
     "rm": "rm",
+    "export": "export",
     "report": "report",
     "compare": "compare",
     "scoreboard": "scoreboard",
