@@ -151,7 +151,7 @@ def _run(summary: Summary) -> ComparedRun:
 
 def _row(cell: ComparedCell, name: str) -> Sequence[Cell]:
     return (
-        Cell(CellId({**cell.levels, "variant": cell.variant}).name),
+        Cell(CellId(cell.levels).name),
         Cell(cell.job),
         Cell(cell.a.median_ms, cell.a.median_ci95_ms),
         Cell(cell.b.median_ms, cell.b.median_ci95_ms),

@@ -110,7 +110,7 @@ class JobCell(Statistics):
     @property
     def name(self) -> str:
         """What tables call the cell."""
-        return CellId({**self.levels, "variant": self.variant}).name
+        return CellId(self.levels).name
 
     @property
     def limit_ms(self) -> float | None:
@@ -230,7 +230,11 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
         fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
-        limit="alone" if cell.spec.one_job_at_a_time else "fair" if baseline is cell else "interleaved",
+        limit="alone"
+        if cell.spec.one_job_at_a_time
+        else "fair"
+        if baseline is cell and cell.variant == called
+        else "interleaved",
         last_half=LastHalf(
             **_statistics(_last_half(repetitions), "_ms"),
             gain_of_possible=gain_of_possible(cell, baseline, job, limits),

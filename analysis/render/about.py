@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 from analysis.reading import applied as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
-from analysis.render.page import Html, all_of, filled, named, shown, text
+from analysis.render.page import Html, filled, named, shown, text
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import InvalidTrial, Summary
 from roundabout.store import Run
 
 AUTHORS = "The Roundabout authors"
+TOLD = "What transports were told: asked for in the papers' units → on hosts, in theirs"
 Facts = Iterable[tuple[str, str]]
 
 
@@ -69,27 +70,31 @@ def headroom(run: Run) -> Html:
 def applied(run: Run) -> Html:
     """What transports were asked for beside what hosts were told, with a warning where that leaves timers alike."""
     values = settings.applied(run)
-    if not values:
-        return Html("")
-    columns = (
-        *(Column("transport", kind="words"), Column("parameter", kind="code")),
-        *(Column("asked, in the\npapers' units", "g"), Column("told to hosts,\nin theirs", "g")),
-    )
-    rows = ((Cell(each.transport), Cell(each.parameter), _asked(each), Cell(each.on_hosts)) for each in values)
-    return shown(Table(columns, plain(rows))) + all_of(map(named, settings.alike(values)))
+    timers = [
+        f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
+        for each in values
+        if each.parameter == settings.TIMER and each.asked is not None
+    ]
+    told = ((f"{each.transport} {each.parameter}", _told(each)) for each in values)
+    return Html("").join(map(text, timers)) + Html("").join(map(named, settings.alike(values))) + _folded(TOLD, told)
 
 
-def _asked(each: settings.Applied) -> Cell:
-    return Cell(note="the testbed's own") if each.asked is None else Cell(each.asked)
+def _told(each: settings.Applied) -> str:
+    asked = "the testbed's own" if each.asked is None else _plain(each.asked)
+    return f"{asked} → {_plain(each.on_hosts)}"
 
 
-def citation(run: Run) -> Html:
+def _plain(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _citation(run: Run) -> str:
     """How to cite this run; CITATION.cff says the same of the program."""
     sessions, experiment = run.manifest["sessions"], run.manifest["experiment"]
     code = sessions[-1]["code"] if sessions else {}
     revision = (code.get("revision") or "unknown")[:12] + ("-dirty" if code.get("dirty") else "")
     source = f" After {experiment['source']}." if experiment.get("source") else ""
-    return text(f"{AUTHORS}: Roundabout, revision {revision}. Run {experiment['name']}/{run.id}.{source}")
+    return f"{AUTHORS}: Roundabout, revision {revision}. Run {experiment['name']}/{run.id}.{source}"
 
 
 def provenance(run: Run) -> Html:
@@ -105,7 +110,7 @@ def provenance(run: Run) -> Html:
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
         ("transports", filled("lines", lines=_transports(cells_of(run)))),
-        ("cite as", citation(run)),
+        ("cite as", _citation(run)),
     ]
     hosts = sessions[-1]["hosts"] if sessions else {}
     programs = manifest.get("artefacts", {})

@@ -17,7 +17,7 @@ from roundabout.store.files import write_text
 
 
 class BrokenError(RoundaboutError):
-    """A rule is broken."""
+    """A rule is broken, or could not be judged."""
 
     exit_code = 3
 
@@ -29,7 +29,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     mixed: Annotated[bool, typer.Option("--mixed", help="Compare an emulated run with a real one.")] = False,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(metavar="RULE", help="Exit with 3 where this is shown of a job: 'p99 > 5 %', 'median < -3 %'."),
+        typer.Option(
+            metavar="RULE",
+            help="Exit with 3 where this is shown of a job, or can be judged nowhere: 'p99 > 5 %', 'median < -3 %'.",
+        ),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the rules' verdicts into this file, as JUnit XML.")] = None,
     as_json: Json = False,
@@ -51,11 +54,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _refuse(judged: list[guard.Judged]) -> None:
-    """Raises BrokenError where a rule is broken, and RoundaboutError where none could be judged."""
-    if found := [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken(judged)]:
-        raise BrokenError("; ".join(found))
-    if judged and all(each.why for each in judged):
-        raise RoundaboutError(
-            f"no rule can be judged: {judged[0].why}",
-            "run more repetitions or iterations, or ask for p90 in place of p99",
-        )
+    """Raises BrokenError where a rule is broken, or was judged nowhere: nobody shall pass unmeasured."""
+    found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken(judged)]
+    told = {each.rule for each in judged if not each.why}
+    untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}
+    if found or untold:
+        hint = "run more repetitions or iterations, or ask for p90 in place of p99" if untold else None
+        raise BrokenError("; ".join([*found, *untold.values()]), hint)

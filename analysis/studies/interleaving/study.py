@@ -27,7 +27,7 @@ class Overlap(Result):
     @property
     def name(self) -> str:
         """What texts call the cell."""
-        return CellId({**self.levels, "variant": self.variant}).name
+        return CellId(self.levels).name
 
 
 class Results(Summary):
