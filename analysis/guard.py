@@ -150,7 +150,7 @@ def junit(judged: Sequence[Judged]) -> str:
     """The same as JUnit XML: a case a rule, cell, job and run; what cannot be told is skipped."""
     count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
     counted = {"tests": len(judged), "failures": count["broken"], "skipped": count["cannot tell"]}
-    suite = ET.Element("testsuite", name="roundabout compare", **{name: str(value) for name, value in counted.items()})
+    suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
     for each in judged:
         case = ET.SubElement(suite, "testcase", classname=f"{each.run}.{each.cell}", name=f"{each.job}: {each.rule}")
         if each.verdict == "broken":

@@ -16,9 +16,13 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import TextArea
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 COLUMNS = ("panel", "series", "part", "x_label", "y_label", "x", "x_to", "y", "y_to")
-"""`part`: the repetition, or their median. `x_to` and `y_to` are the other ends of bars and areas."""
+"""`part`: the repetition, or their median; the job, where the figure has no key of those.
+
+`x_to` and `y_to` are the other ends of bars and areas.
+"""
 Names = dict[Any, str]
 Ends = tuple[Any, Any, Any, Any]
 
@@ -39,8 +43,8 @@ def csv_of(figure: Figure) -> str:
 
 def _drawn(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
     """What has data: lines that mark a level have none of their own."""
-    lines = [line for line in panel.lines if line.get_transform() == panel.transData and len(line.get_xydata())]
-    yield from ((line, ((x, "", y, "") for x, y in line.get_xydata())) for line in lines)
+    lines = [line for line in panel.lines if line.get_transform() == panel.transData]
+    yield from ((line, ((x, "", y, "") for x, y in np.asarray(line.get_xydata()))) for line in lines)
     if not lines:
         yield from ((area, _area(area)) for area in panel.collections if isinstance(area, PolyCollection))
         yield from ((bar, iter([_bar(bar)])) for bar in panel.patches if isinstance(bar, Rectangle))
@@ -60,8 +64,8 @@ def _bar(bar: Rectangle) -> Ends:
 
 def _names(figure: Figure) -> Names:
     """What keys call a colour, or a colour and dashes."""
-    words = [text for text in figure.findobj(TextArea) if text.get_text()]
-    names: Names = {to_hex(text._text.get_color()): text.get_text() for text in words}
+    words = [text for area in figure.findobj(TextArea) for text in area.findobj(Text) if isinstance(text, Text)]
+    names: Names = {to_hex(text.get_color()): text.get_text() for text in words if text.get_text()}
     for legend in figure.findobj(Legend):
         for line, text in zip(legend.get_lines(), legend.get_texts(), strict=False):
             names[to_hex(line.get_color()), _dashes(line)] = text.get_text()
@@ -71,10 +75,9 @@ def _names(figure: Figure) -> Names:
 
 
 def _called(artist: Any, names: Names) -> str:
-    colour = to_hex(artist.get_color() if isinstance(artist, Line2D) else np.ravel(artist.get_facecolor())[:3])
     if not isinstance(artist, Line2D):
-        return names.get(colour, "")
-    dashes = _dashes(artist)
+        return names.get(to_hex(tuple(np.ravel(artist.get_facecolor())[:3])), "")
+    colour, dashes = to_hex(artist.get_color()), _dashes(artist)
     if (colour, dashes) in names:
         return names[colour, dashes]
     return " ".join(dict.fromkeys(names[each] for each in (colour, dashes) if each in names))

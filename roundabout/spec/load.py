@@ -214,7 +214,7 @@ def _check_exclude(document: Document, header: Header, factors: Factors) -> None
 def _check_study(document: Document, header: Header, factors: Factors) -> None:
     """What it compares must vary here."""
     asked = header.study
-    variants = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
+    variants: list[Level] = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
     over = asked.along(factors)
     levels = variants if over == "variant" else [*variants, *factors.get(over, {})]
     of_levels = "a variant" if over == "variant" else f"a variant or a level of {over}"

@@ -59,4 +59,4 @@ def test_a_slower_run_breaks_a_rule_and_the_same_run_none(run, make_run, tmp_pat
     assert ET.parse(file).getroot().get("failures") != "0"
     assert main(["compare", str(run.path), str(run.path), "--fail-if", "median > 1 %"]) == 0
     assert main(["compare", str(run.path), str(run.path), "--fail-if", "p99 > 1 %"]) == 3
-    assert "p99 > 1 %: judged nowhere: 50 iterations" in capsys.readouterr().err
+    assert "p99 > 1 %: judged nowhere: " in capsys.readouterr().err

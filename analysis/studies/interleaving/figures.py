@@ -41,7 +41,7 @@ def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) ->
         seen = at_ms <= until
         for job, rates in trace.rates.items():
             panel.fill_between(at_ms[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
-            panel.plot(at_ms[seen], rates[seen], color=colours[job], gid="middle repetition")
+            panel.plot(at_ms[seen], rates[seen], color=colours[job], gid=f"{job}, middle repetition")
         _others(panel, [each for each in trials if each is not trace], until, colours)
         _mean_while_all_send(panel, trace, trials, colours)
         link = trace.cell.spec.topology.bottleneck
@@ -193,7 +193,7 @@ def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapp
     for trace in trials:
         seen = _middles_ms(trace) <= until_ms
         for job, rates in trace.rates.items():
-            look: Any = {"color": colours[job], "alpha": 0.28, "linewidth": 0.8, "gid": f"trial {trace.trial}"}
+            look: Any = {"color": colours[job], "alpha": 0.28, "linewidth": 0.8, "gid": f"{job}, trial {trace.trial}"}
             panel.plot(_middles_ms(trace)[seen], rates[seen], **look)
 
 
