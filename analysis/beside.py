@@ -10,11 +10,10 @@ from analysis.predictions import Prediction
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
 from analysis.render.tables import Cell as Shown, Column, Table, plain
 from analysis.render.verdicts import TONES
-from analysis.results import FAIR
 from analysis.statistics.intervals import Interval, mean_of
 from analysis.targets import ALLOWED_SHARE, ALLOWED_SPEEDUP
 from analysis.verdicts import NOT_MEASURED, Word, held
-from roundabout.spec.experiment import Experiment
+from roundabout.spec.experiment import FAIR, Experiment
 from roundabout.store import Run, StoreError
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from analysis.reading.cells import CellTrials, cells_of, first_shares
-from analysis.results import FAIR, gain_of_possible
+from analysis.results import gain_of_possible
 from roundabout.fluid import fluid_limits
+from roundabout.spec.experiment import FAIR
 from roundabout.store import Run, StoreError
 
 UNFAIR = "unfair"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs side by side: the same variants, levels and jobs, and how much quicker one is than the other."""
+"""Runs side by side: the same variants, levels and jobs, and how much quicker the others are than the first."""
 
 from collections.abc import Iterator, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -19,11 +20,11 @@ from roundabout.store import Run
 
 
 class CompareError(RoundaboutError):
-    """The two runs cannot be compared."""
+    """The runs cannot be compared."""
 
 
 class ComparedRun(Result):
-    """One of the two."""
+    """One of them."""
 
     experiment: str
     run: str
@@ -40,8 +41,9 @@ class Side(Result):
 
 
 class ComparedCell(Result):
-    """A job in both, and the speed-up of the second over the first."""
+    """A job in A and in another run, and the speed-up of that over A."""
 
+    run: str
     variant: str
     levels: dict[str, Level]
     job: str
@@ -52,9 +54,9 @@ class ComparedCell(Result):
 
 
 class Comparison(Result):
-    """Two runs, and every cell that both have."""
+    """Runs, A first, and every cell that A shares with another."""
 
-    runs: tuple[ComparedRun, ComparedRun]
+    runs: tuple[ComparedRun, ...]
     cells: tuple[ComparedCell, ...]
 
     def record(self) -> dict[str, Any]:
@@ -62,85 +64,105 @@ class Comparison(Result):
         return self.model_dump(mode="json")
 
 
-def compare(one: Run, other: Run, *, mixed: bool = False) -> Comparison:
-    """Every cell that both runs have: its median in each, and the speed-up of `other` over `one` with its interval.
+def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
+    """Every cell that `one` shares with another: its median in each, and the speed-up over `one` with its interval.
 
-    Raises CompareError where the runs share no cell, and, unless `mixed`, where one is real and the other is not, say.
+    Raises CompareError where runs share no cell, and, unless `mixed`, where one is real and another is not, say.
     """
-    a, b = stored_or_new(one), stored_or_new(other)
-    natures = [each.testbed.fidelity.nature for each in (a, b)]
-    if natures[0] != natures[1] and not mixed:
-        raise CompareError(
-            f"{one.id} is {natures[0]} and {other.id} is {natures[1]}",
-            f"what was {natures[0]} is not what was {natures[1]}; say --mixed to compare them all the same",
-        )
-    cells = tuple(_compared(cells_of(one), cells_of(other), a.cells, b.cells))
-    if not cells:
+    a, cells = stored_or_new(one), list[ComparedCell]()
+    summaries = [a]
+    for other in others:
+        b = stored_or_new(other)
+        natures = [each.testbed.fidelity.nature for each in (a, b)]
+        if natures[0] != natures[1] and not mixed:
+            raise CompareError(
+                f"{one.id} is {natures[0]} and {other.id} is {natures[1]}",
+                f"what was {natures[0]} is not what was {natures[1]}; say --mixed to compare them all the same",
+            )
+        cells += _compared(one, other, a.cells, b.cells)
+        summaries.append(b)
+    return Comparison(runs=tuple(map(_run, summaries)), cells=tuple(cells))
+
+
+def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
+    """Every job of every cell that both runs have. Raises CompareError where there is none."""
+    there = {(cell.id, cell.variant): cell for cell in cells_of(other)}
+    found = [
+        (cell, twin, job)
+        for cell in cells_of(one)
+        if (twin := there.get((cell.id, cell.variant)))
+        for job in cell.times
+        if job in twin.times
+    ]
+    if not found:
         raise CompareError(
             f"{one.id} and {other.id} have no variant, levels and job in common",
             "compare runs of one experiment, or of experiments that share variants",
         )
-    return Comparison(runs=(_run(a), _run(b)), cells=cells)
+    yield from found
 
 
 def table(comparison: Comparison) -> RenderableType:
     """A comparison for the screen, made for 100 columns."""
-    lines = [
-        Text(f"{name}  {run.experiment} {run.run} ({run.testbed.fidelity.stamp})")
-        for name, run in zip("AB", comparison.runs, strict=True)
-    ]
-    natures = [run.testbed.fidelity.nature for run in comparison.runs]
-    if natures[0] != natures[1]:
+    named = [(_letter(place), run) for place, run in enumerate(comparison.runs)]
+    lines = [Text(f"{name}  {run.experiment} {run.run} ({run.testbed.fidelity.stamp})") for name, run in named]
+    natures = list(dict.fromkeys(run.testbed.fidelity.nature for run in comparison.runs))
+    if len(natures) > 1:
         differ = "their figures differ in more than the runs"
         lines.append(Text(f"one of them was {natures[0]}, the other was {natures[1]}: {differ}", "yellow"))
+    return Group(*lines, *(_beside(name, run, comparison) for name, run in named[1:]))
+
+
+def _beside(name: str, run: ComparedRun, comparison: Comparison) -> RenderableType:
+    """A and one other."""
     columns = (
         *(Column(kind="words"), Column("job", kind="words")),
-        *(Column("A"), Column("B"), Column("speed-up\nof B over A", ".3f")),
+        *(Column("A"), Column(name), Column(f"speed-up\nof {name} over A", ".3f")),
         Column(kind="words"),
     )
-    rows = (_row(each) for each in comparison.cells)
-    return Group(*lines, screen.shown(Table(columns, plain(rows), "Median iteration time in ms, with 95 % intervals")))
+    rows = (_row(each, name) for each in comparison.cells if each.run == run.run)
+    return screen.shown(Table(columns, plain(rows), "Median iteration time in ms, with 95 % intervals"))
 
 
-def _compared(
-    one: Sequence[CellTrials], other: Sequence[CellTrials], a: Sequence[JobCell], b: Sequence[JobCell]
-) -> Iterator[ComparedCell]:
-    there = {cell.id: cell for cell in other}
+def _letter(place: int) -> str:
+    """A to Z, then A1."""
+    return ascii_uppercase[place % 26] + (str(place // 26) if place > 25 else "")
+
+
+def _compared(one: Run, other: Run, a: Sequence[JobCell], b: Sequence[JobCell]) -> Iterator[ComparedCell]:
     sides = [{(cell.id, cell.job): Side.model_validate(cell.model_dump()) for cell in cells} for cells in (a, b)]
-    for cell in one:
-        twin = there.get(cell.id)
-        for job in cell.times if twin and twin.variant == cell.variant else ():
-            effect = speedup(cell, twin, job) if twin else None
-            if effect is not None:
-                yield ComparedCell(
-                    variant=cell.variant,
-                    levels=dict(cell.levels),
-                    job=job,
-                    a=sides[0][cell.id, job],
-                    b=sides[1][cell.id, job],
-                    speedup=effect[0],
-                    speedup_ci95=effect[1],
-                )
+    for cell, twin, job in pairs(one, other):
+        if effect := speedup(cell, twin, job):
+            yield ComparedCell(
+                run=other.id,
+                variant=cell.variant,
+                levels=dict(cell.levels),
+                job=job,
+                a=sides[0][cell.id, job],
+                b=sides[1][cell.id, job],
+                speedup=effect[0],
+                speedup_ci95=effect[1],
+            )
 
 
 def _run(summary: Summary) -> ComparedRun:
     return ComparedRun(experiment=summary.experiment, run=summary.run, testbed=summary.testbed)
 
 
-def _row(cell: ComparedCell) -> Sequence[Cell]:
+def _row(cell: ComparedCell, name: str) -> Sequence[Cell]:
     return (
-        Cell(CellId({**cell.levels, "variant": cell.variant}).name),
+        Cell(CellId(cell.levels).name),
         Cell(cell.job),
         Cell(cell.a.median_ms, cell.a.median_ci95_ms),
         Cell(cell.b.median_ms, cell.b.median_ci95_ms),
         Cell(cell.speedup, cell.speedup_ci95),
-        _reading(cell.speedup_ci95),
+        _reading(cell.speedup_ci95, name),
     )
 
 
-def _reading(interval: Interval | None) -> Cell:
+def _reading(interval: Interval | None, name: str) -> Cell:
     if interval is None:
         return Cell(note="not measured")
     if interval[0] > 1:
-        return Cell("B is quicker")
+        return Cell(f"{name} is quicker")
     return Cell("A is quicker") if interval[1] < 1 else Cell(note="no difference shown")

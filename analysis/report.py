@@ -46,7 +46,10 @@ def on_terminal(results: Summary) -> RenderableType:
     return Group(
         *named(results.study.kind or DEFAULT).screen(results),
         *map(screen.shown, verdicts.screen(results.expectations)),
-        *(Text(f"invalid: {trial.key}: {trial.reason}", style="yellow") for trial in results.invalid_trials),
+        *(
+            Text(f"invalid: {trial.name or trial.key}: {trial.reason}", style="yellow")
+            for trial in results.invalid_trials
+        ),
         Text(results.testbed.fidelity.stamp, style="dim"),
     )
 

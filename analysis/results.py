@@ -5,6 +5,8 @@ All iterations of all valid repetitions count; what depends on when is named (`l
 """
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -19,11 +21,11 @@ from analysis.verdicts import Verdict, judge
 from roundabout.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
+from roundabout.spec.experiment import FAIR
 from roundabout.store import Run
 
 SCHEMA: Literal[3] = 3
 """3: a 99th percentile from a thousand iterations on only, and the longest one; verdicts by intervals."""
-FAIR = "fair"
 
 LimitName = Literal["alone", "fair", "interleaved"]
 
@@ -81,12 +83,16 @@ class Marks(Result):
 
 
 class JobCell(Statistics):
-    """One job in one cell. `limit` names the fluid limit that it is held against."""
+    """One job in one cell. `limit` names the fluid limit that it is held against.
+
+    Its figures are of so many `repetitions`; so many trials of the cell are `invalid`, and left out.
+    """
 
     variant: str
     levels: dict[str, Level]
     job: str
     repetitions: int
+    invalid: int = 0
     iterations: int
     baseline: str | None
     speedup: float | None
@@ -94,7 +100,7 @@ class JobCell(Statistics):
     fluid: Fluid
     limit: LimitName
     last_half: LastHalf
-    marks_per_iteration: Marks | None
+    marks_per_iteration: Marks | None = None
 
     @property
     def id(self) -> CellId:
@@ -104,7 +110,7 @@ class JobCell(Statistics):
     @property
     def name(self) -> str:
         """What tables call the cell."""
-        return CellId({**self.levels, "variant": self.variant}).name
+        return CellId(self.levels).name
 
     @property
     def limit_ms(self) -> float | None:
@@ -135,9 +141,10 @@ class Testbed(Result):
 
 
 class InvalidTrial(Result):
-    """A trial that counts in no figure, and why."""
+    """A trial that counts in no figure, and why. `name` says in words which one: its cell, job and repetition."""
 
     key: str
+    name: str = ""
     reason: str
 
 
@@ -160,10 +167,17 @@ class Summary(Result):
 
 def common(run: Run, study: StudyChoice) -> dict[str, Any]:
     """The fields that all studies have, by name."""
-    cells = cells_of(run)
+    cells, base = cells_of(run), experiment_of(run).baseline
+    invalid = [record for record in run.trials() if not record["valid"]]
+    spoilt = Counter((CellId.of(record), record.get("job")) for record in invalid)
     testbed = run.manifest["testbed"]
     parts = tuple(
-        _cell(cell, job, baseline_of(cells, cell, study.baseline), own.get(job))
+        _cell(cell, job, baseline_of(cells, cell, base.level, base.factor), str(base.level)).model_copy(
+            update={
+                "invalid": spoilt[cell.id, job] + spoilt[cell.id, None],
+                "marks_per_iteration": _marks(own.get(job)),
+            }
+        )
         for cell, own in zip(cells, of_cells(run, cells), strict=True)
         for job in sorted(cell.times)
     )
@@ -177,9 +191,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
         ),
         "cells": parts,
         "expectations": judge(Reading(run)),
-        "invalid_trials": tuple(
-            InvalidTrial(key=record["trial"], reason=record["reason"]) for record in run.trials() if not record["valid"]
-        ),
+        "invalid_trials": tuple(map(_invalid, invalid)),
     }
 
 
@@ -197,7 +209,13 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, marks: JobMarks | None) -> JobCell:
+def _invalid(record: Mapping[str, Any]) -> InvalidTrial:
+    words = (CellId.of(record).name, record.get("job"), f"repetition {record['repetition']}")
+    name = ", ".join(word for word in words if word)
+    return InvalidTrial(key=record["trial"], name=name, reason=record["reason"])
+
+
+def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) -> JobCell:
     repetitions = cell.repetitions(job)
     limits = fluid_limits(cell.spec)[job]
     compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
@@ -208,21 +226,24 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, marks: JobMar
         repetitions=len(repetitions),
         iterations=len(repetitions[0]),
         **_statistics(repetitions, "_ms"),
-        baseline=baseline.variant if baseline is not None and compared else None,
+        baseline=called if compared else None,
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
         fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
-        limit="alone" if cell.spec.one_job_at_a_time else "fair" if baseline is cell else "interleaved",
+        limit="alone"
+        if cell.spec.one_job_at_a_time
+        else "fair"
+        if baseline is cell and cell.variant == called
+        else "interleaved",
         last_half=LastHalf(
             **_statistics(_last_half(repetitions), "_ms"),
             gain_of_possible=gain_of_possible(cell, baseline, job, limits),
         ),
-        marks_per_iteration=None if marks is None else _marks(marks),
     )
 
 
-def _marks(marks: JobMarks) -> Marks:
-    return Marks(
+def _marks(marks: JobMarks | None) -> Marks | None:
+    return marks and Marks(
         **_statistics(marks.known),
         bound=marks.bound,
         unattributed_share=marks.unattributed_share,

@@ -18,7 +18,8 @@ def summarise(run: Run) -> Summary:
     """
     run.check()
     experiment = experiment_of(run)
-    return study_of(experiment).of(ReadOnce(run), experiment.study)
+    known = experiment.study.model_copy(update={"baseline": experiment.baseline.level})
+    return study_of(experiment).of(ReadOnce(run), known)
 
 
 def stored_or_new(run: Run) -> Summary:

@@ -15,10 +15,9 @@ import numpy as np
 from analysis.calibration import ALLOWED_DRIFT, drift_of
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
 from analysis.reading.marks import JobMarks, of_cells
-from analysis.results import FAIR
 from roundabout.fluid import fluid_limits
 from roundabout.spec import Experiment
-from roundabout.spec.experiment import Cell
+from roundabout.spec.experiment import FAIR, Cell
 from roundabout.store import Run, StoreError
 
 ALLOWED_SHARE = 0.1

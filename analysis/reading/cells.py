@@ -2,6 +2,7 @@
 """What a run measured, cell by cell (one combination of levels): what studies, tables and figures begin from."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,13 +47,17 @@ class CellId:
 
     @property
     def name(self) -> str:
-        """What tables and figures call it: the variant, and the levels of other factors where there are any."""
-        return " · ".join(each for each in (self.variant, self.others) if each)
+        """What tables and figures call it: the variant where there are several, and the levels of other factors."""
+        variant = self.variant if "variant" in self.levels or not self.others else ""
+        return " · ".join(each for each in (variant, self.others) if each)
 
     @property
     def others(self) -> str:
-        """The levels of all factors but the variant."""
-        return " · ".join(f"{name} {level}" for name, level in self.without("variant").levels.items())
+        """The levels of all factors but the variant; of a factor the last part of its name, where no other ends so."""
+        levels = self.without("variant").levels
+        ends = Counter(name.rpartition(".")[2] for name in levels)
+        short = {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in levels}
+        return " · ".join(f"{short[name]} {level}" for name, level in levels.items())
 
     def without(self, factor: str) -> "CellId":
         """The same without one factor: what else shares that may be compared."""
@@ -190,10 +195,13 @@ def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
     return [each for each in found if np.isfinite(each[1]).all()]
 
 
-def baseline_of(cells: Iterable[CellTrials], cell: CellTrials, variant: str) -> CellTrials | None:
-    """What `cell` is compared with: the cell of this variant at the same levels of the other factors."""
-    around = cell.id.without("variant")
-    return next((each for each in cells if each.variant == variant and each.id.without("variant") == around), None)
+def baseline_of(
+    cells: Iterable[CellTrials], cell: CellTrials, level: Level, factor: str = "variant"
+) -> CellTrials | None:
+    """What `cell` is compared with: the cell of this variant, or level of a factor, at the others' same levels."""
+    around = cell.id.without(factor)
+    alike = (each for each in cells if each.id.without(factor) == around)
+    return next((each for each in alike if each.levels.get(factor, each.variant) == level), None)
 
 
 def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:

@@ -114,7 +114,9 @@ def varies_load(experiment: Experiment) -> bool:
     """Whether a factor changes the load: one that the study names, or loads as numbers."""
     over = over_of(experiment)
     levels = experiment.factors.get(over, ())
-    return len(levels) > 0 and (over != LOAD or not any(isinstance(level, str) for level in levels))
+    told = over != LOAD or not any(isinstance(level, str) for level in levels)
+    loads = {tuple(each.load_gbps for each in cell.spec.cross_traffic.values()) for cell in experiment.cells}
+    return told and len(levels) > 0 and len(loads - {()}) >= min(2, len(levels))
 
 
 @read_once

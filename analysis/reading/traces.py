@@ -39,6 +39,11 @@ def traces(run: Run, cells: Sequence[CellTrials]) -> list[list[Trace]]:
     return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
 
 
+def middle(trials: Sequence[Trace]) -> Trace:
+    """Of a cell's trials the one that took neither longest nor shortest; of two in the middle the quicker one."""
+    return sorted(trials, key=lambda trace: max(each[-1, 1] for each in trace.spans.values()))[(len(trials) - 1) // 2]
+
+
 def communicating(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
     """When a trial's first job started, ns; and by job, when each iteration communicates: ms since, (iterations, 2)."""
     return _communicating(iterations(run), cell, trial)

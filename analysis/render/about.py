@@ -7,13 +7,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from analysis.reading import applied as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
-from analysis.render.page import Html, filled, shown, text
+from analysis.render.page import Html, filled, named, shown, text
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import InvalidTrial, Summary
 from roundabout.store import Run
 
+AUTHORS = "The Roundabout authors"
+TOLD = "What transports were told: asked for in the papers' units → on hosts, in theirs"
 Facts = Iterable[tuple[str, str]]
 
 
@@ -35,8 +38,8 @@ def invalid(trials: Sequence[InvalidTrial]) -> Html:
     """Trials that count in no figure, and why."""
     if not trials:
         return text("No trial was invalid.")
-    columns = Column("invalid trial", kind="code"), Column("why", kind="words")
-    return shown(Table(columns, plain((Cell(each.key), Cell(each.reason)) for each in trials)))
+    columns = Column("invalid trial", kind="words"), Column("key", kind="code"), Column("why", kind="words")
+    return shown(Table(columns, plain((Cell(each.name), Cell(each.key), Cell(each.reason)) for each in trials)))
 
 
 def fidelity_notes(results: Summary) -> Html:
@@ -64,6 +67,36 @@ def headroom(run: Run) -> Html:
     return filled("facts", facts=facts)
 
 
+def applied(run: Run) -> Html:
+    """What transports were asked for beside what hosts were told, with a warning where that leaves timers alike."""
+    values = settings.applied(run)
+    timers = [
+        f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
+        for each in values
+        if each.parameter == settings.TIMER and each.asked is not None
+    ]
+    told = ((f"{each.transport} {each.parameter}", _told(each)) for each in values)
+    return Html("").join(map(text, timers)) + Html("").join(map(named, settings.alike(values))) + _folded(TOLD, told)
+
+
+def _told(each: settings.Applied) -> str:
+    asked = "the testbed's own" if each.asked is None else _plain(each.asked)
+    return f"{asked} → {_plain(each.on_hosts)}"
+
+
+def _plain(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _citation(run: Run) -> str:
+    """How to cite this run; CITATION.cff says the same of the program."""
+    sessions, experiment = run.manifest["sessions"], run.manifest["experiment"]
+    code = sessions[-1]["code"] if sessions else {}
+    revision = (code.get("revision") or "unknown")[:12] + ("-dirty" if code.get("dirty") else "")
+    source = f" After {experiment['source']}." if experiment.get("source") else ""
+    return f"{AUTHORS}: Roundabout, revision {revision}. Run {experiment['name']}/{run.id}.{source}"
+
+
 def provenance(run: Run) -> Html:
     """Which code measured this, where, when, against which clocks."""
     manifest = run.manifest
@@ -79,6 +112,7 @@ def provenance(run: Run) -> Html:
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
         ("transports", filled("lines", lines=_transports(cells_of(run)))),
+        ("cite as", _citation(run)),
     ]
     hosts = sessions[-1]["hosts"] if sessions else {}
     programs = manifest.get("artefacts", {})

@@ -2,14 +2,17 @@
 """Results as HTML, which Jinja2 escapes. Nothing on a page is loaded from elsewhere."""
 
 import base64
+import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import count
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from analysis.render.figure_data import csv_of
 from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Table, span
 
 
@@ -22,12 +25,18 @@ class Html(Markup):
         return str(self)
 
 
+HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"')
+FIGURE = re.compile("<figcaption>")
 NOTHING = Html("<p>Too little was measured for this.</p>")
 
 
 def whole_page(title: str, body: str) -> str:
-    """A complete document around `body`, which is markup."""
-    return filled("page", title=title, body=Markup(body))  # noqa: S704 - nbconvert's, of a notebook of ours
+    """A complete document around `body`, which is markup: with its contents, where it has any, and figures numbered."""
+    headings = [(id_, Markup(text)) for id_, text in HEADING.findall(body)]  # noqa: S704 - of the body, as below
+    contents = filled("contents", headings=headings) if headings else Html("")
+    numbers = count(1)
+    numbered = FIGURE.sub(lambda found: f"{found[0]}<b>Figure {next(numbers)}.</b> ", body)
+    return filled("page", title=title, contents=contents, body=Markup(numbered))  # noqa: S704 - nbconvert's, of ours
 
 
 def shown(table: Table) -> Html:
@@ -39,12 +48,17 @@ def shown(table: Table) -> Html:
 
 
 def drawn(figure: Figure | None, caption: str, alt: str) -> Html:
-    """A figure with what it shows. `caption` may be markup."""
+    """A figure with what it shows, its data as CSV and itself as PDF. `caption` may be markup."""
     if figure is None:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
-    buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return filled("figure", data=base64.b64encode(buffer.getvalue()).decode(), caption=caption, alt=alt)
+    svg = _saved(figure, "svg", Date=None)
+    figure.set_layout_engine("none")  # keeps the layout that it has by now, which takes longest to find
+    files = [
+        ("csv", "text/csv", _base64(csv_of(figure).encode())),
+        ("pdf", "application/pdf", _saved(figure, "pdf", CreationDate=None)),
+    ]
+    name = re.sub(r"\W+", "-", alt.lower()).strip("-")[:60]
+    return filled("figure", svg=svg, files=files, name=name, caption=caption, alt=alt)
 
 
 def all_of(parts: Iterable[Html]) -> Html:
@@ -75,6 +89,16 @@ def listed(title: str, lines: Sequence[str]) -> Html:
 def filled(template: str, **values: Any) -> Html:
     """A template of `templates/` with its values, which are escaped unless they are markup."""
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
+
+
+def _saved(figure: Figure, kind: str, **metadata: None) -> str:
+    buffer = BytesIO()
+    figure.savefig(buffer, format=kind, metadata=metadata)
+    return _base64(buffer.getvalue())
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _broken(words: str) -> Markup:

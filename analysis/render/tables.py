@@ -119,6 +119,15 @@ def plain(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
     return (Section(found),) if found else ()
 
 
+REPETITIONS = Column("n", "d", only="page")
+"""Of how many repetitions a row's figures are."""
+
+
+def repeated(count: int, invalid: int) -> Cell:
+    """So many repetitions, and how many trials were invalid and are left out."""
+    return Cell(count, note=f"{invalid} left out" if invalid else "")
+
+
 TAIL = "p99\nor max"
 
 

@@ -34,17 +34,23 @@ def command(
 def status_of(run: Run, state: Path) -> dict[str, Any]:
     """A run's state ("running", "complete" or "interrupted"), and its trials."""
     keys = [trial["key"] for trial in run.manifest["plan"]]
-    committed = run.committed() & set(keys)
-    running = lease.holder("machine", state).endswith(run.id)
+    found = state_of(run, state)
     return {
         "experiment": run.path.parent.name,
         "run": run.id,
         "path": str(run.path),
-        "state": "running" if running else "complete" if len(committed) == len(keys) else "interrupted",
+        "state": found,
         "planned": len(keys),
-        "committed": len(committed),
+        "committed": len(run.committed() & set(keys)),
         "invalid": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
-        "interrupted": [] if running else run.interrupted(),
+        "interrupted": [] if found == "running" else run.interrupted(),
     }
+
+
+def state_of(run: Run, state: Path) -> str:
+    """Whether a run is "running", "complete" or "interrupted"."""
+    if lease.holder("machine", state).endswith(run.id):
+        return "running"
+    return "complete" if {trial["key"] for trial in run.manifest["plan"]} <= run.committed() else "interrupted"

@@ -145,6 +145,7 @@ class Runner:
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = planned(self.facility, experiment, testbed.identity(), artefacts)
             run = settle(plan, testbed)
+            stack.enter_context(run.held())
             stack.callback(_refresh, run)
             stack.callback(ending.begin)  # before the refreshing, too
             if self.first:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An experiment: what is run, under which variants, how often, and what the papers found."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -30,6 +30,7 @@ Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
 # The variant of an experiment that has no factor of that name.
 ONLY_VARIANT = "base"
+FAIR = "fair"
 
 
 # A packet's DSCP is its job's priority: a whole number of those that IP has room for. 0 is everybody else's.
@@ -391,8 +392,16 @@ class StudyChoice(Strict):
     """Which study reports on the runs, and what it compares; the studies are the folders of `analysis/studies`."""
 
     kind: Name | None = Field(default=None, description="a study; unless given, one that suits what varies")
-    baseline: Name = Field(default="fair", description="the variant that speed-ups are over")
+    baseline: Level | None = Field(
+        default=None,
+        description="what speed-ups are over: a variant, or a level of `over`; unless given, the variant `fair`, else "
+        "the first variant in which jobs meet, else the first level",
+    )
     over: Name | None = Field(default=None, description="the factor along the x-axis, where the study has one")
+
+    def along(self, factors: Iterable[str]) -> str:
+        """The factor along the x-axis: as is asked, else the first besides the variant, else the variant."""
+        return self.over or next((name for name in factors if name != "variant"), "variant")
 
 
 def _named(value: Any) -> Any:
@@ -460,6 +469,13 @@ class Cell(Strict):
         return found
 
 
+class Baseline(NamedTuple):
+    """What speed-ups are over: a level of a factor."""
+
+    factor: str
+    level: Level
+
+
 class Experiment(Header):
     """An experiment with every combination merged, checked and resolved; `document` is its file as written."""
 
@@ -472,6 +488,24 @@ class Experiment(Header):
     def variants(self) -> tuple[str, ...]:
         """The variants in the order of the file."""
         return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
+
+    @property
+    def over(self) -> str:
+        """The factor along the x-axis."""
+        return self.study.along(self.factors)
+
+    @property
+    def baseline(self) -> Baseline:
+        """What speed-ups are over. Runs of older versions may name a variant that they lack: as if they named none."""
+        asked, levels = self.study.baseline, self.factors.get(self.over, ())
+        if asked is not None and asked in self.variants:
+            return Baseline("variant", asked)
+        if asked is not None and asked in levels:
+            return Baseline(self.over, asked)
+        if len(self.variants) == 1 and levels:
+            return Baseline(self.over, levels[0])
+        meeting = (cell.variant for cell in self.cells if not cell.spec.one_job_at_a_time)
+        return Baseline("variant", FAIR if FAIR in self.variants else next(meeting, self.variants[0]))
 
     @property
     def transports(self) -> dict[str, Transport]:

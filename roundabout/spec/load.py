@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from roundabout.spec.base import Level
 from roundabout.spec.changes import Change, changed, check_used, over_all, told
 from roundabout.spec.check import (
     Merged,
@@ -256,14 +257,20 @@ def _check_exclude(document: Document, header: Header, factors: Factors) -> None
 
 
 def _check_study(document: Document, header: Header, factors: Factors) -> None:
-    """What it compares must vary here; `fair` alone may be missing."""
-    told = header.study.model_fields_set
-    variants = {str(level) for level in factors.get("variant", {ONLY_VARIANT: None})}
-    for field, name, known in (("baseline", header.study.baseline, variants), ("over", header.study.over, factors)):
-        if field in told and name is not None and name not in known:
-            what = "a variant" if field == "baseline" else "a factor"
-            hint = did_you_mean(name, known)
-            raise document.error(("study", field), f"'{name}'", f"{what} ({choices(known)})", hint=hint)
+    """What it compares must vary here."""
+    asked = header.study
+    variants: list[Level] = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
+    over = asked.along(factors)
+    levels = variants if over == "variant" else [*variants, *factors.get(over, {})]
+    of_levels = "a variant" if over == "variant" else f"a variant or a level of {over}"
+    known: dict[str, tuple[Level | None, list[Level], str]] = {
+        "over": (asked.over, [*factors], "a factor"),
+        "baseline": (asked.baseline, levels, of_levels),
+    }
+    for field, (found, names, what) in known.items():
+        if found is not None and found not in names:
+            hint = did_you_mean(found, names)
+            raise document.error(("study", field), show(found), f"{what} ({choices(names)})", hint=hint)
 
 
 def _combinations(document: Document, header: Header, factors: Factors) -> Iterator[Merged]:

@@ -22,8 +22,8 @@ def only(document: Document, experiment: Experiment) -> Experiment:
             raise document.error(("only", index), f"'{name}'", f"a variant ({choices(experiment.variants)})", hint=hint)
     kept = with_needed(experiment.only, experiment.cells)
     study = experiment.study
-    if study.baseline not in kept and "baseline" in study.model_fields_set:
-        study = type(study).model_validate(study.model_dump(exclude={"baseline"}))
+    if study.baseline in set(experiment.variants) - kept:
+        study = study.model_copy(update={"baseline": None})
     variants = tuple(level for level in experiment.factors.get("variant", ()) if str(level) in kept)
     return experiment.model_copy(
         update={

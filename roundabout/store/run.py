@@ -9,13 +9,14 @@ partial/<key>-<n>/     attempts under way, or cut short by an interruption
 An attempt's raw files lie in its folder RAW.
 """
 
+import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -31,6 +32,7 @@ from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
 
 DROPPED = f".{RAW}.dropped"  # raw files that are being deleted
+DELETED = ".deleted"
 MANIFEST = {"experiment": dict, "testbed": dict, "plan": list}
 SHOWN_FAULTS = 5
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
@@ -199,7 +201,7 @@ class Run:
         aside = {folder: contents.read_record(folder, self._called) for folder in self._folders("rejected")}
         expected = contents.expected_of(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
         wrong = [fault for folder, told in expected.items() for fault in contents.faults(folder, told)]
-        lost = self._listed() - self.committed()
+        lost = self.listed().keys() - self.committed()
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
     def digest(self) -> str:
@@ -288,18 +290,56 @@ class Run:
             more = [f"and {len(wrong) - SHOWN_FAULTS} more"] if len(wrong) > SHOWN_FAULTS else []
             raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
 
-    def _listed(self) -> set[str]:
-        """Keys of the trials in trials.parquet, which is made anew with every commit. Raises StoreError."""
+    def listed(self) -> dict[str, bool]:
+        """The trials in trials.parquet, which is made anew with every commit, and whether they are valid.
+
+        Raises StoreError.
+        """
         path = self.path / "trials.parquet"
         if not path.exists():
-            return set()
+            return {}
         try:
             listed = _read_parquet(path)
             if strange := {*listed["run"].to_pylist()} - {self._called}:
                 raise StoreError(f"{path} is of run {strange.pop()}, expected {self._called}")
         except StoreError as error:
             raise StoreError(error.message, "delete it: `roundabout report` makes it anew") from error
-        return set(listed["trial"].to_pylist())
+        return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all its files."""
+        return sum(path.lstat().st_size for path in self.path.rglob("*") if not path.is_dir())
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else adds to the run or deletes it meanwhile; the kernel frees what a dead holder held.
+
+        Raises StoreError where somebody holds it.
+        """
+        with files.disk_errors(self.path):
+            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if not _locked(handle):
+                raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
+            yield
+        finally:
+            os.close(handle)
+
+    def delete(self) -> None:
+        """Delete the run: all of it is there, or nothing. What an interruption leaves is no run; the next one takes it.
+
+        Raises StoreError where the run is going on.
+        """
+        experiment = self.path.parent
+        with self.held(), files.disk_errors(self.path):
+            for left in experiment.glob(f".*{DELETED}"):
+                shutil.rmtree(left)
+            gone = self.path.rename(experiment / f".{self.path.name}{DELETED}")
+            files.sync(experiment)
+            shutil.rmtree(gone)
+        with suppress(OSError):  # other runs are there
+            experiment.rmdir()
 
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""
@@ -329,6 +369,14 @@ def _drop(folder: Path) -> None:
     gone = folder.rename(folder.with_name(DROPPED))
     files.sync(gone.parent)
     shutil.rmtree(gone)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _read_parquet(path: Path) -> pa.Table:

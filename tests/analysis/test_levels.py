@@ -26,13 +26,14 @@ factors:
   %s
 study: levels
 """
+NO_VARIANTS = EXPERIMENT.replace("  variant: {fair: {}, unfair: {}}\n", "").replace("study: levels\n", "")
 NUMBERS = "transport.T_us: [100, 125, 400]"
 NAMES = "timer: {short: {transport: {T_us: 100}}, long: {transport: {T_us: 400}}}"
 
 
-def made(folder, timers):
+def made(folder, timers, text=EXPERIMENT):
     path = folder / "timers.yaml"
-    path.write_text(EXPERIMENT % timers)
+    path.write_text(text % timers)
     experiment = load_experiment(path, Path(__file__).parents[2] / "experiments")
     run = Run.create(folder, experiment.name, manifest(experiment, SCALE, "build/bin/replay"), "20261121T093012Z-7f3a")
     for cell in experiment.cells:
@@ -74,3 +75,14 @@ def test_the_factor_may_be_named(tmp_path, factor):
     )
     assert {len(line.cells) for line in summarise(run).lines} == {2}
     assert summarise(run).factor == factor
+
+
+def test_numbers_without_variants_are_held_against_the_first_one_or_the_one_that_is_named(tmp_path):
+    results = summarise(made(tmp_path, NUMBERS, NO_VARIANTS))
+    assert (results.study.kind, results.study.baseline) == ("levels", 100)
+    assert {cell.baseline for cell in results.cells} == {None, "100"}
+    assert [cell.speedup is None for cell in results.lines[0].cells] == [True, False, False]
+    assert [cell.name for cell in results.lines[0].cells] == ["T_us 100", "T_us 125", "T_us 400"]
+    (tmp_path / "other").mkdir()
+    named = summarise(made(tmp_path / "other", NUMBERS, f"{NO_VARIANTS}study: {{baseline: 125}}\n"))
+    assert [cell.speedup is None for cell in named.lines[0].cells] == [False, True, False]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: self-contained, complete, and shown by a browser without a complaint."""
 
+import base64
+import csv
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ from threading import Event, Thread
 
 import matplotlib.image as mpl_image
 import pytest
+import yaml
 
 from analysis.reading.cells import CellId, CellTrials
 from analysis.report import ReportError, render
@@ -77,6 +80,32 @@ def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(tex
     for image in images:
         assert 'src="data:image/svg+xml;base64,' in image
         assert len(re.search(r'alt="([^"]*)"', image)[1]) > 20
+
+
+def test_figures_are_numbered_and_come_with_their_data(text):
+    assert re.findall(r"<figcaption><b>Figure (\d)\.</b>", text) == [str(number) for number in range(1, 8)]
+    assert text.count('href="data:application/pdf;base64,JVBERi0') == 7  # %PDF-
+    tables = [base64.b64decode(each).decode() for each in re.findall(r"data:text/csv;base64,([A-Za-z0-9+/=]+)", text)]
+    assert len(tables) == 7
+    rows = [list(csv.DictReader(each.splitlines())) for each in tables]
+    assert {row["part"].partition(",")[0] for row in rows[0]} == {"j1", "j2"}
+    assert len({row["part"] for row in rows[0]}) == 2 * 2 * 5 - 2  # two cells have one middle repetition each
+    in_order = [row for row in rows[4] if row["panel"] == "j1" and row["series"] == "unfair"]
+    assert {row["part"] for row in in_order} == {"median", *(f"repetition {number}" for number in range(1, 6))}
+    assert {row["y_label"] for row in in_order} == {"iteration time, ms"}
+    assert all(280 < float(row["y"]) < 400 for row in in_order)
+
+
+def test_contents_lead_to_headings(text):
+    (contents,) = re.findall("<nav>(.*?)</nav>", text)
+    leading = re.findall(r'href="#([^"]+)"', contents)
+    assert len(leading) > 4
+    assert all(f'id="{each}"' in text for each in leading)
+
+
+def test_the_page_and_the_repository_say_how_to_cite(text):
+    cited = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
+    assert f"{cited['authors'][0]['name']}: {cited['title']}, revision 0123456789ab." in text
 
 
 @pytest.mark.parametrize(

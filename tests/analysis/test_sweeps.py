@@ -368,7 +368,7 @@ def test_attempts_are_counted_by_level_and_those_with_segments_sent_again_named(
     assert found == dict.fromkeys(LOADS, (4, 0, 0)) | {18: (4, 1, 0), 20: (6, 2, 2)}
     (section,) = tables.repeated(results.attempts).sections
     assert [[cell.value for cell in row] for row in section.rows] == [
-        ["base · load_gbps 18", 4, 1, 0], ["base · load_gbps 20", 6, 2, 2]
+        ["load_gbps 18", 4, 1, 0], ["load_gbps 20", 6, 2, 2]
     ]  # fmt: skip
     assert "sent again" in shown(results)
 

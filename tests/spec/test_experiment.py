@@ -203,7 +203,7 @@ def test_a_study_may_be_named_and_told_what_to_compare(tmp_path: Path) -> None:
         path.write_text(f"{PLAIN}factors: {{variant: {{one: {{}}}}, flows: {{few: {{}}}}}}\n{written}\n")
         return load_experiment(path).study
 
-    assert study_of("") == StudyChoice(kind=None, baseline="fair", over=None)
+    assert study_of("") == StudyChoice(kind=None, baseline=None, over=None)
     assert study_of("study: load-sweep") == StudyChoice(kind="load-sweep")
     assert study_of("study: {kind: mine, baseline: one, over: flows}") == StudyChoice(
         kind="mine", baseline="one", over="flows"

@@ -3,15 +3,17 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.counted import Floats
 from analysis.reading.marks import JobMarks
-from analysis.reading.traces import Trace, mean_per_iteration
+from analysis.reading.traces import Trace, mean_per_iteration, middle
 from analysis.render.style import BOTH, INK, ROW, SOFT, figure, job_colours, level, note, panels, variant_colours, words
 from analysis.results import JobCell
 from analysis.statistics.intervals import stacked
@@ -24,19 +26,24 @@ Marks = Mapping[str, JobMarks]
 """Of one cell, by job."""
 
 
-def first_iterations(traces: Sequence[Trace], iterations: int = 3) -> Figure:
-    """Bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c)."""
-    result, axes = panels(len(traces), 3.0)
-    colours = job_colours(_jobs(traces))
-    for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
+def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) -> Figure:
+    """Bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c).
+
+    Thin lines for repetitions, a thick one for the middle one.
+    """
+    result, axes = panels(len(courses), 3.0)
+    colours = job_colours(_jobs([trials[0] for trials in courses]))
+    for place, (panel, trials) in enumerate(zip(axes, courses, strict=True)):
+        trace = middle(trials)
         until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
         panel.set_xlim(0, until)
-        middle = trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
-        seen = middle <= until
+        at_ms = _middles_ms(trace)
+        seen = at_ms <= until
         for job, rates in trace.rates.items():
-            panel.fill_between(middle[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
-            panel.plot(middle[seen], rates[seen], color=colours[job])
-        _mean_while_all_send(panel, trace, colours)
+            panel.fill_between(at_ms[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
+            panel.plot(at_ms[seen], rates[seen], color=colours[job], gid=f"{job}, middle repetition")
+        _others(panel, [each for each in trials if each is not trace], until, colours)
+        _mean_while_all_send(panel, trace, trials, colours)
         link = trace.cell.spec.topology.bottleneck
         panel.set_ylim(0, link.payload_rate_gbps * 1.22)
         level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
@@ -159,8 +166,9 @@ def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
     """Series against iteration number: thin lines for repetitions, a thick one for their median."""
     series = stacked(repetitions)
     number = np.arange(1, series.shape[1] + 1)
-    panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8)
-    panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2)
+    for place, line in enumerate(panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8), start=1):
+        line.set_gid(f"repetition {place}")
+    panel.plot(number, np.median(series, axis=0), color=colour, linewidth=2, gid="median")
 
 
 def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
@@ -176,15 +184,36 @@ def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Map
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
-def _mean_while_all_send(panel: Axes, trace: Trace, colours: Mapping[str, str]) -> None:
-    """Shade the part of the first iteration in which all jobs send, and write each job's mean rate into it."""
+def _middles_ms(trace: Trace) -> Floats:
+    return trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
+
+
+def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapping[str, str]) -> None:
+    """Each job's bandwidth in other repetitions, as thin lines."""
+    for trace in trials:
+        seen = _middles_ms(trace) <= until_ms
+        for job, rates in trace.rates.items():
+            look: Any = {"color": colours[job], "alpha": 0.28, "linewidth": 0.8, "gid": f"{job}, trial {trace.trial}"}
+            panel.plot(_middles_ms(trace)[seen], rates[seen], **look)
+
+
+def _all_send(trace: Trace) -> tuple[float, float, NDArray[np.bool_]]:
+    """The part of the first iteration in which all jobs send: begin, end, and the bins inside."""
     begin = max(spans[0, 0] for spans in trace.spans.values())
     end = min(spans[0, 1] for spans in trace.spans.values())
-    inside = (trace.edges_ms[:-1] >= begin) & (trace.edges_ms[1:] <= end)
-    if len(trace.spans) < 2 or not inside.any():
+    return begin, end, (trace.edges_ms[:-1] >= begin) & (trace.edges_ms[1:] <= end)
+
+
+def _mean_while_all_send(panel: Axes, trace: Trace, trials: Sequence[Trace], colours: Mapping[str, str]) -> None:
+    """Shade where all jobs send for the first time, and write each job's mean rate into it, of all repetitions."""
+    begin, end, _ = _all_send(trace)
+    insides = [(each, inside) for each in trials if (inside := _all_send(each)[2]).any()]
+    if len(trace.spans) < 2 or end <= begin or not insides:
         return
     panel.axvspan(begin, end, color=INK, alpha=0.045, linewidth=0, zorder=0)
-    means = {job: float(np.nanmean(rates[inside])) for job, rates in trace.rates.items()}
+    means = {
+        job: float(np.mean([np.nanmean(each.rates[job][inside]) for each, inside in insides])) for job in trace.rates
+    }
     ranked = sorted(means, key=means.__getitem__, reverse=True)
     for place, job in enumerate(ranked):
         offset = (0, 11 if place == 0 else -11)

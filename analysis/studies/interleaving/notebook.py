@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from analysis.reading.cells import cells_of, jobs_of
 from analysis.reading.marks import of_cells
 from analysis.reading.once import ReadOnce
-from analysis.reading.traces import traces
+from analysis.reading.traces import middle, traces
 from analysis.render import about, page, verdicts
 from analysis.render.link_use import link_use
 from analysis.studies.interleaving import figures, tables
@@ -34,7 +34,7 @@ assert isinstance(results, Results)
 cells = cells_of(run)
 together = sharing(cells)
 courses = traces(run, together)
-first_traces = [each[0] for each in courses]
+typical = [middle(each) for each in courses]
 marks = of_cells(run, cells)
 jobs = " and ".join(jobs_of(together))
 
@@ -71,23 +71,24 @@ page.by_name(
 # %% [markdown]
 # ## The first iterations
 #
-# Both jobs start at the same instant, compute, and meet on the shared link. Equal DCQCN timers are meant to divide it
-# evenly. A job whose rate-increase timer T is shorter recovers sooner after each cut, so it should take the larger
-# part, finish first, and begin its next iteration earlier.
+# Jobs compute, and meet on the shared link. Equal DCQCN timers are meant to divide it evenly. A job whose rate-increase
+# timer T is shorter recovers sooner after each cut, so it should take the larger part, finish first, and begin its next
+# iteration earlier.
 
 # %%
 page.drawn(
-    draw(figures.first_iterations, first_traces),
-    "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included; the first valid "
-    "repetition. Shaded: the first time that all jobs send, with each one's mean. Compare HotNets'22, Figures 1b, 1c.",
+    draw(figures.first_iterations, courses),
+    "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included. Thick: the "
+    "repetition that took neither longest nor shortest; thin: the others. Shaded: the first time that all jobs send in "
+    "the former, with each one's mean then, over all repetitions. Compare HotNets'22, Figures 1b, 1c.",
     f"Bandwidth of {jobs} over the first three iterations, by variant",
 )
 
 # %% [markdown]
 # ## Sliding apart
 #
-# A lead gained in one iteration carries over into the next. If it grows, the time during which both jobs send shrinks,
-# until one computes while the other communicates.
+# A lead gained in one iteration carries over into the next. If it grows, the time during which several send shrinks,
+# until some compute while others communicate.
 
 # %%
 page.by_name(
@@ -97,14 +98,14 @@ page.by_name(
 
 # %%
 page.drawn(
-    draw(link_use, first_traces),
-    "Use of the shared link from the start, jobs stacked; the same repetition. Compare HotNets'22, Figures 2a, 2b.",
+    draw(link_use, typical),
+    "Use of the shared link from the start, jobs stacked; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
 )
 
 # %%
 page.drawn(
-    draw(figures.sliding, first_traces),
+    draw(figures.sliding, typical),
     "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
     "communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
@@ -163,6 +164,9 @@ about.fidelity_notes(results)
 
 # %%
 about.headroom(run)
+
+# %%
+about.applied(run)
 
 # %% [markdown]
 # ## How the figures were made

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the study of jobs that share a link finds: iteration times by variant, and how far the jobs slid apart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from analysis.reading.cells import CellId, CellTrials, cells_of
+from analysis.reading.counted import Floats
 from analysis.reading.traces import at_once, communicating
 from analysis.results import Result, Summary, common
 from roundabout.spec import StudyChoice
@@ -12,7 +14,7 @@ from roundabout.store import Run
 
 
 class Overlap(Result):
-    """Of the time in which any job sent, the share in which several did, in a cell's first repetition.
+    """Of the time in which any job sent, the share in which several did, mean of a cell's repetitions.
 
     `first` is over the first iteration, `last_half` over the second half of all.
     """
@@ -25,7 +27,7 @@ class Overlap(Result):
     @property
     def name(self) -> str:
         """What texts call the cell."""
-        return CellId({**self.levels, "variant": self.variant}).name
+        return CellId(self.levels).name
 
 
 class Results(Summary):
@@ -45,11 +47,15 @@ def sharing(cells: Sequence[CellTrials]) -> list[CellTrials]:
 
 
 def _overlap(run: Run, cell: CellTrials) -> Overlap:
-    _, spans = communicating(run, cell, cell.trials[0])
+    shares = [_shares(communicating(run, cell, trial)[1]) for trial in cell.trials]
+    first, last_half = (fmean(each) for each in zip(*shares, strict=True))
+    return Overlap(variant=cell.variant, levels=dict(cell.levels), first=first, last_half=last_half)
+
+
+def _shares(spans: Mapping[str, Floats]) -> tuple[float, float]:
+    """In the first iteration, and over the last half, of one trial."""
     middle = max(each[len(each) // 2, 0] for each in spans.values())
-    return Overlap(
-        variant=cell.variant,
-        levels=dict(cell.levels),
-        first=at_once(spans, 0.0, max(each[0, 1] for each in spans.values())),
-        last_half=at_once(spans, middle, min(each[-1, 1] for each in spans.values())),
+    return (
+        at_once(spans, 0.0, max(each[0, 1] for each in spans.values())),
+        at_once(spans, middle, min(each[-1, 1] for each in spans.values())),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import TAIL, Cell, Column, Table, named_once, tail
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Table, named_once, repeated, tail
 from analysis.results import JobCell, Marks
 from analysis.studies.interleaving.study import Results
 
@@ -23,6 +23,7 @@ def times(results: Results) -> Table:
     """Iteration times per variant and job, the fluid limits beside them."""
     columns = (
         *PLACE,
+        REPETITIONS,
         Column("median"),
         Column("mean", only="page"),
         Column(TAIL),
@@ -76,6 +77,7 @@ def _times(cell: JobCell) -> Sequence[Cell]:
         off = Cell(last_half.median_ms / cell.limit_ms - 1)
     return (
         Cell(cell.job),
+        repeated(cell.repetitions, cell.invalid),
         Cell(cell.median_ms, cell.median_ci95_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
         tail(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),

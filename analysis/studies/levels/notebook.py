@@ -55,6 +55,9 @@ about.fidelity_notes(results)
 # %%
 about.headroom(run)
 
+# %%
+about.applied(run)
+
 # %% [markdown]
 # ## How the figures were made
 #

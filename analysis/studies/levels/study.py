@@ -7,6 +7,7 @@ The factor is the one that the experiment's study names (`over`), or the first b
 from collections.abc import Sequence
 
 from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.loaded import varies_load
 from analysis.results import JobCell, Result, Summary, common
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
@@ -37,14 +38,14 @@ class Results(Summary):
 def study(run: Run, choice: StudyChoice) -> Results:
     """Everything that the report of a run over levels shows."""
     found = common(run, choice)
-    factor = factor_of(experiment_of(run))
+    factor = experiment_of(run).over
     return Results(**found, factor=factor, lines=_lines(found["cells"], factor))
 
 
-def factor_of(experiment: Experiment) -> str:
-    """The factor along the x-axis."""
-    others = [name for name in experiment.factors if name != "variant"]
-    return experiment.study.over or next(iter(others), "variant")
+def suits(experiment: Experiment) -> bool:
+    """Experiments over numbers that are no loads: a line of at least three points says more than as many bars."""
+    levels = experiment.factors[experiment.over] if experiment.factors else ()
+    return len(levels) > 2 and not varies_load(experiment) and all(isinstance(each, int | float) for each in levels)
 
 
 def _lines(cells: Sequence[JobCell], factor: str) -> tuple[Line, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import TAIL, Cell, Column, Section, Table, tail
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repeated, tail
 from analysis.results import JobCell
 from analysis.studies.levels.study import Line, Results
 
@@ -19,7 +19,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 def times(results: Results) -> Table:
     """Iteration times by level, the best one marked; a section a job and combination of the other factors."""
     columns = (
-        *(Column("job", kind="words"), Column(results.factor, kind="words")),
+        *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
         *(Column("median"), Column("mean", only="page"), Column(TAIL)),
         Column(f"speed-up\nover {results.study.baseline}", ".2f"),
         Column("fluid \u200blimit"),
@@ -34,6 +34,7 @@ def _section(line: Line, factor: str) -> Section:
         (
             Cell(line.job if place == 0 else ""),
             Cell(str(cell.levels.get(factor, ""))),
+            repeated(cell.repetitions, cell.invalid),
             *_figures(cell),
             _mark(line, cell, factor),
         )

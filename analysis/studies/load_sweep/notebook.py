@@ -241,6 +241,9 @@ about.fidelity_notes(results)
 # %%
 about.headroom(run)
 
+# %%
+about.applied(run)
+
 # %% [markdown]
 # ## How the figures were made
 #

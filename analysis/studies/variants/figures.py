@@ -137,9 +137,10 @@ def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> Non
         series = stacked(repetitions)
         number = np.arange(1, series.shape[1] + 1)
         longest = max(longest, len(number))
-        if len(series) > 1:
-            panel.plot(number, series.T, color=colours[name], alpha=0.28, linewidth=0.8)
-        panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2)
+        thin = panel.plot(number, series.T, color=colours[name], alpha=0.28, linewidth=0.8) if len(series) > 1 else []
+        for place, line in enumerate(thin, start=1):
+            line.set_gid(f"repetition {place}")
+        panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2, gid="median")
         if theory:
             played = np.median(stacked(theory), axis=0)
             panel.plot(np.arange(1, len(played) + 1), played, color=colours[name], linewidth=1.2, linestyle=DASHED)

@@ -22,7 +22,7 @@ from analysis.reading.cells import cells_of
 from analysis.reading.given import as_measured
 from analysis.reading.once import ReadOnce
 from analysis.reading.signals import signals
-from analysis.reading.traces import courses, traces
+from analysis.reading.traces import courses, middle, traces
 from analysis.render import about, page, verdicts
 from analysis.render.link_use import link_use
 from analysis.render.style import variant_colours
@@ -107,18 +107,18 @@ each_group(lambda some: figures.over_iterations(some, colours), "Iteration time 
 # %% [markdown]
 # ## Use of shared links
 #
-# By the byte counters of each job's first host, read every 10 ms, headers included: the last 2.4 s of the first valid
-# repetition in which all jobs run. Compare the interleaving thesis, Figure 4.16.
+# By the byte counters of each job's first host, read every 10 ms, headers included: the last 2.4 s in which all jobs
+# run, of the repetition that took neither longest nor shortest. Compare the interleaving thesis, Figure 4.16.
 
 
 # %%
 def links_used(some: list[figures.Shown]) -> page.Html:
     """A figure each link that jobs of these cells share."""
     meeting = [each.cell for each in some if each.cell.spec.jobs_meet and each.cell.trials]
-    first = [each[0] for each in traces(run, meeting)]
-    shared = dict.fromkeys(link for trace in first for link in crossing(trace.cell.spec))
+    shown = [middle(each) for each in traces(run, meeting)]
+    shared = dict.fromkeys(link for trace in shown for link in crossing(trace.cell.spec))
     return page.all_of(
-        page.drawn(link_use(first, link, settled=True), "", f"Use of {link} over time, by variant") for link in shared
+        page.drawn(link_use(shown, link, settled=True), "", f"Use of {link} over time, by variant") for link in shared
     )
 
 
@@ -174,6 +174,9 @@ about.fidelity_notes(results)
 
 # %%
 about.headroom(run)
+
+# %%
+about.applied(run)
 
 # %% [markdown]
 # ## How the figures were made

@@ -18,6 +18,7 @@ from analysis.reading.cells import (
     CellTrials,
     baseline_of,
     cells_of,
+    experiment_of,
     speedup_of_mean,
     speedup_of_tail,
 )
@@ -112,7 +113,8 @@ def study(run: Run, choice: StudyChoice) -> Results:
     """Everything that the report of variants beside each other shows."""
     over = choice.over or "variant"
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
-    based = [(cell, baseline_of(cells, cell, choice.baseline)) for cell in cells]
+    base = experiment_of(run).baseline
+    based = [(cell, baseline_of(cells, cell, base.level, base.factor)) for cell in cells]
     sent = courses(run, cells)
     return Results(
         **common(run, choice),

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run for other programs: its tables as CSV, and a trial as a trace that Perfetto and chrome://tracing open."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from analysis.reading.cells import CellId
+from analysis.reading.data import rows_of
+from roundabout.spec.errors import choices
+from roundabout.store import Run, StoreError
+from roundabout.store.files import disk_errors, make_directory, replacing
+from roundabout.store.rates import increments
+from roundabout.store.schemas import TABLES, columns
+
+DICTIONARY = "columns"
+LINKS = 0
+"""The trace's process of links; jobs are those from 1 on."""
+
+
+def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write every table of which there is a row into `folder`/<table>.csv, and what columns are into columns.csv.
+
+    Rows are of valid trials; `trials` has all. Gives each file and its rows. Raises StoreError.
+    """
+    make_directory(folder)
+    written = []
+    for name in TABLES:
+        table = run.table(name, valid_only=name != "trials")
+        if table.num_rows:
+            written.append(name)
+            yield _write(folder / f"{name}.csv", table)
+    described = [
+        {"table": name, "column": each.name, "type": str(each.type), "unit": each.unit, "about": each.about}
+        for name in written
+        for each in columns(name)
+    ]
+    yield _write(folder / f"{DICTIONARY}.csv", pa.Table.from_pylist(described))
+
+
+def trace(run: Run, which: str) -> str:
+    """A committed trial, named by its key, by what that begins with, or `first`, as JSON in Chrome's trace format.
+
+    A process a job and a thread a worker: iterations, and in them computing and communication; what links carry and
+    what waits before them are counters. Times are us from the first start. Format: "Trace Event Format", Google 2016.
+    Raises StoreError where there is no such trial.
+    """
+    record = _trial(run, which)
+    iterations, queue = (
+        rows_of(run.table(name, valid_only=False), trial=record["trial"]) for name in ("iterations", "queue")
+    )
+    starts = iterations["start_ns"].to_pylist()
+    begin_ns = min(starts, default=0)
+    events = [*_worked(iterations, list(record["spec"]["jobs"]), begin_ns), *_carried(queue, begin_ns)]
+    about = {"run": run.id, "trial": record["trial"], "is": _described(record)}
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": about})
+
+
+def _write(path: Path, table: pa.Table) -> tuple[Path, int]:
+    plain = [pa.string() if pa.types.is_dictionary(field.type) else field.type for field in table.schema]
+    table = table.cast(pa.schema([pa.field(*pair) for pair in zip(table.schema.names, plain, strict=True)]))
+    with disk_errors(path), replacing(path) as file:
+        csv.write_csv(table, file)
+    return path, table.num_rows
+
+
+def _trial(run: Run, which: str) -> dict[str, Any]:
+    records = run.trials()
+    found = records[:1] if which == "first" else [each for each in records if each["trial"].startswith(which)]
+    if len(found) != 1:
+        known = choices(f"{each['trial']} ({_described(each)})" for each in records) or "none"
+        raise StoreError(f"found {len(found) or 'no'} trials '{which}' in {run.path}", f"expected one of {known}")
+    return found[0]
+
+
+def _described(record: dict[str, Any]) -> str:
+    return f"{CellId.of(record).name}, repetition {record['repetition']}"
+
+
+def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[dict[str, Any]]:
+    """Jobs and workers by name, and what each worker did when."""
+    for job in jobs:
+        yield _meta("process_name", jobs.index(job) + 1, 0, job)
+    workers = {(row["job"], row["rank"]): row["host"] for row in iterations.to_pylist()}
+    for (job, rank), host in workers.items():
+        yield _meta("thread_name", jobs.index(job) + 1, rank, f"worker {rank} on {host}")
+    for row in iterations.to_pylist():
+        place = {"ph": "X", "pid": jobs.index(row["job"]) + 1, "tid": row["rank"]}
+        spans = {
+            f"iteration {row['iteration']}": ("start_ns", "comm_end_ns"),
+            "compute": ("start_ns", "compute_end_ns"),
+            "communicate": ("compute_end_ns", "comm_end_ns"),
+        }
+        for name, (start, end) in spans.items():
+            yield place | {"name": name, "ts": (row[start] - begin_ns) / 1e3, "dur": (row[end] - row[start]) / 1e3}
+
+
+def _carried(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
+    """What each switch port carried since the sample before, and what waited there; what is not known is left out."""
+    yield _meta("process_name", LINKS, 0, "links")
+    for link, towards in dict.fromkeys(zip(queue["link"].to_pylist(), queue["towards"].to_pylist(), strict=True)):
+        port = rows_of(queue, link=link, towards=towards).sort_by("controller_ns")
+        at_ns = port["controller_ns"].to_numpy()
+        gained = increments(at_ns, port["tx_bytes"].to_numpy(), 64).gained
+        gbps = gained * 8 / np.maximum(np.diff(at_ns), 1)
+        waiting = port["backlog_bytes"].to_pylist()[:-1]
+        for at, rate, backlog in zip(at_ns[:-1], gbps, waiting, strict=True):
+            counted = {"Gbit/s": float(rate), "waiting, MB": None if backlog is None else backlog / 1e6}
+            for name, value in counted.items():
+                if value is not None and np.isfinite(value):
+                    yield {
+                        "ph": "C",
+                        "pid": LINKS,
+                        "name": f"{link} towards {towards}, {name}",
+                        "ts": (int(at) - begin_ns) / 1e3,
+                        "args": {name: round(value, 4)},
+                    }
+
+
+def _meta(name: str, process: int, thread: int, called: str) -> dict[str, Any]:
+    return {"ph": "M", "name": name, "pid": process, "tid": thread, "args": {"name": called}}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What transports were asked for in the papers' units, and what hosts were told in their own; what that makes of T."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from roundabout.spec import Transport
+from roundabout.store import Run
+
+TIMER, GAP = "T_us", "cnp_gap_us"
+
+
+class Applied(NamedTuple):
+    """A parameter of a transport: as asked for, None where the testbed has its own; and as hosts took it."""
+
+    transport: str
+    parameter: str
+    asked: float | str | None
+    on_hosts: float | str
+
+
+def applied(run: Run) -> list[Applied]:
+    """Every value that differs in any valid trial, in the order of trials; none where nothing was set on hosts."""
+    valid = (record for record in run.trials() if record["valid"])
+    return list(dict.fromkeys(each for record in valid for each in _of_trial(record)))
+
+
+def alike(values: Sequence[Applied]) -> list[str]:
+    """A warning for timers T that elapse equally often in the gap that hosts leave between two CNPs.
+
+    A cut begins T anew (DCQCN, SIGCOMM'15, section 3.2): while all packets are marked there is a CNP each gap, and only
+    how often T elapses in it matters.
+    """
+    gaps = [float(each.on_hosts) for each in values if each.parameter == GAP]
+    timers = {float(each.on_hosts): each.asked for each in values if each.parameter == TIMER}
+    found = []
+    for gap in dict.fromkeys(gaps):
+        groups: dict[int, list[float]] = defaultdict(list)
+        for timer in sorted(timers):
+            groups[int(gap // timer)].append(timer)
+        for times, same in groups.items():
+            if len(same) > 1:
+                told = " and ".join(f"{timers[timer]:g} (on hosts {timer:g} µs)" for timer in same)
+                often = "not at all" if times == 0 else "once" if times == 1 else f"{times} times"
+                found.append(
+                    f"T of {told} elapse {often} within the {gap:g} µs that hosts leave between two CNPs: while all is "
+                    "marked they act alike, and differ only when marks pause."
+                )
+    return found
+
+
+def _of_trial(record: dict[str, Any]) -> Iterator[Applied]:
+    jobs = record["spec"]["jobs"].values()
+    asking = [Transport.model_validate(job["transport"]) for job in jobs]
+    hosts = [job["workers"] for job in jobs]
+    for transport, workers in zip(asking, hosts, strict=True):
+        told = record.get("settings", {}).get(workers[0], {}).get("applied", {}).get("transport", {})
+        for parameter, value in told.get(transport.name, {}).items():
+            yield Applied(transport.name, parameter, transport.asked.get(parameter), value)

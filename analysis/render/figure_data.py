@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of a figure, as CSV: what it draws, by the names that its key and its axes give."""
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.offsetbox import TextArea
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+COLUMNS = ("panel", "series", "part", "x_label", "y_label", "x", "x_to", "y", "y_to")
+"""`part`: the repetition, or their median; the job, where the figure has no key of those.
+
+`x_to` and `y_to` are the other ends of bars and areas.
+"""
+Names = dict[Any, str]
+Ends = tuple[Any, Any, Any, Any]
+
+
+def csv_of(figure: Figure) -> str:
+    """A row a point of every line; where a panel has none, an instant of every area, or a bar."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    names = _names(figure)
+    for panel in figure.axes:
+        about = (panel.get_title(loc="left"), panel.get_xlabel(), panel.get_ylabel())
+        for artist, points in _drawn(panel):
+            series, part = _called(artist, names), artist.get_gid() or ""
+            writer.writerows((about[0], series, part, *about[1:], *map(_figure, point)) for point in points)
+    return text.getvalue()
+
+
+def _drawn(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
+    """What has data: lines that mark a level have none of their own."""
+    lines = [line for line in panel.lines if line.get_transform() == panel.transData]
+    yield from ((line, ((x, "", y, "") for x, y in np.asarray(line.get_xydata()))) for line in lines)
+    if not lines:
+        yield from ((area, _area(area)) for area in panel.collections if isinstance(area, PolyCollection))
+        yield from ((bar, iter([_bar(bar)])) for bar in panel.patches if isinstance(bar, Rectangle))
+
+
+def _area(area: PolyCollection) -> Iterator[Ends]:
+    """Between which heights it lies at each x."""
+    for path in area.get_paths():
+        x, y = np.asarray(path.vertices).T
+        yield from ((at, "", y[x == at].min(), y[x == at].max()) for at in np.unique(x))
+
+
+def _bar(bar: Rectangle) -> Ends:
+    (left, bottom), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
+    return left, left + width, bottom, bottom + height
+
+
+def _names(figure: Figure) -> Names:
+    """What keys call a colour, or a colour and dashes."""
+    words = [text for area in figure.findobj(TextArea) for text in area.findobj(Text) if isinstance(text, Text)]
+    names: Names = {to_hex(text.get_color()): text.get_text() for text in words if text.get_text()}
+    for legend in figure.findobj(Legend):
+        for line, text in zip(legend.get_lines(), legend.get_texts(), strict=False):
+            names[to_hex(line.get_color()), _dashes(line)] = text.get_text()
+            names.setdefault(to_hex(line.get_color()), text.get_text())
+            names.setdefault(_dashes(line), text.get_text())
+    return names
+
+
+def _called(artist: Any, names: Names) -> str:
+    if not isinstance(artist, Line2D):
+        return names.get(to_hex(tuple(np.ravel(artist.get_facecolor())[:3])), "")
+    colour, dashes = to_hex(artist.get_color()), _dashes(artist)
+    if (colour, dashes) in names:
+        return names[colour, dashes]
+    return " ".join(dict.fromkeys(names[each] for each in (colour, dashes) if each in names))
+
+
+def _dashes(line: Line2D) -> str:
+    return str(line._unscaled_dash_pattern)  # type: ignore[attr-defined]
+
+
+def _figure(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.10g}"

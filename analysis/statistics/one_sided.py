@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a figure is more than so much larger in one set of repetitions than in another, and that of many at once."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import stdtr
+
+
+def exceeds(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
+    """How likely repetitions lie as they do (p) if `other` is no more than `ratio` times `one`.
+
+    One-sided t of the logarithms, whose variances may differ (Welch 1947). Both are positive, and two at least.
+    """
+    logs = [np.log(each) for each in (one, other)]
+    parts = [float(np.var(each, ddof=1)) / len(each) for each in logs]
+    off = float(np.mean(logs[1]) - np.mean(logs[0])) - math.log(ratio)
+    if sum(parts) == 0:
+        return 0.0 if off > 0 else 1.0
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, logs, strict=True))
+    return float(stdtr(freedom, -off / math.sqrt(sum(parts))))
+
+
+def holm(likely: Sequence[float]) -> list[float]:
+    """Each p as it is among so many (Holm 1979): the chance that any at or below it is one by chance."""
+    ranked = sorted(range(len(likely)), key=likely.__getitem__)
+    adjusted, most = [0.0] * len(likely), 0.0
+    for place, index in enumerate(ranked):
+        most = max(most, min(1.0, likely[index] * (len(likely) - place)))
+        adjusted[index] = most
+    return adjusted

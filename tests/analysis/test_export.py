@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's tables as CSV, and a trial as a trace."""
+
+import csv
+import json
+
+import pytest
+
+from analysis.export import tables, trace
+from roundabout.cli.main import main
+from roundabout.store import StoreError
+
+
+def test_tables_come_with_a_dictionary_of_all_their_columns(short_run, tmp_path):
+    written = {path.stem: rows for path, rows in tables(short_run, tmp_path / "csv")}
+    assert {"iterations", "counters", "trials", "columns"} <= written.keys()
+    described = list(csv.DictReader((tmp_path / "csv/columns.csv").read_text().splitlines()))
+    units = {(row["table"], row["column"]): row["unit"] for row in described}
+    assert units["iterations", "iteration_ms"] == "ms"
+    for name, count in written.items():
+        rows = list(csv.DictReader((tmp_path / f"csv/{name}.csv").read_text().splitlines()))
+        assert len(rows) == count > 0
+        if name != "columns":
+            assert {(name, column) for column in rows[0]} == {each for each in units if each[0] == name}
+    stored = short_run.table("iterations")["iteration_ms"].to_pylist()
+    exported = csv.DictReader((tmp_path / "csv/iterations.csv").read_text().splitlines())
+    assert [float(row["iteration_ms"]) for row in exported] == stored
+
+
+def test_a_trace_has_each_iteration_where_it_was(short_run):
+    found = json.loads(trace(short_run, "first"))
+    first = short_run.trials()[0]
+    assert found["otherData"]["trial"] == first["trial"]
+    events = found["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert {*names.values()} == {"links", *first["spec"]["jobs"]}
+    rows = [row for row in short_run.table("iterations").to_pylist() if row["trial"] == first["trial"]]
+    spans = [event for event in events if event["ph"] == "X" and event["name"].startswith("iteration")]
+    assert sorted(round(each["dur"] / 1e3, 3) for each in spans) == sorted(
+        round((row["comm_end_ns"] - row["start_ns"]) / 1e6, 3) for row in rows
+    )
+    assert min(event["ts"] for event in spans) == 0
+    carried = [event for event in events if event["ph"] == "C" and event["name"].endswith("Gbit/s")]
+    assert 0 < max(event["args"]["Gbit/s"] for event in carried) < 100
+
+
+def test_a_trial_that_is_not_there_is_answered_with_those_that_are(short_run):
+    key = short_run.trials()[0]["trial"]
+    with pytest.raises(StoreError, match="found no trials 'zz'") as caught:
+        trace(short_run, "zz")
+    assert key in caught.value.hint
+
+
+def test_the_command_wants_one_of_two(short_run, tmp_path, capsys):
+    where = [str(short_run.path)]
+    assert main(["export", *where]) == 2
+    assert "found neither, expected --csv FOLDER or --trace TRIAL" in capsys.readouterr().err
+    assert main(["export", *where, "--trace", "first", "--to", str(tmp_path / "trace.json")]) == 0
+    assert json.loads((tmp_path / "trace.json").read_text())["displayTimeUnit"] == "ms"

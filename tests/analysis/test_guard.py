@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that runs must keep: how they are written, when they are broken, and how often by chance."""
+
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from analysis.guard import ALPHA, QUANTITIES, judge, junit, rule
+from analysis.statistics.one_sided import exceeds, holm
+from roundabout.cli.main import main
+from roundabout.errors import UsageError
+from roundabout.fluid import Course, fluid_jobs, left_by_schedules
+from roundabout.plan import make_plan
+from roundabout.spec import load_experiment
+from roundabout.testbeds.fluid.loads import loads
+
+FOUND_BY = 14
+"""Repetitions that find 3 % nine times in ten."""
+
+
+@pytest.mark.parametrize("text", ["p99 > 5 %", "median<-3%", " mean >  0.5 % "])
+def test_a_rule_is_a_quantity_a_side_and_per_cent(text):
+    assert str(rule(text)).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("text", ["p99 > 5", "p98 > 5 %", "p99 >= 5 %", "p99 5 %", "", "mean > 1e3 %", "mean < -100 %"])
+def test_what_is_no_rule_is_refused_with_what_is_expected(text):
+    with pytest.raises(UsageError, match=r"^--fail-if: found '.*', expected QUANTITY > NUMBER %"):
+        rule(text)
+
+
+def test_chances_are_corrected_for_how_many_there_are():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+
+
+def test_more_than_so_much_is_told_from_less():
+    quick, slow = [100.0, 101.0, 99.0, 100.0], [105.0, 106.0, 104.0, 105.0]
+    assert exceeds(quick, slow, 1.03) < ALPHA
+    assert exceeds(quick, slow, 1.05) > 0.3
+    assert exceeds(slow, quick, 1.0) > 0.99
+    assert exceeds([100.0] * 4, [104.0] * 4, 1.05) == 1.0
+
+
+def test_by_chance_a_comparison_is_broken_as_seldom_as_is_said():
+    generator = np.random.default_rng(7)
+    drawn = generator.normal(100, 1, (2000, 6, 2, 5))  # comparisons of six figures, two runs of five repetitions
+    alarms = sum(min(holm([exceeds(*sides, 1.0) for sides in figures])) < ALPHA for figures in drawn)
+    assert alarms / len(drawn) <= 0.017  # of so many, ALPHA and three standard errors
+
+
+def test_a_slower_run_breaks_a_rule_and_the_same_run_none(run, make_run, tmp_path, capsys):
+    slower = make_run("slow", slowdown=1.05)  # of computing: 2.5 % of an iteration alone
+    told = judge([rule("median > 1 %"), rule("p99 > 1 %")], run, [slower])
+    assert [each.verdict for each in told if each.cell == "alone" and each.rule == "median > 1 %"] == ["broken"] * 2
+    assert {each.verdict for each in told if each.rule == "p99 > 1 %"} == {"cannot tell"}
+    suite = ET.fromstring(junit(told))
+    assert len(suite) == len(told) == int(suite.get("tests"))
+    assert len(suite.findall("*/failure")) == int(suite.get("failures")) >= 2
+    assert len(suite.findall("*/skipped")) == 6
+
+    file = tmp_path / "rules.xml"
+    broken = main(["compare", str(run.path), str(slower.path), "--fail-if", "median > 1 %", "--junit", str(file)])
+    assert (broken, "median > 1 %: alone, j1: +2." in capsys.readouterr().err) == (3, True)
+    assert ET.parse(file).getroot().get("failures") != "0"
+    assert main(["compare", str(run.path), str(run.path), "--fail-if", "median > 1 %"]) == 0
+    assert main(["compare", str(run.path), str(run.path), "--fail-if", "p99 > 1 %"]) == 3
+    assert "p99 > 1 %: judged nowhere: " in capsys.readouterr().err
+
+
+BESIDE_TRAFFIC = """
+name: beside-traffic
+about: Two jobs beside web-search traffic that is drawn anew in each repetition
+topology: dumbbell-3x3
+jobs: {j1: {profile: vgg19-fig1, workers: [s0, s3]}, j2: {profile: vgg16-fig3, workers: [s1, s4]}}
+cross_traffic: {websearch: {kind: consistent, from: s2, to: [s5], load_gbps: 8}}
+iterations: 20
+transport: {name: dcqcn}
+repetitions: 1000
+"""
+
+
+class Pace:
+    """The fluid model's."""
+
+    scale = dilation = 1.0
+
+    def ms_on_host(self, paper_ms):
+        return paper_ms
+
+    def rate_on_host_bps(self, paper_gbps):
+        return paper_gbps * 1e9
+
+
+def computed(folder, repetitions):
+    """Median, mean and p90 of each job's iterations in each repetition: shape (repetitions, jobs, quantities)."""
+    path = folder / "beside-traffic.yaml"
+    path.write_text(BESIDE_TRAFFIC)
+    experiment = load_experiment(path).model_copy(update={"repetitions": repetitions})
+    found = []
+    for trial in make_plan(experiment, testbed_identity={}, artefacts={}).trials:
+        schedules = {name: load.schedule for name, load in loads(trial, Pace()).items()}
+        course = Course(list(fluid_jobs(trial.spec).values()), left_by_schedules(trial.spec, schedules))
+        for _ in course:
+            pass
+        times = [np.array([each.end_ms - each.start_ms for each in workers[0]]) for workers in course.iterations]
+        found.append([[QUANTITIES[name](each) for name in ("median", "mean", "p90")] for each in times])
+    return np.array(found)
+
+
+def broken(one, other, quantities=(0, 1, 2)):
+    """Whether any rule `> 0 %` is, of both jobs."""
+    asked = [exceeds(one[:, job, each], other[:, job, each], 1.0) for job in (0, 1) for each in quantities]
+    return min(holm(asked)) < ALPHA
+
+
+@pytest.mark.proof
+def test_of_200_comparisons_of_computed_runs_no_more_than_two_alarm_and_a_slower_one_is_found(tmp_path):
+    drawn = computed(tmp_path, 2000)
+    pairs = drawn.reshape(200, 2, 5, 2, 3)
+    alarms = sum(broken(*each) for each in pairs)
+    sides = drawn[: len(drawn) // (2 * FOUND_BY) * 2 * FOUND_BY].reshape(-1, 2, FOUND_BY, 2, 3)
+    found = np.mean([broken(one, 1.03 * other, (1,)) for one, other in sides])
+    print(f"{alarms} of 200 alarmed; of {len(sides)} with {FOUND_BY} repetitions each, {found:.0%} found 3 %")
+    assert alarms <= 2
+    assert found >= 0.9
