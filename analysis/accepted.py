@@ -50,7 +50,7 @@ def resent(run: Run) -> dict[Pair, int]:
     for host, peer, segments in zip(
         *(flows[name].to_pylist() for name in ("host", "peer", "retransmitted")), strict=True
     ):
-        found[host, peer] += segments
+        found[host, peer] += segments or 0  # null of connections by RDMA
     return dict(found)
 
 

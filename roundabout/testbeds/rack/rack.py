@@ -46,7 +46,6 @@ class Rack:
 
     kind = "rack"
     scale = dilation = 1.0
-    fidelity = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
@@ -65,6 +64,12 @@ class Rack:
     def settings_state(self) -> Path:
         """Where `settings.py` keeps its journal."""
         return Path(self.inventory.common.roundabout_state)
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """Real; and by which way jobs' bytes go."""
+        ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
+        return Fidelity("real", "real: rack", f"Measured on real hosts and switches; jobs' bytes went {ridden}.")
 
     @property
     def dscps(self) -> Dscps:

@@ -224,26 +224,30 @@ class Rdma final : public Way {
 public:
   void listen(const Options &options) override {
     allow_locked_memory();
-    channel_.reset(rdma_create_event_channel());
-    must(channel_ ? 0 : -1, "use this host's RDMA (/dev/infiniband/rdma_cm)");
-    fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
-    listening_ = new_id(channel_.get(), options.job.dscp);
-    sockaddr_in own = socket_address(options.self(), options.self().port);
-    must(rdma_bind_addr(listening_.get(), generic(own)), "find a device with own address " + options.self().address);
-    must(rdma_listen(listening_.get(), 128), "listen");
     sockets_ = listen_for_peers(options);
   }
 
+  // What was opened as somebody else, the kernel would refuse to use: so nothing of RDMA is before we stepped down. And
+  // all of it is before a peer is welcome, who then asks for a queue pair.
   Connections connect(const Options &options, const std::string &secret, native::Control &control) override {
+    channel_.reset(rdma_create_event_channel());
+    must(channel_ ? 0 : -1, "use this host's connection manager (/dev/infiniband/rdma_cm)");
+    fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+    const Id listening = listen_by_rdma(options);
     Mesh mesh = connect_mesh(options, std::move(sockets_), secret, control);
-    Connections connections = Meeting(options, secret, channel_.get(), std::move(mesh)).meet(control);
-    listening_.reset();
-    return connections;
+    return Meeting(options, secret, channel_.get(), std::move(mesh)).meet(control);
   }
 
 private:
-  EventChannel channel_;
-  Id listening_;
+  Id listen_by_rdma(const Options &options) {
+    Id id = new_id(channel_.get(), options.job.dscp);
+    sockaddr_in own = socket_address(options.self(), options.self().port);
+    must(rdma_bind_addr(id.get(), generic(own)), "find a device with own address " + options.self().address);
+    must(rdma_listen(id.get(), 128), "listen");
+    return id;
+  }
+
+  EventChannel channel_; // outlives all that it tells of
   native::Fd sockets_;
 };
 
