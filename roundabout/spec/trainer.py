@@ -12,7 +12,7 @@ from roundabout.spec.base import Strict
 class Task(NamedTuple):
     """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and which of its workers this one is.
 
-    `programs` is where the host has its programs; `bin` lies below it. `rdma` says that the job's bytes are to go by RDMA.
+    `programs` is where the host has its programs; `bin` lies below it. With `rdma`, the job's bytes are to go by RDMA.
     """
 
     job: dict[str, Any]

@@ -126,7 +126,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("flow", INTEGER, "", "number of the connection among those to the peer, from 0"),
         Column("peer", TEXT, "", "host at the connection's other end"),
         Column("peer_rank", INTEGER, "", "the worker there; null in runs that knew rings only"),
-        Column("congestion_control", TEXT, "", "the connection's, as the kernel names it; null, as are segments, of one by RDMA"),
+        Column("congestion_control", TEXT, "", "the kernel's name for it; by RDMA null, as are counts of segments"),
         Column("local_port", INTEGER, "", "port on this host, TCP's or RDMA's"),
         Column("remote_port", INTEGER, "", "port on the peer"),
         Column("bytes_acked", INTEGER, "bytes", "payload that the peer acknowledged"),

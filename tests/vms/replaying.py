@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose two workers send to each other by RDMA, each on a guest: what they record, and how a peer's death is told."""
+"""A job by RDMA, a worker on each of two guests: what they record, and how a peer's death is told."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ from tests.vms.guests import Guest
 PROGRAM = "/opt/roundabout/bin/replay-rdma"
 PORT = 29500
 AHEAD_S = 10  # emulated guests hear of the start by then
-COMPUTE_MS, ALONE_MS, BYTES = 800, 1200, 240_000  # at 1.6 Mbit/s, which emulation carries beside others
+COMPUTE_MS, ALONE_MS, BYTES = 3500, 500, 100_000  # at 1.6 Mbit/s, which emulation carries beside others
 ITERATIONS = 30
 DEVIATION = 0.01
 
@@ -91,12 +91,14 @@ def _judged(guest: Guest, events: Sequence[Event]) -> str:
     # The first one has what clocks differ by.
     lasted_ms = [(record["comm_end_ns"] - record["start_ns"]) / 1e6 for record in records[1:]]
     told_ms = COMPUTE_MS + ALONE_MS
+    late_ms = statistics.median(record["late_ns"] for record in records[1:]) / 1e6
     off = statistics.median(lasted_ms) / told_ms - 1
-    late_ms = statistics.median(record["late_ns"] for record in records) / 1e6
-    text = f"{guest.name}: iterations of {told_ms} ms, off by {off:+.2%} ({min(lasted_ms):.0f} to {max(lasted_ms):.0f} ms)"
-    if abs(off) > DEVIATION:
-        raise RoundaboutError(f"{text}, expected {DEVIATION:.0%} at most; late by {late_ms:.1f} ms")
-    return f"{text}; late by {late_ms:.1f} ms; {flow['bytes_acked']} bytes acknowledged"
+    text = f"{guest.name}: iterations of {told_ms} ms, off by {off:+.2%}, {min(lasted_ms):.0f} to {max(lasted_ms):.0f}"
+    text += f"; woken late by {late_ms:.1f} ms; {flow['bytes_acked']} bytes acknowledged"
+    # Emulation may be late: once where computing ends, and once while bytes go.
+    if abs(off) > DEVIATION + 2 * late_ms / told_ms:
+        raise RoundaboutError(f"{text}; expected {DEVIATION:.0%} at most, beside that lateness")
+    return text
 
 
 def lose_one(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
@@ -111,7 +113,9 @@ def lose_one(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
         *_, last = pair.workers[0].events()
         took_s = time.monotonic() - killed
     said = f"peer {victim.name} ({victim.address}) closed the connection in iteration"
-    _hold(last.get("message", "").rpartition(" ")[0], said, f"what the worker on {survivor.name} says of a peer's death")
+    _hold(
+        last.get("message", "").rpartition(" ")[0], said, f"what the worker on {survivor.name} says of a peer's death"
+    )
     return f"{survivor.name}: {last['message']}, {took_s:.1f} s after a kill was asked for"
 
 

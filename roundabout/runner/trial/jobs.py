@@ -44,7 +44,7 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
 
 
 def way(job: ResolvedJob, site: Site) -> str:
-    """How a job's bytes go: by RDMA where all hosts can, its transport is their NICs' own, and its trainer knows how."""
+    """How a job's bytes go: by RDMA where all hosts can, its transport is their NICs', and its trainer knows how."""
     by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
     return RDMA if by_nic and job.trainer.rdma_program else TCP
 
