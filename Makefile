@@ -12,7 +12,7 @@ ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
 # Tests that only compute share the processors. Those that raise labs, or measure, have the machine to themselves, and fail
 # if they fail twice: what others do on it may break one in a thousand, and what was run again is listed.
-COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py) \
+COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py ways.py) \
   algorithms analysis cassini fluid golden plan settings spec store captures/test_decode.py captures/test_injection.py crossgen/test_plan.py \
   $(addprefix ansible/test_,doctor.py rack_settings.py switches.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
