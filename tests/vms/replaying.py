@@ -109,7 +109,7 @@ def lose_one(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
         for _ in range(2):
             _hold(pair.workers[0].event()["event"], "iteration", "what a worker says")
         killed = time.monotonic()
-        pair.ask(victim, "kill -9 $(pidof replay-rdma)")
+        pair.ask(victim, f"kill -9 $(pidof {PROGRAM})")
         *_, last = pair.workers[0].events()
         took_s = time.monotonic() - killed
     said = f"peer {victim.name} ({victim.address}) closed the connection in iteration"
