@@ -32,7 +32,7 @@ class Launcher(Strict):
     program: ClassVar[str]
     """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
     rdma_program: ClassVar[str | None] = None
-    """What a host runs in its place, of programs.yaml, where jobs' bytes go by RDMA; trainers without one use sockets."""
+    """What a host runs in its place where jobs' bytes go by RDMA, of programs.yaml; without one sockets are used."""
     listens: ClassVar[bool] = False
     """Whether its workers take connections: then each is told a secret of its trial first (trainers/PROTOCOL.md)."""
     name: str
