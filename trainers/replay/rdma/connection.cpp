@@ -133,13 +133,13 @@ ssize_t RdmaConnection::receive() {
 ssize_t RdmaConnection::take_answers() { return take(answers_); }
 
 ssize_t RdmaConnection::take(std::uint64_t &count) {
-  const bool ended = socket_ended(); // before we look: what was sent before that has come
+  const std::optional<int> end = socket_end(); // before we look: what was sent before that has come
   look();
   if (count > 0)
     return static_cast<ssize_t>(std::exchange(count, 0));
-  if (ended && error_ == 0)
+  if (error_ == 0 && end == 0)
     return 0;
-  errno = error_ != 0 ? error_ : EAGAIN;
+  errno = error_ != 0 ? error_ : end.value_or(EAGAIN);
   return -1;
 }
 
@@ -189,10 +189,11 @@ void RdmaConnection::complete(const ibv_wc &completion) {
     fail(EPROTO);
 }
 
-bool RdmaConnection::socket_ended() const {
+std::optional<int> RdmaConnection::socket_end() const {
   char byte;
-  const ssize_t n = recv(socket_.get(), &byte, 1, MSG_DONTWAIT);
-  return n >= 0 || (errno != EAGAIN && errno != EINTR);
+  if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT) >= 0)
+    return 0;
+  return errno == EAGAIN || errno == EINTR ? std::nullopt : std::optional(errno);
 }
 
 void RdmaConnection::shut() { shutdown(socket_.get(), SHUT_WR); }

@@ -48,7 +48,7 @@ private:
   ssize_t say(Word word);
   void look();
   void complete(const ibv_wc &completion);
-  bool socket_ended() const;
+  std::optional<int> socket_end() const; // 0 where the peer closed it, or why it broke
   ssize_t take(std::uint64_t &count);
   void fail(int error);
 
