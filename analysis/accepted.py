@@ -44,8 +44,12 @@ def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
 
 
 def resent(run: Run) -> dict[Pair, tuple[int, int]]:
-    """Segments that each host sent again to each other, and those that came there, in all trials."""
-    flows = run.table("flows", valid_only=False).group_by(["host", "peer"])
+    """Segments that each host sent again to each other, and those that came there, in all trials.
+
+    Not by RDMA, where NICs send again, and tell in counters of their own.
+    """
+    flows = run.table("flows", valid_only=False)
+    flows = flows.filter(pc.is_valid(flows["retransmitted"])).group_by(["host", "peer"])
     rows = flows.aggregate([("retransmitted", "sum"), ("delivered_segments", "sum")]).to_pylist()
     return {(row["host"], row["peer"]): (row["retransmitted_sum"], row["delivered_segments_sum"]) for row in rows}
 

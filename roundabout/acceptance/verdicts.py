@@ -80,7 +80,7 @@ def of_links(
 def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits) -> list[Verdict]:
     """Of segments that hosts sent again, beside those that came: losses, by the way that they have in common.
 
-    Who waits for a lost acknowledgement may send again, too, but seldom: ways with `FEW` of the worst one's lose nothing.
+    Who waits for a lost acknowledgement may send again, too, but seldom: with `FEW` of the worst way's, none was lost.
     """
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values(), default=0.0)

@@ -113,7 +113,7 @@ def best_offsets(
 def _until_they_recur(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[list[list[float]], list[slice] | None]:
-    """Iteration times by job, of so many iterations as it takes, and their last unified period; None if `MOST` have none."""
+    """Iteration times by job until a state recurs, and their last unified period; None if that is never."""
     while True:
         times = iteration_times(jobs, capacity, iterations)
         period = _unified_period([job.start_ms for job in jobs], times)

@@ -12,12 +12,13 @@ from roundabout.spec.base import Strict
 class Task(NamedTuple):
     """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and which of its workers this one is.
 
-    `programs` is where the host has its programs; `bin` lies below it.
+    `programs` is where the host has its programs; `bin` lies below it. With `rdma`, the job's bytes are to go by RDMA.
     """
 
     job: dict[str, Any]
     rank: int
     programs: PurePath
+    rdma: bool = False
 
     @property
     def job_json(self) -> str:
@@ -30,6 +31,8 @@ class Launcher(Strict):
 
     program: ClassVar[str]
     """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
+    rdma_program: ClassVar[str | None] = None
+    """What a host runs in its place where jobs' bytes go by RDMA, of programs.yaml; without one sockets are used."""
     listens: ClassVar[bool] = False
     """Whether its workers take connections: then each is told a secret of its trial first (trainers/PROTOCOL.md)."""
     name: str
@@ -42,7 +45,8 @@ class Launcher(Strict):
     @classmethod
     def on_host(cls, task: Task) -> str:
         """The program on a host."""
-        return str(task.programs / "bin" / PurePath(cls.program).name)
+        program = (task.rdma and cls.rdma_program) or cls.program
+        return str(task.programs / "bin" / PurePath(program).name)
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """The command line of one worker on its host."""

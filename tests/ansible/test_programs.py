@@ -55,7 +55,7 @@ OUR_WORDS = {
         "run",
         "schema",
     ),
-    *("scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
+    *("replay-rdma", "scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
 }
 BY_HAND = {"crossgen/iperf.py": {"iperf"}}  # --tool iperf, which no experiment asks for
 RUNNING = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is built for hosts and labs: static, so that any glibc will do, and hard to misuse."""
+"""What is built for hosts and labs: static but for one, so that any glibc will do, and hard to misuse."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from roundabout.programs import ROOT, programs
 
 NATIVE = [path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")]
+LINKED_DYNAMICALLY = ["build/bin/replay-rdma"]  # RDMA's libraries load the device's own part themselves
 WANTED = {"-fPIE", "-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2"}
 UNOPTIMIZED = WANTED - {"-D_FORTIFY_SOURCE=2"}  # it wants optimization
 
@@ -17,7 +18,7 @@ UNOPTIMIZED = WANTED - {"-D_FORTIFY_SOURCE=2"}  # it wants optimization
 def test_a_program_is_loaded_anywhere_and_its_tables_are_read_only(path: str) -> None:
     told = subprocess.run(["readelf", "-hldW", ROOT / path], check=True, capture_output=True, text=True).stdout
     assert "DYN (Position-Independent Executable file)" in told
-    assert "INTERP" not in told
+    assert ("INTERP" in told) == (path in LINKED_DYNAMICALLY)
     assert "GNU_RELRO" in told
     assert "NOW PIE" in told
     (stack,) = [line for line in told.splitlines() if "GNU_STACK" in line]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay as a whole: real processes and sockets, on loopback and between namespaces."""
 
+import json
 import re
 import socket
 import statistics
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.native.conftest import free_port
+from tests.native.conftest import SECRET, free_port
+from tests.running import Running, told_job
 
 COMPUTE = {"name": "forward", "compute_ms": 40}
 ALLREDUCE = {"name": "allreduce", "bytes": 1_000_001, "alone_ms": 20}
@@ -440,3 +442,13 @@ def test_help_shows_how_it_is_used(start: Callable[..., Any]) -> None:
     assert "--rank" in text
     assert "--job" in text
     assert "Exit status" in text
+
+
+def test_where_no_device_has_its_address_rdma_is_refused(start: Callable[..., Running]) -> None:
+    there = [(f"s{rank}", f"127.0.0.{rank + 1}", free_port()) for rank in range(2)]
+    worker = start("replay-rdma", "--rank", "0", "--job", json.dumps(told_job("j1", there, LONG)))
+    worker.say(f"secret {SECRET}")
+    said = worker.event()
+    assert said["event"] == "error"
+    assert re.match("RDMA: cannot (use this host's connection manager|find a device with own address)", said["message"])
+    assert worker.status() == 1

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from roundabout.store import Run
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import settings_document
 from tests.bare.__main__ import REPOSITORY
-from tests.vms import guests
+from tests.vms import guests, replaying
 from tests.vms.guests import FABRIC, NIC, Guest, Machines
 
 ROUNDABOUT = Path(sys.executable).with_name("roundabout")
 TESTS = REPOSITORY / "tests"
 ROCE_PORT = 4791
+CONNECTION_MANAGEMENT = 0x64  # UD SEND ONLY: by which queue pairs are connected; the kernel gives some of it no ToS
 WRITES, WRITE_BYTES = 200, 16384
 QUIET_S = 3
 TOS = 106  # DSCP 26 and ECT(0), as the inventory's lossless class has it
@@ -239,16 +241,37 @@ def speak_roce(rack: Rack) -> None:
         rack.machines.tell(server, f"systemd-run --quiet --collect --unit ib-server {test}")
         rack.machines.tell(server, "until ss -Hltn | grep -q :18515; do sleep 0.2; done")
         print(rack.machines.tell(client, f"{test} {server.address}"))
-    table = rack.folder / "roce.parquet"
+    hold_frames(capture, (client, server), WRITES * WRITE_BYTES)
+
+
+def hold_frames(capture: Path, sources: Sequence[Guest], least_bytes: int) -> None:
+    """Hold RoCE's frames to the jobs' ToS, and to what they must have carried."""
+    table = capture.with_suffix(".parquet")
     subprocess.run([ROUNDABOUT, "decode", capture, "--output", table], check=True)
-    frames = [row for row in pq.read_table(table).to_pylist() if row["destination_port"] == ROCE_PORT]
+    rows = [row for row in pq.read_table(table).to_pylist() if row["destination_port"] == ROCE_PORT]
+    frames = [row for row in rows if row["bth_opcode"] != CONNECTION_MANAGEMENT]
     written_bytes = sum(row["payload_bytes"] for row in frames)
     print(f"{len(frames)} frames to UDP port {ROCE_PORT}, {written_bytes} bytes of payload")
-    for source in (client, server):
+    for source in sources:
         sent = [row for row in frames if row["source"] == source.address]
         _hold({row["dscp"] << 2 | row["ecn"] for row in sent}, {TOS}, f"ToS of RoCE's frames from {source.name}")
         _hold({row["bth_opcode"] is None for row in sent}, {False}, "frames without an InfiniBand opcode")
-    _hold(written_bytes >= WRITES * WRITE_BYTES, True, "whether all that was written was seen")
+    _hold(written_bytes >= least_bytes, True, "whether all that was written was seen")
+
+
+def replay_by_rdma(rack: Rack) -> None:
+    """A job between two guests by RDMA: its bytes, its profile, its frames' ToS, and that a peer's death is told."""
+    both = rack.guests[:2]
+    shell = partial(_shell, rack.folder)
+    capture = rack.folder / "replay.pcap"
+    with tcpdump(FABRIC, capture):
+        print(replaying.play(both, shell, TOS >> 2))
+    hold_frames(capture, both, len(both) * replaying.ITERATIONS * replaying.BYTES)
+    print(replaying.lose_one(both, shell, TOS >> 2))
+
+
+def _shell(folder: Path, guest: Guest, command: str) -> list[str]:
+    return ["ssh", "-F", str(folder / "ssh_config"), guest.name, command]
 
 
 def run_experiment(rack: Rack) -> None:
@@ -351,6 +374,7 @@ STAGES: Mapping[str, Stage] = {
     "doctor and verify": be_well,
     "transports by each kernel": load_transports,
     "RoCE": speak_roce,
+    "rdma replay": replay_by_rdma,
     "an experiment": run_experiment,
     "drift": drift,
     "a reboot": reboot,

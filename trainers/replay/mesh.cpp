@@ -98,7 +98,7 @@ public:
   bool welcome() const { return state_ == State::kWelcome; }
   const Peer &peer() const { return peer_; }
   const std::string &trouble() const { return trouble_; }
-  Connection take() { return {rank_, number_, std::move(fd_)}; }
+  Socket take() { return {rank_, number_, std::move(fd_)}; }
 
   pollfd interest() const {
     const short events = state_ == State::kConnecting ? POLLOUT : state_ == State::kAsking ? POLLIN : 0;
@@ -187,19 +187,18 @@ public:
         door_(std::move(listener), sizeof(Message), kMostGuests) {
     for (const unsigned sender : senders)
       for (unsigned number = 0; number < options.job.connections; number++)
-        connections_.push_back({sender, number, {}});
+        sockets_.push_back({sender, number, {}});
   }
 
   bool complete() const {
-    return std::all_of(connections_.begin(), connections_.end(), [](const Connection &each) { return !!each.fd; });
+    return std::all_of(sockets_.begin(), sockets_.end(), [](const Socket &each) { return !!each.fd; });
   }
   const Peer &missing() const {
-    const auto first =
-        std::find_if(connections_.begin(), connections_.end(), [](const auto &each) { return !each.fd; });
+    const auto first = std::find_if(sockets_.begin(), sockets_.end(), [](const auto &each) { return !each.fd; });
     return options_.job.workers[first->peer];
   }
   const std::string &trouble() const { return trouble_; }
-  std::vector<Connection> take() { return std::move(connections_); }
+  std::vector<Socket> take() { return std::move(sockets_); }
 
   void add_interests(std::vector<pollfd> &fds) const { door_.add_interests(fds); }
 
@@ -215,7 +214,7 @@ private:
     }
     Hello hello;
     std::string trouble = judge_hello(text, expected_, hello);
-    Connection *place = trouble.empty() ? &find(hello) : nullptr;
+    Socket *place = trouble.empty() ? &find(hello) : nullptr;
     if (place && place->fd)
       trouble = "connection " + std::to_string(hello.connection) + " is there already";
     if (!trouble.empty()) {
@@ -229,8 +228,8 @@ private:
     place->fd = std::move(fd);
   }
 
-  Connection &find(const Hello &hello) {
-    return *std::find_if(connections_.begin(), connections_.end(), [&](const Connection &each) {
+  Socket &find(const Hello &hello) {
+    return *std::find_if(sockets_.begin(), sockets_.end(), [&](const Socket &each) {
       return each.peer == hello.rank && each.number == hello.connection;
     });
   }
@@ -238,7 +237,7 @@ private:
   const Options &options_;
   Expected expected_;
   native::Door door_;
-  std::vector<Connection> connections_;
+  std::vector<Socket> sockets_;
   std::string trouble_ = "it did not connect";
 };
 

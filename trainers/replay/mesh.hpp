@@ -12,18 +12,17 @@
 
 namespace replay {
 
-// One connection of a transfer: to or from the worker `peer`, one of `connections` alike.
-struct Connection {
+// A socket to or from the worker `peer`, one of `connections` alike.
+struct Socket {
   unsigned peer = 0;
   unsigned number = 0;
   native::Fd fd;
 };
 
-// A worker's connections. Payload goes one way on each: out to those it sends to in any phase, in from those it
-// receives from; peer by peer in the order of phases and transfers.
+// A worker's sockets, in the order of its Connections.
 struct Mesh {
-  std::vector<Connection> out;
-  std::vector<Connection> in;
+  std::vector<Socket> out;
+  std::vector<Socket> in;
 
   // What TCP counts as acknowledged on an outgoing connection before the job's first byte: the SYN and the hello.
   static constexpr std::uint64_t kOverheadBytes = 1 + sizeof(Message);

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainers/replay/record.hpp"
 
-#include "native/errors.hpp"
-
-#include <arpa/inet.h>
-#include <linux/tcp.h>
 #include <nlohmann/json.hpp>
-#include <sys/socket.h>
 
 namespace replay {
 namespace {
@@ -15,11 +10,8 @@ using nlohmann::ordered_json;
 
 constexpr int kReaderPatienceMs = 2'000;
 
-std::uint16_t port_of(int fd, int (*name)(int, sockaddr *, socklen_t *)) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  name(fd, reinterpret_cast<sockaddr *>(&address), &length);
-  return ntohs(address.sin_port);
+template <typename T> ordered_json or_null(const std::optional<T> &value) {
+  return value ? ordered_json(*value) : ordered_json();
 }
 
 } // namespace
@@ -44,29 +36,21 @@ void Record::iteration(const Iteration &iteration) {
   add(event);
 }
 
-void Record::flow(const Options &options, const Connection &connection, std::uint64_t overhead_bytes) {
-  const int fd = connection.fd.get();
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  char congestion[16] = {}; // TCP_CA_NAME_MAX
-  socklen_t name_length = sizeof congestion;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-      getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, &name_length) != 0)
-    throw native::system_failure("cannot read a socket's TCP_INFO");
-  const std::uint64_t acked = info.tcpi_bytes_acked;
+void Record::flow(const Options &options, const Connection &connection) {
+  const Flow flow = connection.flow();
   add({{"event", "flow"},
        {"job", options.job.name},
        {"rank", options.rank},
-       {"flow", connection.number},
-       {"peer", options.job.workers[connection.peer].name},
-       {"peer_rank", connection.peer},
-       {"local_port", port_of(fd, getsockname)},
-       {"remote_port", port_of(fd, getpeername)},
-       {"congestion_control", congestion},
-       {"bytes_acked", acked - std::min(acked, overhead_bytes)},
-       {"retransmitted", info.tcpi_total_retrans},
-       {"delivered", info.tcpi_delivered},
-       {"delivered_ce", info.tcpi_delivered_ce}});
+       {"flow", connection.number()},
+       {"peer", options.job.workers[connection.peer()].name},
+       {"peer_rank", connection.peer()},
+       {"local_port", flow.local_port},
+       {"remote_port", flow.remote_port},
+       {"congestion_control", or_null(flow.congestion_control)},
+       {"bytes_acked", flow.bytes_acked},
+       {"retransmitted", or_null(flow.retransmitted)},
+       {"delivered", or_null(flow.delivered)},
+       {"delivered_ce", or_null(flow.delivered_ce)}});
 }
 
 void Record::done() { add({{"event", "done"}, {"iterations", iterations_}}); }

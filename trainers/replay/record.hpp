@@ -4,7 +4,7 @@
 
 #include "native/clock.hpp"
 #include "native/lines.hpp"
-#include "trainers/replay/mesh.hpp"
+#include "trainers/replay/connection.hpp"
 #include "trainers/replay/options.hpp"
 
 #include <cstdint>
@@ -44,8 +44,7 @@ class Record {
 public:
   void ready();
   void iteration(const Iteration &iteration);
-  // What TCP says of one outgoing connection, `overhead_bytes` of which were not the job's.
-  void flow(const Options &options, const Connection &connection, std::uint64_t overhead_bytes);
+  void flow(const Options &options, const Connection &connection);
   void done();
   void stopped(const std::string &reason);
   void error(const std::string &message);

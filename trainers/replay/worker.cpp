@@ -4,19 +4,16 @@
 #include "native/errors.hpp"
 
 #include <algorithm>
-#include <climits>
+#include <cerrno>
 #include <cmath>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include <cstring>
 
 namespace replay {
 namespace {
 
 using native::Nanos;
 
-// What the kernel may hold unsent, in time of the flow's demand: enough to bridge our wake-ups while the network is the
+// What may be held unsent, in time of the flow's demand: enough to bridge our wake-ups while the network is the
 // limit, and little enough that what is sent follows what is available.
 constexpr Nanos kUnsentNs = 2'000'000;
 constexpr std::uint64_t kLeastUnsentBytes = 16'384;
@@ -26,24 +23,16 @@ constexpr Nanos kEndLookNs = 1'000'000;
 // Hosts' clocks differ: a peer that ends this long before our own departure has departed, and did not die.
 constexpr Nanos kDepartureNs = 100'000'000;
 
-// Nobody looks at the payload.
-constexpr std::size_t kSendBytes = 256 * 1024;
-const char kZeros[kSendBytes] = {};
-
-void set_option(const native::Fd &fd, int level, int option, std::uint64_t bytes) {
-  const int value = static_cast<int>(std::min<std::uint64_t>(bytes, INT_MAX));
-  if (setsockopt(fd.get(), level, option, &value, sizeof value) != 0)
-    throw native::system_failure("cannot set a socket option");
-}
+constexpr pollfd kNothing{-1, 0, 0};
 
 } // namespace
 
-Worker::Worker(const Options &options, Mesh mesh, native::Control &control, Record &record)
+Worker::Worker(const Options &options, Connections connections, native::Control &control, Record &record)
     : options_(options), control_(control), record_(record),
       jitter_(options.job.seed, options.job.name, options.job.jitter) {
-  for (Connection &connection : mesh.out)
+  for (auto &connection : connections.out)
     out_.push_back({std::move(connection)});
-  for (Connection &connection : mesh.in)
+  for (auto &connection : connections.in)
     in_.push_back({std::move(connection)});
   for (const Phase &phase : options.job.phases) {
     plans_.push_back(plan(phase));
@@ -58,10 +47,10 @@ Worker::Plan Worker::plan(const Phase &phase) const {
   for (const Transfer &transfer : phase.transfers) {
     const auto add = [&](unsigned peer, const auto &connections, std::vector<Part> &parts) {
       for (std::size_t place = 0; place < connections.size(); place++) {
-        const Connection &each = connections[place].connection;
-        if (each.peer == peer)
+        const Connection &each = *connections[place].connection;
+        if (each.peer() == peer)
           parts.push_back(
-              {place, Pace(transfer, phase.alone_ns, options_.job.connections, each.number), transfer.answered()});
+              {place, Pace(transfer, phase.alone_ns, options_.job.connections, each.number()), transfer.answered()});
       }
     };
     if (transfer.from == options_.rank)
@@ -140,14 +129,14 @@ void Worker::play_phase(const Phase &phase, Plan &plan, double compute_factor) {
 // Ends when all was received, which is when its result is there, and all was handed to the network: the call does not
 // return while its buffers are still to be sent, nor before its receivers have come to the phase and have everything.
 void Worker::communicate(Plan &plan) {
-  set_unsent_limits(plan);
+  advise_senders(plan);
   while (true) {
     // One look at the clock for both: what is not sent now must be looked at again.
     const Nanos now_ns = native::monotonic_ns();
-    set_receive_quanta(plan);
+    advise_receivers(plan);
     answer(plan);
     send_all(plan, now_ns - phase_start_ns_);
-    if (all_sent(plan) && all_received(plan) && all_answered(plan) && all_left(SIOCOUTQNSD))
+    if (all_sent(plan) && all_received(plan) && all_answered(plan) && all_left())
       break;
     wait(next_look(plan, now_ns));
   }
@@ -188,10 +177,9 @@ void Worker::wait(std::optional<Nanos> deadline_ns) {
     deadline_ns = std::min(deadline_ns.value_or(*departs_ns_), *departs_ns_);
   polled_.clear();
   for (const Out &out : out_)
-    polled_.push_back(
-        {ended_ ? -1 : out.connection.fd.get(), static_cast<short>(POLLIN | (out.blocked ? POLLOUT : 0)), 0});
+    polled_.push_back(ended_ ? kNothing : out.connection->interest(out.blocked));
   for (const In &in : in_)
-    polled_.push_back({in.ended ? -1 : in.connection.fd.get(), POLLIN, 0});
+    polled_.push_back(in.ended ? kNothing : in.connection->interest(false));
   const bool sleeps = deadline_ns && native::monotonic_ns() < *deadline_ns;
   control_.wait(polled_, deadline_ns);
   if (sleeps)
@@ -200,8 +188,7 @@ void Worker::wait(std::optional<Nanos> deadline_ns) {
   for (std::size_t i = 0; i < out_.size(); i++) {
     if ((polled_[i].revents & (POLLIN | POLLERR | POLLHUP)) != 0)
       take_answer(out_[i]);
-    if ((polled_[i].revents & POLLOUT) != 0)
-      out_[i].blocked = false;
+    out_[i].blocked = out_[i].blocked && !out_[i].connection->has_room(polled_[i].revents);
   }
   for (std::size_t i = 0; i < in_.size(); i++)
     if (polled_[out_.size() + i].revents != 0)
@@ -210,43 +197,42 @@ void Worker::wait(std::optional<Nanos> deadline_ns) {
     throw Departed();
 }
 
-// Counts and discards what came: MSG_TRUNC spares the copy.
 void Worker::receive(In &in) {
-  const ssize_t n = recv(in.connection.fd.get(), nullptr, INT_MAX, MSG_TRUNC | MSG_DONTWAIT);
+  const ssize_t n = in.connection->receive();
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n > 0) {
     if (static_cast<std::uint64_t>(n) > in.expected)
-      throw native::Failure("peer " + options_.job.workers[in.connection.peer].text() + " sent more than its job has");
+      throw native::Failure("peer " + options_.job.workers[in.connection->peer()].text() +
+                            " sent more than its job has");
     in.received += static_cast<std::uint64_t>(n);
     in.expected -= static_cast<std::uint64_t>(n);
     return;
   }
   const bool may_end = departs_ns_ && native::monotonic_ns() >= *departs_ns_ - kDepartureNs;
   if (in.expected > 0 && !may_end)
-    fail_peer(in.connection, n == 0 ? 0 : errno);
+    fail_peer(*in.connection, n == 0 ? 0 : errno);
   in.ended = true;
 }
 
 // A receiver sends nothing but answers: what is none is its end.
 void Worker::take_answer(Out &out) {
-  char answers[64];
-  const ssize_t n = recv(out.connection.fd.get(), answers, sizeof answers, MSG_DONTWAIT);
+  const ssize_t n = out.connection->take_answers();
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n <= 0)
-    fail_peer(out.connection, n == 0 ? 0 : errno);
+    fail_peer(*out.connection, n == 0 ? 0 : errno);
   out.answers += static_cast<std::uint64_t>(n);
 }
 
-// One byte to each sender that waits for us and of whose transfer we have everything.
+// One to each sender that waits for us and of whose transfer we have everything.
 void Worker::answer(const Plan &plan) {
   for (const Part &part : plan.receives) {
     In &in = in_[part.place];
     if (!part.answered || in.answered || part.pace.share() == 0 || in.received < part.pace.share())
       continue;
-    if (::send(in.connection.fd.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-      fail_peer(in.connection, errno);
+    if (in.connection->answer() != 1)
+      fail_peer(*in.connection, errno);
     in.answered = true;
   }
 }
@@ -254,19 +240,19 @@ void Worker::answer(const Plan &plan) {
 void Worker::send_all(Plan &plan, Nanos elapsed_ns) {
   std::fill(plan.received.begin(), plan.received.end(), 0);
   for (const Part &part : plan.receives)
-    plan.received[in_[part.place].connection.number] += in_[part.place].received;
+    plan.received[in_[part.place].connection->number()] += in_[part.place].received;
   for (const Part &part : plan.sends)
     if (!out_[part.place].blocked)
-      send(part, elapsed_ns, plan.received[out_[part.place].connection.number]);
+      send(part, elapsed_ns, plan.received[out_[part.place].connection->number()]);
 }
 
 void Worker::send(const Part &part, Nanos elapsed_ns, std::uint64_t received) {
   Out &out = out_[part.place];
   while (const std::uint64_t bytes = part.pace.sendable(elapsed_ns, out.sent, received)) {
-    const std::size_t length = std::min<std::uint64_t>(bytes, kSendBytes);
-    const ssize_t n = ::send(out.connection.fd.get(), kZeros, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::size_t length = std::min<std::uint64_t>(bytes, Connection::kMostBytes);
+    const ssize_t n = out.connection->send(length);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-      fail_peer(out.connection, errno);
+      fail_peer(*out.connection, errno);
     out.sent += static_cast<std::uint64_t>(std::max<ssize_t>(n, 0));
     out.blocked = n < static_cast<ssize_t>(length);
     if (out.blocked)
@@ -290,48 +276,38 @@ bool Worker::all_answered(const Plan &plan) const {
   });
 }
 
-// Whether the kernel holds nothing any more: unsent (SIOCOUTQNSD) or unacknowledged (SIOCOUTQ).
-bool Worker::all_left(int request) const {
-  return std::all_of(out_.begin(), out_.end(), [request](const Out &out) {
-    int bytes = 0;
-    return ioctl(out.connection.fd.get(), static_cast<unsigned long>(request), &bytes) == 0 && bytes == 0;
-  });
+bool Worker::all_left() const {
+  return std::all_of(out_.begin(), out_.end(), [](const Out &out) { return out.connection->has_left(); });
 }
 
-// We are woken by this many bytes, not by each packet. TCP acknowledges each packet all the same, and sooner: what is
-// below this mark does not wait for our reading.
-void Worker::set_receive_quanta(const Plan &plan) {
-  for (const Part &part : plan.receives) {
-    In &in = in_[part.place];
-    const std::uint64_t quantum = part.pace.receive_quantum(in.received);
-    if (quantum != std::exchange(in.receive_quantum, quantum))
-      set_option(in.connection.fd, SOL_SOCKET, SO_RCVLOWAT, quantum);
-  }
+bool Worker::all_acknowledged() const {
+  return std::all_of(out_.begin(), out_.end(), [](const Out &out) { return out.connection->is_acknowledged(); });
 }
 
-void Worker::set_unsent_limits(const Plan &plan) {
-  for (const Part &part : plan.sends) {
-    const std::uint64_t bytes = std::max(kLeastUnsentBytes, part.pace.demand(kUnsentNs));
-    Out &out = out_[part.place];
-    if (bytes != std::exchange(out.unsent_limit, bytes))
-      set_option(out.connection.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
-  }
+void Worker::advise_receivers(const Plan &plan) {
+  for (const Part &part : plan.receives)
+    in_[part.place].connection->wake_by(part.pace.receive_quantum(in_[part.place].received));
+}
+
+void Worker::advise_senders(const Plan &plan) {
+  for (const Part &part : plan.sends)
+    out_[part.place].connection->limit_unsent(std::max(kLeastUnsentBytes, part.pace.demand(kUnsentNs)));
 }
 
 void Worker::end() {
-  while (!all_left(SIOCOUTQ))
+  while (!all_acknowledged())
     wait(native::monotonic_ns() + kEndLookNs);
   for (const Out &out : out_)
-    record_.flow(options_, out.connection, Mesh::kOverheadBytes);
+    record_.flow(options_, *out.connection);
   for (const Out &out : out_)
-    shutdown(out.connection.fd.get(), SHUT_WR);
+    out.connection->shut();
   ended_ = true;
   while (!std::all_of(in_.begin(), in_.end(), [](const In &in) { return in.ended; }))
     wait(std::nullopt);
 }
 
 void Worker::fail_peer(const Connection &connection, int error) const {
-  const Peer &peer = options_.job.workers[connection.peer];
+  const Peer &peer = options_.job.workers[connection.peer()];
   const bool closed = error == 0 || error == ECONNRESET || error == EPIPE;
   throw native::Failure("peer " + peer.text() +
                         (closed ? " closed the connection" : std::string(" was lost (") + std::strerror(error) + ")") +

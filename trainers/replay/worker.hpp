@@ -2,13 +2,14 @@
 #pragma once
 
 #include "native/control.hpp"
+#include "trainers/replay/connection.hpp"
 #include "trainers/replay/jitter.hpp"
-#include "trainers/replay/mesh.hpp"
 #include "trainers/replay/options.hpp"
 #include "trainers/replay/pace.hpp"
 #include "trainers/replay/record.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace replay {
 // Plays the iterations, one after the other without a gap.
 class Worker {
 public:
-  Worker(const Options &options, Mesh mesh, native::Control &control, Record &record);
+  Worker(const Options &options, Connections connections, native::Control &control, Record &record);
 
   // Waits for `start MONOTONIC_NS` on standard input, then plays all iterations, or those before the job departs.
   // Throws native::Failure when a peer dies, native::Stopped when we are told to end.
@@ -31,19 +32,17 @@ public:
 private:
   // A connection that we send on, in the present phase.
   struct Out {
-    Connection connection;
+    std::unique_ptr<Connection> connection;
     std::uint64_t sent = 0;
     std::uint64_t answers = 0; // receivers that said they have everything, this phase's and before
-    std::uint64_t unsent_limit = 0;
-    bool blocked = false; // the socket takes no more for now
+    bool blocked = false;      // it takes no more for now
   };
 
   // A connection that we receive on. What the sender, who may be ahead of us, sends of the next phase is carried over.
   struct In {
-    Connection connection;
+    std::unique_ptr<Connection> connection;
     std::uint64_t received = 0;
     std::uint64_t expected = 0; // of the whole job, still to be received
-    std::uint64_t receive_quantum = 1;
     bool answered = false;
     bool ended = false;
   };
@@ -78,12 +77,13 @@ private:
   void answer(const Plan &plan);
   void send_all(Plan &plan, native::Nanos elapsed_ns);
   void send(const Part &part, native::Nanos elapsed_ns, std::uint64_t received);
-  void set_receive_quanta(const Plan &plan);
-  void set_unsent_limits(const Plan &plan);
+  void advise_receivers(const Plan &plan);
+  void advise_senders(const Plan &plan);
   bool all_sent(const Plan &plan) const;
   bool all_received(const Plan &plan) const;
   bool all_answered(const Plan &plan) const;
-  bool all_left(int request) const;
+  bool all_left() const;
+  bool all_acknowledged() const;
   std::optional<native::Nanos> next_look(const Plan &plan, native::Nanos now_ns) const;
   [[noreturn]] void fail_peer(const Connection &connection, int error) const;
 

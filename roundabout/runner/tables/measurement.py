@@ -21,6 +21,13 @@ from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import columns
 
 IDENTITY = frozenset(each.name for each in fields(Identity))
+# Columns of `flows` that TCP alone fills, and their names in a trainer's record.
+TCP_ALONE = {
+    "congestion_control": "congestion_control",
+    "retransmitted": "retransmitted",
+    "delivered_segments": "delivered",
+    "delivered_ce_segments": "delivered_ce",
+}
 
 
 @dataclass
@@ -124,13 +131,15 @@ def _flows(measured: Measurement) -> Columns:
             {
                 **_constants(len(events), job=worker.job, rank=worker.rank),
                 **_when(measured.ledger, worker.host, np.full(len(events), at_ns, dtype=np.int64)),
-                **{name: np.array([event[name] for event in events]) for name in ("peer", "congestion_control")},
+                "peer": np.array([event["peer"] for event in events]),
                 **{
                     name: integers(events, name)
-                    for name in ("flow", "peer_rank", "local_port", "remote_port", "bytes_acked", "retransmitted")
+                    for name in ("flow", "peer_rank", "local_port", "remote_port", "bytes_acked")
                 },
-                "delivered_segments": integers(events, "delivered"),
-                "delivered_ce_segments": integers(events, "delivered_ce"),
+                **{
+                    column: np.array([event[name] for event in events], dtype=object)
+                    for column, name in TCP_ALONE.items()
+                },
             }
         )
     return _joined("flows", parts)

@@ -6,11 +6,13 @@ from typing import Any
 
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Site
+from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.profile import Phase
 from roundabout.spec.trainer import Task
 
+RDMA, TCP = "RDMA", "TCP"  # the ways by which bytes go
 FIRST_PORT = 29500  # where torch.distributed meets by default; each worker of a host has a port of its own
 
 
@@ -36,9 +38,20 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
             continue
         told = description(trial, name, site)
         for rank, host in enumerate(job.workers):
-            task = Task(told, rank, site.hosts[host].prefix)
+            task = Task(told, rank, site.hosts[host].prefix, way(job, site) == RDMA)
             found.append(Worker(name, rank, host, job.trainer.argv(task), job.trainer.listens))
     return found
+
+
+def way(job: ResolvedJob, site: Site) -> str:
+    """How a job's bytes go: by RDMA where all hosts can, its transport is their NICs', and its trainer knows how."""
+    by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
+    return RDMA if by_nic and job.trainer.rdma_program else TCP
+
+
+def ways(trial: PlannedTrial, site: Site) -> dict[str, str]:
+    """For trial.json: the way of each job that runs."""
+    return {name: way(job, site) for name, job in trial.spec.jobs.items() if trial.job in (None, name)}
 
 
 def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:

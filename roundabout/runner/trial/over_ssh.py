@@ -20,6 +20,7 @@ from roundabout.runner.transports import build_outside
 from roundabout.runner.trial import captures, checks, facts
 from roundabout.runner.trial.attempt import attempt_once
 from roundabout.runner.trial.bench import Bench, prepared
+from roundabout.runner.trial.jobs import ways
 from roundabout.runner.trial.survey import Survey, survey
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
@@ -134,7 +135,8 @@ class SshTestbed:
         start_ns, end_ns = (None if at is None else into.instant(at) for at in (measured.start_ns, measured.end_ns))
         strain = checks.strain(found, start_ns, end_ns)
         faults = measured.faults or checks.faults(trial, found, strain)
-        return Outcome(found, faults, {**_record(measured), "start_ns": start_ns, **strain}, lost=measured.lost_host)
+        record = {"ways": ways(trial, self._site), **_record(measured)}
+        return Outcome(found, faults, {**record, "start_ns": start_ns, **strain}, lost=measured.lost_host)
 
     def survey(self) -> Survey:
         """What its hosts reach of each other, before any trial. Raises LostHostError."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sleeps where a job would compute, and sends real bytes where it would communicate: trainers/replay."""
+"""Sleeps where a job would compute, and sends real bytes where it would communicate: trainers/replay.
+
+Over TCP, or where hosts can and the job's transport is their NICs' by RDMA.
+"""
 
 from typing import ClassVar, Literal
 
@@ -10,6 +13,7 @@ class Trainer(Launcher):
     """Plays a job by its profile."""
 
     program: ClassVar[str] = "build/bin/replay"
+    rdma_program: ClassVar[str | None] = "build/bin/replay-rdma"
     listens: ClassVar[bool] = True
     name: Literal["replay"] = "replay"
 

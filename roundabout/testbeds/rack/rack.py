@@ -3,7 +3,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -81,9 +81,11 @@ class Rack(Pace):
 
     @property
     def fidelity(self) -> Fidelity:
-        """Real, unless the inventory says that its machines stand for others."""
+        """Real, unless the inventory says that its machines stand for others; and by which way jobs' bytes go."""
+        ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
         emulated = self.inventory.all.vars.emulated
-        return emulating(emulated) if emulated else REAL
+        measured = emulating(emulated) if emulated else REAL
+        return replace(measured, about=f"Jobs' bytes went {ridden}. {measured.about}")
 
     @property
     def settings_state(self) -> Path:

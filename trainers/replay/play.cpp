@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// replay: plays one worker of a training job by its profile.
-#include "native/control.hpp"
+#include "trainers/replay/play.hpp"
+
 #include "native/errors.hpp"
 #include "native/secret.hpp"
 #include "native/step_down.hpp"
-#include "trainers/replay/mesh.hpp"
-#include "trainers/replay/options.hpp"
 #include "trainers/replay/record.hpp"
 #include "trainers/replay/worker.hpp"
 
@@ -14,6 +12,7 @@
 #include <iostream>
 #include <sched.h>
 
+namespace replay {
 namespace {
 
 enum ExitStatus { kDone = 0, kFailed = 1, kStopped = 3 }; // 2 is bad usage
@@ -26,13 +25,13 @@ void go_first() {
     std::cerr << "replay: no real-time priority (" << std::strerror(errno) << "): a busy CPU will make it late\n";
 }
 
-void play(const replay::Options &options, replay::Record &record) {
+void play_worker(const Options &options, Way &way, Record &record) {
   native::Control control;
-  native::Fd listener = replay::listen_for_peers(options);
+  way.listen(options);
   go_first();
   native::step_down();
   const std::string secret = native::parse_secret(control.await_line());
-  replay::Worker worker(options, replay::connect_mesh(options, std::move(listener), secret, control), control, record);
+  Worker worker(options, way.connect(options, secret, control), control, record);
   record.ready();
   worker.play();
   worker.end();
@@ -40,7 +39,7 @@ void play(const replay::Options &options, replay::Record &record) {
 }
 
 // Adds the last words to the record, if anybody still reads it.
-int last_words(replay::Record &record, ExitStatus status, const std::function<void()> &speak) {
+int last_words(Record &record, ExitStatus status, const std::function<void()> &speak) {
   try {
     speak();
     record.finish();
@@ -49,10 +48,10 @@ int last_words(replay::Record &record, ExitStatus status, const std::function<vo
   return status;
 }
 
-int run(const replay::Options &options) {
-  replay::Record record;
+int run(const Options &options, Way &way) {
+  Record record;
   try {
-    play(options, record);
+    play_worker(options, way, record);
     record.finish();
     return kDone;
   } catch (const native::Stopped &reason) {
@@ -65,9 +64,11 @@ int run(const replay::Options &options) {
 
 } // namespace
 
-int main(int argc, char **argv) {
-  const auto options = replay::parse_options(argc, argv);
+int play(int argc, char **argv, Way &way) {
+  const auto options = parse_options(argc, argv);
   if (const int *status = std::get_if<int>(&options))
     return *status;
-  return run(std::get<replay::Options>(options));
+  return run(std::get<Options>(options), way);
 }
+
+} // namespace replay

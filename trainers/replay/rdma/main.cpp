@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// replay-rdma: the worker whose bytes go by RDMA, over RoCE. Peers meet over TCP, as those of replay do, and make each
+// other's acquaintance there; then each connection gets a queue pair.
+#include "native/errors.hpp"
+#include "trainers/replay/mesh.hpp"
+#include "trainers/replay/play.hpp"
+#include "trainers/replay/rdma/connection.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/resource.h>
+
+namespace replay::rdma {
+namespace {
+
+using native::Nanos;
+
+constexpr Nanos kPatienceNs = 20'000'000'000;
+constexpr int kResolveMs = 5'000;
+
+// 4.096 us * 2^18 = 1.07 s for an acknowledgement, and 7 times again (InfiniBand Architecture 1.4, 9.7.6.1.3): a path
+// that is dead is given up after some 9 s, by some NICs later.
+constexpr std::uint8_t kAckTimeout = 18;
+constexpr std::uint8_t kRetries = 7;
+constexpr std::uint8_t kEctZero = 2; // ECN's bits of the ToS: NICs mark and are marked
+
+void must(int status, const std::string &what) {
+  if (status != 0)
+    throw native::system_failure("RDMA: cannot " + what);
+}
+
+sockaddr_in socket_address(const Peer &peer, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr = peer.ip;
+  return address;
+}
+
+sockaddr *generic(sockaddr_in &address) { return reinterpret_cast<sockaddr *>(&address); }
+
+// Memory that NICs reach is locked, which is nobody's right by default; the limit outlives our being root.
+void allow_locked_memory() {
+  const rlimit most{RLIM_INFINITY, RLIM_INFINITY};
+  setrlimit(RLIMIT_MEMLOCK, &most); // where we may not, the device says so
+}
+
+void set_options(rdma_cm_id *id, unsigned dscp) {
+  std::uint8_t tos = static_cast<std::uint8_t>(dscp << 2 | kEctZero);
+  must(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos), "set the type of service");
+  std::uint8_t timeout = kAckTimeout;
+  must(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout), "set a timeout");
+}
+
+Id new_id(rdma_event_channel *channel, unsigned dscp) {
+  rdma_cm_id *id = nullptr;
+  must(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), "make an identifier");
+  Id owned(id);
+  set_options(id, dscp);
+  return owned;
+}
+
+// What both sides of a connection know and nobody else: 56 bytes of private data have no room for the whole hello.
+std::uint64_t token(const Options &options, const std::string &secret, unsigned from, unsigned number) {
+  return fnv1a(Hello{options.job.name, from, number, options.job.fingerprint, secret}.text());
+}
+
+template <typename T> rdma_conn_param told(const T &said) {
+  rdma_conn_param parameters{};
+  parameters.private_data = &said;
+  parameters.private_data_len = sizeof said;
+  parameters.retry_count = kRetries;
+  parameters.rnr_retry_count = kRetries; // for ever; credits see to it that there are none
+  return parameters;
+}
+
+// What the other end said; private data come padded.
+template <typename T> bool heard(const rdma_cm_event &event, T &said) {
+  if (event.param.conn.private_data == nullptr || event.param.conn.private_data_len < sizeof said)
+    return false;
+  std::memcpy(&said, event.param.conn.private_data, sizeof said);
+  return true;
+}
+
+// One connection that is to be made: out to a peer, who answers, or in from one, who asks.
+struct Place {
+  Socket socket;
+  std::uint64_t token;
+  Id id = {}; // of an outgoing one, until it has its queue pair
+  std::unique_ptr<RdmaConnection> connection = {};
+  bool there = false;
+};
+
+// Gives each socket of a mesh its queue pair.
+class Meeting {
+public:
+  Meeting(const Options &options, const std::string &secret, rdma_event_channel *channel, Mesh mesh)
+      : options_(options), channel_(channel) {
+    for (Socket &socket : mesh.out)
+      out_.push_back({std::move(socket), token(options, secret, options.rank, socket.number)});
+    for (Socket &socket : mesh.in)
+      in_.push_back({std::move(socket), token(options, secret, socket.peer, socket.number)});
+  }
+
+  Connections meet(native::Control &control) {
+    for (Place &place : out_)
+      call(place);
+    const Nanos deadline = native::monotonic_ns() + kPatienceNs;
+    while (const Place *missing = first_missing()) {
+      if (native::monotonic_ns() >= deadline)
+        throw native::Failure("no RDMA connection with peer " + peer(*missing).text() + " within 20 s");
+      std::vector<pollfd> fds = interests();
+      control.wait(fds, deadline);
+      for (std::size_t i = 1; i < fds.size(); i++)
+        if (fds[i].revents != 0)
+          throw native::Failure("peer " + peer(at(i - 1)).text() + " closed the connection before the start");
+      rdma_cm_event *event = nullptr;
+      while (rdma_get_cm_event(channel_, &event) == 0)
+        handle(*Event(event));
+    }
+    return {taken(out_), taken(in_)};
+  }
+
+private:
+  using Places = std::vector<Place>;
+
+  const Peer &peer(const Place &place) const {
+    return options_.job.workers[place.connection ? place.connection->peer() : place.socket.peer];
+  }
+  const Place &at(std::size_t i) const { return i < out_.size() ? out_[i] : in_[i - out_.size()]; }
+
+  const Place *first_missing() const {
+    for (const Places *places : {&out_, &in_})
+      for (const Place &place : *places)
+        if (!place.there)
+          return &place;
+    return nullptr;
+  }
+
+  // Nothing is sent before the start: what is heard of a connection is its end.
+  std::vector<pollfd> interests() const {
+    std::vector<pollfd> fds{{channel_->fd, POLLIN, 0}};
+    for (const Places *places : {&out_, &in_})
+      for (const Place &place : *places)
+        fds.push_back(place.connection ? place.connection->interest(false) : pollfd{place.socket.fd.get(), POLLIN, 0});
+    return fds;
+  }
+
+  void call(Place &place) {
+    place.id = new_id(channel_, options_.job.dscp);
+    place.id->context = &place;
+    sockaddr_in own = socket_address(options_.self(), 0), other = socket_address(peer(place), peer(place).port);
+    must(rdma_resolve_addr(place.id.get(), generic(own), generic(other), kResolveMs), "reach " + peer(place).text());
+  }
+
+  void handle(const rdma_cm_event &event) {
+    if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+      return answer(event);
+    Place *place = static_cast<Place *>(event.id->context);
+    if (place == nullptr) // a stranger's, refused
+      return;
+    switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      return must(rdma_resolve_route(event.id, kResolveMs), "find a way to " + peer(*place).text());
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      return ask(*place);
+    case RDMA_CM_EVENT_ESTABLISHED:
+      return establish(*place, event);
+    default:
+      throw native::Failure("RDMA connection with peer " + peer(*place).text() + ": " + rdma_event_str(event.event) +
+                            " (status " + std::to_string(event.status) + ")");
+    }
+  }
+
+  void ask(Place &place) {
+    place.connection = std::make_unique<RdmaConnection>(std::move(place.socket), std::move(place.id));
+    rdma_conn_param parameters = told(place.token);
+    must(rdma_connect(place.connection->id(), &parameters), "ask " + peer(place).text());
+  }
+
+  void answer(const rdma_cm_event &event) {
+    Id id(event.id);
+    std::uint64_t said = 0;
+    const bool spoke = heard(event, said);
+    const auto place = std::find_if(in_.begin(), in_.end(),
+                                    [&](const Place &each) { return spoke && !each.connection && each.token == said; });
+    if (place == in_.end()) {
+      id->context = nullptr;
+      rdma_reject(id.get(), nullptr, 0);
+      return;
+    }
+    id->context = &*place;
+    set_options(id.get(), options_.job.dscp);
+    place->connection = std::make_unique<RdmaConnection>(std::move(place->socket), std::move(id));
+    const Target target = place->connection->target();
+    rdma_conn_param parameters = told(target);
+    must(rdma_accept(place->connection->id(), &parameters), "accept " + peer(*place).text());
+  }
+
+  void establish(Place &place, const rdma_cm_event &event) {
+    Target target;
+    const bool outgoing = &place >= out_.data() && &place < out_.data() + out_.size();
+    if (outgoing && !heard(event, target))
+      throw native::Failure("peer " + peer(place).text() + " did not say where to write to");
+    place.connection->aim(target);
+    place.there = true;
+  }
+
+  static std::vector<std::unique_ptr<Connection>> taken(Places &places) {
+    std::vector<std::unique_ptr<Connection>> connections;
+    for (Place &place : places)
+      connections.push_back(std::move(place.connection));
+    return connections;
+  }
+
+  const Options &options_;
+  rdma_event_channel *channel_;
+  Places out_;
+  Places in_;
+};
+
+class Rdma final : public Way {
+public:
+  void listen(const Options &options) override {
+    allow_locked_memory();
+    sockets_ = listen_for_peers(options);
+  }
+
+  // What was opened as somebody else, the kernel would refuse to use: so nothing of RDMA is before we stepped down. And
+  // all of it is before a peer is welcome, who then asks for a queue pair.
+  Connections connect(const Options &options, const std::string &secret, native::Control &control) override {
+    channel_.reset(rdma_create_event_channel());
+    must(channel_ ? 0 : -1, "use this host's connection manager (/dev/infiniband/rdma_cm)");
+    fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+    const Id listening = listen_by_rdma(options);
+    Mesh mesh = connect_mesh(options, std::move(sockets_), secret, control);
+    return Meeting(options, secret, channel_.get(), std::move(mesh)).meet(control);
+  }
+
+private:
+  Id listen_by_rdma(const Options &options) {
+    Id id = new_id(channel_.get(), options.job.dscp);
+    sockaddr_in own = socket_address(options.self(), options.self().port);
+    must(rdma_bind_addr(id.get(), generic(own)), "find a device with own address " + options.self().address);
+    must(rdma_listen(id.get(), 128), "listen");
+    return id;
+  }
+
+  EventChannel channel_; // outlives all that it tells of
+  native::Fd sockets_;
+};
+
+} // namespace
+} // namespace replay::rdma
+
+int main(int argc, char **argv) {
+  replay::rdma::Rdma way;
+  return replay::play(argc, argv, way);
+}
