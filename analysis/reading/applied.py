@@ -29,7 +29,7 @@ def applied(run: Run) -> list[Applied]:
 def alike(values: Sequence[Applied]) -> list[str]:
     """A warning for timers T that elapse equally often in the gap that hosts leave between two CNPs.
 
-    A cut begins T anew (DCQCN, SIGCOMM'15, section 3.2): while all packets are marked there is a CNP each gap, and only
+    A cut begins T anew (DCQCN, SIGCOMM'15, section 3): while all packets are marked there is a CNP each gap, and only
     how often T elapses in it matters.
     """
     gaps = [float(each.on_hosts) for each in values if each.parameter == GAP]
