@@ -45,6 +45,7 @@ OUR_WORDS = {
         "cassini",
         "compare",
         "down",
+        "export",
         "list",
         "load",
         "plan",
@@ -55,7 +56,7 @@ OUR_WORDS = {
         "run",
         "schema",
     ),
-    *("replay-rdma", "scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
+    *("replay-rdma", "runs", "scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
 }
 BY_HAND = {"crossgen/iperf.py": {"iperf"}}  # --tool iperf, which no experiment asks for
 RUNNING = (
