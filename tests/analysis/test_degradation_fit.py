@@ -141,6 +141,7 @@ def held(estimate, value):
     return low <= value <= high
 
 
+@pytest.mark.proof
 def test_intervals_of_a_chosen_model_hold_that_another_might_have_been():
     found = chosen(20)
     assert sum(each.n.value == VGG[2] and each.capacity_gbps.value == 25 for each in found) < 15

@@ -48,6 +48,7 @@ def groups(tmp_path_factory):
     return run
 
 
+@pytest.mark.proof
 def test_groups_of_other_jobs_have_a_report(groups):
     results = summarise(groups)
     groups.write_summary(results.record())

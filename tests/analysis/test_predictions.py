@@ -37,6 +37,7 @@ def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.Capt
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.proof
 def test_cells_of_different_numbers_of_jobs_are_foretold_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

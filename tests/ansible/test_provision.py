@@ -51,6 +51,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     assert second.seconds < 10
 
 
+@pytest.mark.proof
 @needs_root
 def test_verify_names_a_program_that_differs_and_site_mends_it(lab: Lab) -> None:
     provision(lab)

@@ -51,6 +51,7 @@ def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFix
     assert set(undone.reports) == set(servers.roots)
 
 
+@pytest.mark.proof
 def test_rollback_names_what_it_could_not_restore(servers: Any, capsys: pytest.CaptureFixture[str]) -> None:
     playbooks.run_playbook("site", [servers.inventory])
     tool = servers.roots["connectx-5-ofed"] / "bin/mlnx_qos"

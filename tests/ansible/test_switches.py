@@ -231,6 +231,7 @@ def test_a_rollback_brings_back_exactly_what_was_found(switches: Switches) -> No
     assert "\n".join(shown).count("msg: nothing to undo") == len(PORTS)
 
 
+@pytest.mark.proof
 def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Switches) -> None:
     switches.drift()
     drifted = switches.running()
@@ -263,6 +264,7 @@ def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Swi
     assert switches.files() == []
 
 
+@pytest.mark.proof
 def test_a_confirmation_that_comes_too_late_is_no_success(switches: Switches) -> None:
     switches.restore("found")
     for system in PORTS:
@@ -421,6 +423,7 @@ def test_sonics_watchdog_waits_no_less_than_the_site_polls(tmp_path: Path) -> No
     ("sonic", '"green_min_threshold": "80000"', '"green_min_threshold": "40000"'),
     ("tofino", ".f1\", 1000))", ".f1\", 500))"),
 ])  # fmt: skip
+@pytest.mark.proof
 def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str, tmp_path: Path) -> None:
     switch = new(tmp_path / system)
     found = json.loads((switch / "switch.json").read_text())["running"]
@@ -484,6 +487,7 @@ def test_each_class_has_a_reservation_or_strict_priority(rendered: dict[str, dic
     assert all(rates.values())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("system", PORTS)
 def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str, tmp_path: Path) -> None:
     switch = tmp_path / system

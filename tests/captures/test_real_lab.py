@@ -98,6 +98,7 @@ def test_packets_are_on_the_runs_clock(trial: Path) -> None:
     assert (sent[1::2] < 0.01 * sent[0::2][:-1]).all()
 
 
+@pytest.mark.proof
 def test_a_sender_is_captured_before_its_nics_queue(tmp_path: Path) -> None:
     """More waits than the link's shaper lets burst, which is all that comes at once behind the queue."""
     trial = run(tmp_path, BESIDE)

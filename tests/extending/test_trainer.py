@@ -45,6 +45,7 @@ def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.proof
 def test_two_files_are_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
     assert len([path for path in (folder / "outside").rglob("*") if path.is_file()]) == 2
     done = roundabout(folder, "run", "./napping.yaml", "--json")

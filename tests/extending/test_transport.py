@@ -53,6 +53,7 @@ def build(folder: Path) -> dict[str, str]:
     return transports.build_outside(load_experiment(write(folder)).transports.values())
 
 
+@pytest.mark.proof
 def test_its_file_is_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
     experiment = write(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["steady.bpf.c", "steady.yaml"]  # one file, and its use

@@ -224,6 +224,7 @@ def test_the_order_of_jobs_does_not_matter(several):
         assert one[:4] == pytest.approx(other[:4], rel=1e-6)
 
 
+@pytest.mark.proof
 @settings(max_examples=3, deadline=None)
 @given(round_phases, round_phases)
 def test_the_best_offsets_are_no_worse_than_a_common_start(first, second):

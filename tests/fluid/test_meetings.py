@@ -59,6 +59,7 @@ def test_jobs_that_are_alike_get_the_same_and_stay_together():
     assert 36.3 < found.settled_ms("j1") < 55
 
 
+@pytest.mark.proof
 def test_who_has_the_smaller_timer_is_ahead_and_both_gain():
     fair, unfair = meetings([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
     assert unfair.share > 1.1

@@ -90,6 +90,7 @@ def test_jobs_that_fit_do_not_meet_and_are_held(run: Run, variant: str) -> None:
     assert late == pytest.approx(timetable["shift_ms"] + timetable["period_ms"])
 
 
+@pytest.mark.proof
 def test_jobs_that_are_not_held_begin_alike_and_drift(run: Run) -> None:
     timetables = [trial_of(run, variant)["spec"]["jobs"]["j2"]["timetable"] for variant in ("measured", "once")]
     assert timetables[1] == {**timetables[0], "holds": False}

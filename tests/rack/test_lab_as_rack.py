@@ -347,6 +347,7 @@ def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("deployed")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_host_that_is_lost_costs_an_attempt(

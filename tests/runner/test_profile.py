@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: that spoils a trial, not what is tested here
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 def test_what_was_played_is_found(tmp_path):
     words = [sys.executable, "-m", "roundabout.cli.main", "profile", "resnet50-1600", "--json"]

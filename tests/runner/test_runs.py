@@ -218,6 +218,7 @@ def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
     assert Run.open("last", work.runs).committed() == set()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("command", ["apply", "read"])
 def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
     monkeypatch.setattr(programs, "CALL_S", 8)

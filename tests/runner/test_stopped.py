@@ -46,6 +46,7 @@ def differing(folder, share):
     return found
 
 
+@pytest.mark.proof
 def test_a_run_may_be_stopped_anywhere_and_go_on(tmp_path):
     assert differing(tmp_path, 40) == {}
 

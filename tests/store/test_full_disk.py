@@ -34,6 +34,7 @@ def tried(lines: list[str]) -> tuple[int, int]:
     return calls, runs
 
 
+@pytest.mark.proof
 def test_a_run_on_a_full_disk_can_be_finished(tmp_path: Path) -> None:
     calls, runs = tried(run_on_full_disks(tmp_path, every=40))
     assert calls > 80
