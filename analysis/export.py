@@ -84,13 +84,15 @@ def _described(record: dict[str, Any]) -> str:
 
 def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[dict[str, Any]]:
     """Jobs and workers by name, and what each worker did when."""
-    for job in jobs:
-        yield _meta("process_name", jobs.index(job) + 1, 0, job)
-    workers = {(row["job"], row["rank"]): row["host"] for row in iterations.to_pylist()}
+    processes = {job: number for number, job in enumerate(jobs, start=LINKS + 1)}
+    for job, process in processes.items():
+        yield _meta("process_name", process, 0, job)
+    rows = iterations.to_pylist()
+    workers = {(row["job"], row["rank"]): row["host"] for row in rows}
     for (job, rank), host in workers.items():
-        yield _meta("thread_name", jobs.index(job) + 1, rank, f"worker {rank} on {host}")
-    for row in iterations.to_pylist():
-        place = {"ph": "X", "pid": jobs.index(row["job"]) + 1, "tid": row["rank"]}
+        yield _meta("thread_name", processes[job], rank, f"worker {rank} on {host}")
+    for row in rows:
+        place = {"ph": "X", "pid": processes[row["job"]], "tid": row["rank"]}
         spans = {
             f"iteration {row['iteration']}": ("start_ns", "comm_end_ns"),
             "compute": ("start_ns", "compute_end_ns"),

@@ -83,7 +83,7 @@ def render(run: Run) -> Path:
     )
     body, _ = exporter.from_notebook_node(notebook)
     path = run.path / "report.html"
-    write_text(path, whole_page(f"{run.path.parent.name} {run.id}", body))
+    write_text(path, whole_page(f"{run.experiment} {run.id}", body))
     return path
 
 

@@ -230,16 +230,18 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
         fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
-        limit="alone"
-        if cell.spec.one_job_at_a_time
-        else "fair"
-        if baseline is cell and cell.variant == called
-        else "interleaved",
+        limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
         last_half=LastHalf(
             **_statistics(_last_half(repetitions), "_ms"),
             gain_of_possible=gain_of_possible(cell, baseline, job, limits),
         ),
     )
+
+
+def _limit(cell: CellTrials, *, is_fair: bool) -> LimitName:
+    if cell.spec.one_job_at_a_time:
+        return "alone"
+    return "fair" if is_fair else "interleaved"
 
 
 def _marks(marks: JobMarks | None) -> Marks | None:

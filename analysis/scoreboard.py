@@ -113,7 +113,7 @@ def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: da
     where nothing was measured; and one that cannot be read neither: `complain` is told why.
     """
     shown = _shown_by(root)
-    newest = {run.path.parent.name: (run, summary) for run, summary in _newest(runs, complain)}
+    newest = {run.experiment: (run, summary) for run, summary in _newest(runs, complain)}
     at = now or datetime.now(UTC)
     lines = []
     for paper, row in papers.rows():
@@ -228,7 +228,7 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
     """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
-        by_experiment.setdefault(run.path.parent.name, []).append(run)
+        by_experiment.setdefault(run.experiment, []).append(run)
     for own in by_experiment.values():
         found = []
         for run in own:

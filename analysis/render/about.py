@@ -76,7 +76,7 @@ def applied(run: Run) -> Html:
         if each.parameter == settings.TIMER and each.asked is not None
     ]
     told = ((f"{each.transport} {each.parameter}", _told(each)) for each in values)
-    return Html("").join(map(text, timers)) + Html("").join(map(named, settings.alike(values))) + _folded(TOLD, told)
+    return Html("").join([*map(text, timers), *map(named, settings.alike(values)), _folded(TOLD, told)])
 
 
 def _told(each: settings.Applied) -> str:

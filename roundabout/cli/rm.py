@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from roundabout.cli.options import Runs
+from roundabout.cli.runs import megabytes
 from roundabout.errors import UsageError
 from roundabout.store import Run
-
-MEGA = 1e6
 
 
 def command(
@@ -21,7 +20,7 @@ def command(
     """Delete runs, after asking: each as a whole or not at all, and none that is going on."""
     found = [_named(name, runs) for name in names]
     for run in found:
-        print(f"{run.path.parent.name} {run.id}: {run.size_bytes / MEGA:.1f} MB in {run.path}")
+        print(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
     if yes or typer.confirm(f"delete {'this run' if len(found) == 1 else f'these {len(found)} runs'} for good?"):
         for run in found:
             run.delete()

@@ -16,7 +16,6 @@ from roundabout.cli.status import state_of
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run, StoreError
 
-MEGA = 1e6
 STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -51,7 +50,7 @@ def described(run: Run, state: Path) -> dict[str, Any]:
         listed, planned = run.listed(), {trial["key"] for trial in run.manifest["plan"]}
         known |= {
             "testbed": run.manifest["testbed"]["kind"],
-            "state": state_of(run, state),
+            "state": state_of(run, run.committed(), state),
             "valid": sum(listed.values()),
             "invalid": len(listed) - sum(listed.values()),
             "missing": len(planned - listed.keys()),
@@ -61,12 +60,17 @@ def described(run: Run, state: Path) -> dict[str, Any]:
     begun = datetime.strptime(run.id.rpartition("-")[0], STAMP).replace(tzinfo=UTC)
     return {
         "run": run.id,
-        "experiment": run.path.parent.name,
+        "experiment": run.experiment,
         "begun_utc": begun.isoformat(),
         **known,
         "size_bytes": run.size_bytes,
         "path": str(run.path),
     }
+
+
+def megabytes(size_bytes: int) -> str:
+    """A size, as tables of runs show it."""
+    return f"{size_bytes / 1e6:.1f}"
 
 
 def _has(run: dict[str, Any], word: str) -> bool:
@@ -83,6 +87,6 @@ def _table(found: list[dict[str, Any]]) -> Table:
     for run in found:
         state = Text(run["fault"], style="red") if run["fault"] else run["state"]
         trials = (f"{run[name]} {name}" for name in ("valid", "invalid", "missing") if run[name])
-        size = f"{run['size_bytes'] / MEGA:.1f}"
+        size = megabytes(run["size_bytes"])
         table.add_row(run["run"], run["experiment"], run["testbed"] or "", state, ", ".join(trials), size)
     return table

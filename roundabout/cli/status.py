@@ -2,6 +2,7 @@
 """`roundabout status`: how far a run is."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,15 @@ def command(
 def status_of(run: Run, state: Path) -> dict[str, Any]:
     """A run's state ("running", "complete" or "interrupted"), and its trials."""
     keys = [trial["key"] for trial in run.manifest["plan"]]
-    found = state_of(run, state)
+    committed = run.committed() & set(keys)
+    found = state_of(run, committed, state)
     return {
-        "experiment": run.path.parent.name,
+        "experiment": run.experiment,
         "run": run.id,
         "path": str(run.path),
         "state": found,
         "planned": len(keys),
-        "committed": len(run.committed() & set(keys)),
+        "committed": len(committed),
         "invalid": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
@@ -49,8 +51,8 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
     }
 
 
-def state_of(run: Run, state: Path) -> str:
-    """Whether a run is "running", "complete" or "interrupted"."""
+def state_of(run: Run, done: Collection[str], state: Path) -> str:
+    """Whether a run is "running", or, by the trials that are done, "complete" or "interrupted"."""
     if lease.holder("machine", state).endswith(run.id):
         return "running"
-    return "complete" if {trial["key"] for trial in run.manifest["plan"]} <= run.committed() else "interrupted"
+    return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

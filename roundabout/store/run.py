@@ -120,6 +120,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.id = path.name
+        self.experiment = path.parent.name
         self._whole: set[Path] = set()
 
     @classmethod
@@ -143,9 +144,9 @@ class Run:
         if (Path(which) / "manifest.json").is_file():
             return cls(Path(which).resolve())
         known = sorted(cls.all(runs), key=lambda run: run.id)
-        found = [run for run in known if which in ("last", run.id, run.path.parent.name)]
+        found = [run for run in known if which in ("last", run.id, run.experiment)]
         if not found:
-            names = ", ".join(sorted({run.path.parent.name for run in known})) or "none"
+            names = ", ".join(sorted({run.experiment for run in known})) or "none"
             raise StoreError(
                 f"no run {str(which)!r} in {runs} (experiments with runs: {names})",
                 "name a run's folder, its id, an experiment, or `last`",

@@ -7,11 +7,11 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from roundabout.errors import RoundaboutError
 from tests.running import Event, Running, told_job
 from tests.vms.guests import Guest
+from tests.vms.holding import hold
 
 PROGRAM = "/opt/roundabout/bin/replay-rdma"
 PORT = 29500
@@ -42,7 +42,7 @@ class Pair:
             for worker in self.workers:
                 worker.say("secret of-this-run-alone")
             for worker in self.workers:
-                _hold(worker.event()["event"], "ready", "what a worker says first")
+                hold(worker.event()["event"], "ready", "what a worker says first")
             self._stack = stack.pop_all()
         return self
 
@@ -76,7 +76,7 @@ def play(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
         events = [worker.events() for worker in pair.workers]
     found = []
     for guest, each in zip(guests, events, strict=True):
-        _hold(each[-1], {"event": "done", "iterations": ITERATIONS}, f"what the worker on {guest.name} ends with")
+        hold(each[-1], {"event": "done", "iterations": ITERATIONS}, f"what the worker on {guest.name} ends with")
         found.append(_judged(guest, each))
     return "\n".join(found)
 
@@ -84,10 +84,10 @@ def play(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
 def _judged(guest: Guest, events: Sequence[Event]) -> str:
     records = [event for event in events if event["event"] == "iteration"]
     for way in ("sent_bytes", "received_bytes"):
-        _hold({record[way] for record in records}, {BYTES}, f"{way} of iterations on {guest.name}")
+        hold({record[way] for record in records}, {BYTES}, f"{way} of iterations on {guest.name}")
     (flow,) = [event for event in events if event["event"] == "flow"]
-    _hold(flow["bytes_acked"], ITERATIONS * BYTES, f"bytes acknowledged on {guest.name}")
-    _hold(flow["congestion_control"], None, f"the congestion control of a flow by RDMA on {guest.name}")
+    hold(flow["bytes_acked"], ITERATIONS * BYTES, f"bytes acknowledged on {guest.name}")
+    hold(flow["congestion_control"], None, f"the congestion control of a flow by RDMA on {guest.name}")
     # The first one has what clocks differ by.
     lasted_ms = [(record["comm_end_ns"] - record["start_ns"]) / 1e6 for record in records[1:]]
     told_ms = COMPUTE_MS + ALONE_MS
@@ -107,18 +107,11 @@ def lose_one(guests: Sequence[Guest], shell: Shell, dscp: int) -> str:
     with Pair(guests, shell, dscp) as pair:
         pair.begin()
         for _ in range(2):
-            _hold(pair.workers[0].event()["event"], "iteration", "what a worker says")
+            hold(pair.workers[0].event()["event"], "iteration", "what a worker says")
         killed = time.monotonic()
         pair.ask(victim, f"kill -9 $(pidof {PROGRAM})")
         *_, last = pair.workers[0].events()
         took_s = time.monotonic() - killed
     said = f"peer {victim.name} ({victim.address}) closed the connection in iteration"
-    _hold(
-        last.get("message", "").rpartition(" ")[0], said, f"what the worker on {survivor.name} says of a peer's death"
-    )
+    hold(last.get("message", "").rpartition(" ")[0], said, f"what the worker on {survivor.name} says of a peer's death")
     return f"{survivor.name}: {last['message']}, {took_s:.1f} s after a kill was asked for"
-
-
-def _hold(found: Any, expected: Any, what: str) -> None:
-    if found != expected:
-        raise RoundaboutError(f"{what}: found {found}, expected {expected}")

@@ -24,6 +24,7 @@ from roundabout.testbeds.rack.variables import settings_document
 from tests.bare.__main__ import REPOSITORY
 from tests.vms import guests, replaying
 from tests.vms.guests import FABRIC, NIC, Guest, Machines
+from tests.vms.holding import hold
 
 ROUNDABOUT = Path(sys.executable).with_name("roundabout")
 TESTS = REPOSITORY / "tests"
@@ -135,7 +136,7 @@ class Rack:
     def must(self, command: str, *words: str) -> str:
         """The same, of a command that must not fail: what it said. Raises RoundaboutError."""
         status, said = self.roundabout(command, *words)
-        _hold(status, 0, f"the exit status of roundabout {command}")
+        hold(status, 0, f"the exit status of roundabout {command}")
         return said
 
 
@@ -145,11 +146,6 @@ def shown(process: "subprocess.Popen[str]") -> Iterator[str]:
     for line in process.stdout:
         print(line, end="", flush=True)
         yield line
-
-
-def _hold(found: object, expected: object, what: str) -> None:
-    if found != expected:
-        raise RoundaboutError(f"{what}: found {found}, expected {expected}")
 
 
 def brought() -> list[Path]:
@@ -208,7 +204,7 @@ def be_provisioned(rack: Rack) -> None:
 def change_nothing(rack: Rack) -> None:
     """A second `site.yml` finds nothing to do."""
     changed = json.loads(rack.must("provision", "--json"))["changed"]
-    _hold(changed, dict.fromkeys(changed, 0), "changes of the second site.yml")
+    hold(changed, dict.fromkeys(changed, 0), "changes of the second site.yml")
 
 
 def be_well(rack: Rack) -> None:
@@ -226,7 +222,7 @@ def load_transports(rack: Rack) -> None:
             rack.machines.tell(guest, f"{transport} load {name} --owner vms --objects /opt/roundabout/bpf")
             there = rack.machines.tell(guest, "sysctl -n net.ipv4.tcp_available_congestion_control").split()
             rack.machines.tell(guest, f"{transport} unload {name} --owner vms")
-            _hold(f"rb_{name}" in there, True, f"whether {guest.name} has rb_{name}")
+            hold(f"rb_{name}" in there, True, f"whether {guest.name} has rb_{name}")
         kernel = rack.machines.tell(guest, "uname -r").strip()
         print(f"{guest.name}: Linux {kernel} takes {', '.join(names)}")
 
@@ -254,9 +250,9 @@ def hold_frames(capture: Path, sources: Sequence[Guest], least_bytes: int) -> No
     print(f"{len(frames)} frames to UDP port {ROCE_PORT}, {written_bytes} bytes of payload")
     for source in sources:
         sent = [row for row in frames if row["source"] == source.address]
-        _hold({row["dscp"] << 2 | row["ecn"] for row in sent}, {TOS}, f"ToS of RoCE's frames from {source.name}")
-        _hold({row["bth_opcode"] is None for row in sent}, {False}, "frames without an InfiniBand opcode")
-    _hold(written_bytes >= least_bytes, True, "whether all that was written was seen")
+        hold({row["dscp"] << 2 | row["ecn"] for row in sent}, {TOS}, f"ToS of RoCE's frames from {source.name}")
+        hold({row["bth_opcode"] is None for row in sent}, {False}, "frames without an InfiniBand opcode")
+    hold(written_bytes >= least_bytes, True, "whether all that was written was seen")
 
 
 def replay_by_rdma(rack: Rack) -> None:
@@ -279,11 +275,9 @@ def run_experiment(rack: Rack) -> None:
     rack.must("run", EXPERIMENT, "--quick")
     run = Run.open("last", rack.runs)
     testbed = run.manifest["testbed"]
-    _hold(
-        (testbed["kind"], testbed["fidelity"]["nature"]), ("rack", "emulated"), "what the run says it was measured on"
-    )
-    _hold((run.path / "report.html").exists(), True, "whether there is a report")
-    _hold(len(run.trials()), len(run.manifest["plan"]), "trials")
+    hold((testbed["kind"], testbed["fidelity"]["nature"]), ("rack", "emulated"), "what the run says it was measured on")
+    hold((run.path / "report.html").exists(), True, "whether there is a report")
+    hold(len(run.trials()), len(run.manifest["plan"]), "trials")
     for trial in run.trials():
         print(f"{trial['variant']} {trial['job'] or ''}: {trial['reason'] or 'valid'}")
 
@@ -295,7 +289,7 @@ def tcpdump(interface: str, file: Path) -> Iterator[None]:
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         while "listening" not in process.stderr.readline():
-            _hold(process.poll(), None, "tcpdump's exit status")
+            hold(process.poll(), None, "tcpdump's exit status")
         try:
             yield
             await_rest(file)
@@ -317,8 +311,8 @@ def drift(rack: Rack) -> None:
     victim = rack.guests[-1]
     rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
     status, said = rack.roundabout("verify")
-    _hold(status, 1, "the exit status of roundabout verify")
-    _hold(f"link {NIC} mtu" in said, True, "whether verify names what drifted")
+    hold(status, 1, "the exit status of roundabout verify")
+    hold(f"link {NIC} mtu" in said, True, "whether verify names what drifted")
     rack.must("provision")
     rack.must("verify")
 
@@ -338,10 +332,10 @@ def lose_power(rack: Rack) -> None:
     rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
     with rack.start("provision") as process:
         lines = shown(process)
-        _hold(any("Bring the transports" in line for line in lines), True, "whether provision came to the transports")
+        hold(any("Bring the transports" in line for line in lines), True, "whether provision came to the transports")
         rack.machines.kill(victim)
         list(lines)
-    _hold(process.returncode, 1, "the exit status of roundabout provision with a host that died")
+    hold(process.returncode, 1, "the exit status of roundabout provision with a host that died")
     rack.machines.start([victim])
     rack.must("provision")
     rack.must("verify")
@@ -358,7 +352,7 @@ def roll_back(rack: Rack) -> None:
             if now != was:
                 why = "not readable before" if was is None else told.get(setting)
                 print(f"{guest.name}: {setting}: {was}, now {now}: {why}")
-                _hold(why is not None, True, f"whether rollback says why {setting} of {guest.name} is not as it was")
+                hold(why is not None, True, f"whether rollback says why {setting} of {guest.name} is not as it was")
         print(f"{guest.name}: {len(before[guest.name])} settings looked at")
         kept = rack.machines.tell(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
         print(f"{guest.name}: kept: {kept}")
