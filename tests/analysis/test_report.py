@@ -15,9 +15,13 @@ from threading import Event, Thread
 import matplotlib.image as mpl_image
 import pytest
 import yaml
+from matplotlib.offsetbox import TextArea
 
-from analysis.reading.cells import CellId, CellTrials
+from analysis.reading.cells import CellId, CellTrials, cells_of
+from analysis.reading.traces import traces
 from analysis.report import ReportError, render
+from analysis.studies.interleaving import figures
+from analysis.studies.interleaving.study import sharing
 from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from tests.spec.least import written
@@ -143,6 +147,14 @@ def test_what_a_reader_must_find(text, words):
 def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, transport, told):
     spec = load_experiment(written(tmp_path, transport)).cells[0].spec
     assert CellTrials(CellId({}), spec).transports == told
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(120, True), (10, False)])
+def test_what_transports_are_told_stands_above_panels_where_it_has_room(run, monkeypatch, letters, shown):
+    monkeypatch.setattr(figures, "LETTERS", letters)
+    drawn = figures.first_iterations(traces(run, sharing(cells_of(run))))
+    said = {area.get_text() for area in drawn.findobj(TextArea)}
+    assert ("j1 dcqcn T 100 µs, j2 dcqcn T 125 µs" in said) is shown
 
 
 @needs_browser

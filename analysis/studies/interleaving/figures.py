@@ -19,6 +19,8 @@ from analysis.results import JobCell
 from analysis.statistics.intervals import stacked
 
 MEGA = 1e6
+LETTERS = 120
+"""That fit beside each other above a row of panels."""
 DASHES = ("-", (0, (3, 1.5)), ":", "-.")
 """By a job's place in its experiment."""
 
@@ -48,7 +50,9 @@ def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) ->
         panel.set_ylim(0, link.payload_rate_gbps * 1.22)
         level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
         panel.set_title(trace.cell.name)
-        words(panel, {trace.cell.transports: SOFT}, weight="normal")
+        # What has no room is where the page ends, under Provenance.
+        if len(trace.cell.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
+            words(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place % ROW == 0:
             panel.set_ylabel("sent by each job, Gbit/s")
