@@ -76,6 +76,14 @@ def test_a_link_without_waiting_packets_may_be_as_slow_as_it_likes():
     assert measured(port(sent, np.zeros(COUNT, dtype=bool)))["stalled_share"] == 0
 
 
+def test_bursts_that_wait_whenever_a_sample_is_taken_are_no_link_that_stood_still():
+    """A job fills the link for a third of the time; beside it iperf does to three tenths, in bursts."""
+    filled = np.arange(COUNT) % 30 < 10
+    sent = RATE * np.where(filled, 1.0, 0.3)
+    iperf_waits = np.random.default_rng(1).random(COUNT) < 0.4
+    assert measured(port(sent, filled | iperf_waits))["stalled_share"] < 0.002
+
+
 def test_a_pause_of_the_whole_machine_in_which_nobody_sampled_counts():
     at = np.arange(COUNT - 30) * PERIOD_NS
     at[200:] += 30 * PERIOD_NS

@@ -21,6 +21,7 @@ from roundabout.store.reasons import RESENT
 
 STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
 STALLED_MAX = 0.015  # of the trial's time: a link without a byte while packets waited for it
+FULL = 0.9  # of a link's usual rate: it had packets all the time
 LEAST_WAITING = 20  # samples with packets waiting, below which a link's usual rate is not known
 PORT = ("link", "host", "towards")
 SLOWED = 1.1  # a guess: by so much more than alone communication takes only where others were in its way
@@ -61,8 +62,9 @@ def _worst_mean(cpu: pa.Table, name: str) -> float | None:
 def _stalled_share(queue: pa.Table, start_ns: int | None, end_ns: int | None) -> float | None:
     """For how much of the trial the link that was worst off carried nothing although packets waited for it.
 
-    Between two samples with packets waiting a paced link sends at its rate, which is the median there. What is missing
-    to that is time in which nobody sent: the link, or the CPU that plays it, stood still.
+    While packets wait a paced link sends at its rate, which is the median between samples that found some. What is
+    missing to that, from when it was full until it was full again, is time in which nobody sent: the link, or the CPU
+    that plays it, stood still.
     """
     if start_ns is None or end_ns is None or not queue.num_rows:
         return None
@@ -80,12 +82,33 @@ def _stalled_share(queue: pa.Table, start_ns: int | None, end_ns: int | None) ->
 
 
 def _stalled_s(at_s: np.ndarray, sent: np.ndarray, waiting: np.ndarray) -> float:
-    full = waiting[1:] & waiting[:-1]
-    if full.sum() < LEAST_WAITING:
+    busy = waiting[1:] & waiting[:-1]
+    if busy.sum() < LEAST_WAITING:
         return 0.0
-    lasted_s, gained = np.diff(at_s)[full], np.diff(sent)[full]
-    usual = np.median(gained / lasted_s)
-    return max(0.0, float(lasted_s.sum() - gained.sum() / usual)) if usual else float(lasted_s.sum())
+    lasted_s, gained = np.diff(at_s), np.diff(sent)
+    usual = np.median(gained[busy] / lasted_s[busy])
+    if not usual:
+        return float(lasted_s[busy].sum())
+    full = _between_full(busy, gained / lasted_s >= FULL * usual)
+    return max(0.0, float(lasted_s[full].sum() - gained[full].sum() / usual))
+
+
+def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
+    """Which intervals lie, without a break in `busy` ones, from one that is `full` to another.
+
+    Packets wait at both ends of others, too: bursts that come as regularly as samples are taken, and fill no link.
+    """
+    number = np.arange(len(busy))
+    broken, known = ~busy, busy & full
+
+    def last(where: np.ndarray) -> np.ndarray:
+        return np.maximum.accumulate(np.where(where, number, -1))
+
+    def since(where: np.ndarray, breaks: np.ndarray) -> np.ndarray:
+        return last(where) > last(breaks)
+
+    between: np.ndarray = since(known, broken) & since(known[::-1], broken[::-1])[::-1]
+    return between
 
 
 def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
