@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.cli.doctor import render
-from roundabout.testbeds.rack.examine import SCRIPT, arguments, examine, parse
+from roundabout.testbeds.rack.examine import SCRIPT, arguments, examine, glibc_needed, parse
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 
@@ -67,6 +67,7 @@ def add_all(tools: Path) -> None:
     for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
         add_tool(tools / name)
     add_tool(tools / "ip", f"echo '{SHOW}'")
+    add_tool(tools / "getconf", "echo glibc 2.99")
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
 
 
@@ -120,6 +121,8 @@ MISSING = [
      {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
     ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",
      {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
+    ("RDMA glibc", "2.3", {}, {"getconf": "echo glibc 2.3"}),
+    ("RDMA glibc", "1.99", {}, {"getconf": "echo glibc 1.99"}),
     ("dcb", "no `dcb app`", {}, {"dcb": 'echo Object "$1" is unknown >&2; exit 1'}),
 ]  # fmt: skip
 
@@ -168,6 +171,12 @@ def test_soft_roce_is_an_rdma_device_of_the_nic_that_it_names(
     answers = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
     assert answers["RDMA device"].found == found
     assert ("GID" in answers) == (found == "rxe0")
+
+
+def test_the_glibc_that_a_program_needs_is_the_newest_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "program").write_bytes(b"\0GLIBC_2.9\0GLIBC_2.2.5\0GLIBC_2.34\0MYGLIBC_2.99\0GLIBC_PRIVATE\0")
+    assert glibc_needed(tmp_path / "program") == "2.34"
+    assert glibc_needed(tmp_path / "not built") == "2.0"
 
 
 def test_another_nics_dcqcn_is_not_this_ones(inventory_file: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the machines of a rack have and lack, asked without changing anything; nothing needs to be installed there."""
 
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -9,19 +10,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.errors import RoundaboutError
+from roundabout.programs import ROOT
+from roundabout.spec.trainers import replay
 from roundabout.testbeds.rack import gpudirect
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"
-SSH, DEVICE, GID, WRITE = "ssh", "RDMA device", "GID", "ib_write_bw"  # findings that others look for
+# Findings that others look for.
+SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
 
 PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"
 # Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
 # name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
 SCRIPT = r"""
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
-shift 9 # what is left are the others' addresses
+shift 9
+glibc=$1
+shift # what is left are the others' addresses
 PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
 tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
@@ -81,6 +87,10 @@ if [ "$rdma" ]; then
   done
   if [ "$gid" ]; then say GID yes "$gid is $address by RoCE v2" ""
   else say GID no "none is $address by RoCE v2" "the address on $nic itself, and RoCE on in its firmware"; fi
+  has=$(getconf GNU_LIBC_VERSION 2> /dev/null < /dev/null) has=${has#glibc }
+  minor=${has#*.} minor=${minor%%.*}
+  if [ "${has%%.*}" = "${glibc%.*}" ] && [ "$minor" -ge "${glibc#*.}" ]; then say "RDMA glibc" yes "$has" ""
+  else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
 fi
 file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
 bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
@@ -147,7 +157,13 @@ def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]
     own = address_of(server)
     others = [address_of(each) for each in inventory.servers.values() if each is not server]
     asked = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
-    return [root, server.nic, *asked, own, *others]
+    return [root, server.nic, *asked, own, glibc_needed(ROOT / str(replay.Trainer.rdma_program)), *others]
+
+
+def glibc_needed(program: Path) -> str:
+    """The newest glibc of which a program uses something (the names of versions that it has); "2.0" of none."""
+    names = re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", program.read_bytes()) if program.exists() else []
+    return f"2.{max(map(int, names), default=0)}"
 
 
 def address_of(server: Server) -> str:

@@ -23,7 +23,7 @@ from roundabout.runner.trial.settings import PYTHON, program
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.rack import gpudirect, leases
-from roundabout.testbeds.rack.examine import WRITE, examine
+from roundabout.testbeds.rack.examine import GLIBC, WRITE, examine
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.recording import recording
@@ -33,8 +33,9 @@ from roundabout.testbeds.rack.variables import deployment, playbook_variables
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
 HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
-# Without them transports in eBPF are missing, `verify --traffic`, and GPUs' way to NICs, which no trainer takes yet.
-EXTRA = ("BTF", WRITE, gpudirect.PREFIX)
+# Without them transports in eBPF are missing, `verify --traffic`, jobs by RDMA, and GPUs' way to NICs, which no trainer
+# takes yet.
+EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
 
 
 class AsRoot:

@@ -14,7 +14,7 @@ from roundabout.runner.hosts.site import Capability, Dscps, Host, Pace, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.rack.examine import DEVICE, Finding, examine
+from roundabout.testbeds.rack.examine import DEVICE, GLIBC, Finding, examine
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 CONNECT_TIMEOUT_S = 10
-RDMA = (DEVICE, "DCQCN")
+RDMA = (DEVICE, GLIBC, "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
 # ssh_config's options, and what they are by default (ssh_config(5)).
 KNOWN_HOSTS = {

@@ -62,6 +62,7 @@ ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # what else runs is the site's own
 PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
 CALLS = (
     f"python3 -c {shlex.quote(PYTHON_38)}",
+    "getconf GNU_LIBC_VERSION",
     "ip -V",
     "ip -4 -o addr show dev {nic}",
     "ip -j -d link show dev {nic}",
