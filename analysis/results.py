@@ -29,6 +29,8 @@ SCHEMA: Literal[3] = 3
 
 LimitName = Literal["alone", "fair", "interleaved"]
 
+LEAST_POSSIBLE = 0.01  # of an iteration: less to gain is within what iterations vary by
+
 
 class Result(BaseModel):
     """A part of what was found. A stored one may hold fields that are derived, which are not read."""
@@ -196,12 +198,15 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
 
 
 def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
-    """Which part of what interleaving could gain over the baseline was gained, by medians over the last half."""
+    """Which part of what interleaving could gain over the baseline was gained, by medians over the last half.
+
+    None where hardly anything could be: a part of it would be a part of what iterations vary by.
+    """
     if baseline is None or baseline is cell or job not in baseline.times:
         return None
     fair, own = (float(np.median(np.concatenate(_last_half(each.repetitions(job))))) for each in (baseline, cell))
     possible = fair - limits.interleaved_ms
-    return (fair - own) / possible if possible > 0 else None
+    return (fair - own) / possible if possible > LEAST_POSSIBLE * limits.interleaved_ms else None
 
 
 def finite(value: float) -> float | None:

@@ -11,7 +11,9 @@ from jsonschema.exceptions import ValidationError
 
 from analysis.reading.cells import cells_of, first_shares, speedup
 from analysis.reading.data import query
+from analysis.results import gain_of_possible
 from analysis.summary import summarise
+from roundabout.fluid import fluid_limits
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 
@@ -100,6 +102,12 @@ def test_limits_and_gain(summary):
     assert own["fluid"]["interleaved_ms"] == pytest.approx(293)
     assert 0.95 < own["last_half"]["gain_of_possible"] < 1.05
     assert cell(summary, "fair", "j2")["last_half"]["gain_of_possible"] is None
+
+
+def test_where_nothing_can_be_gained_no_part_of_it_is(run):
+    alone, _, unfair = cells_of(run)
+    for job in alone.times:
+        assert gain_of_possible(unfair, alone, job, fluid_limits(unfair.spec)[job]) is None
 
 
 def test_the_same_run_gives_the_same_summary(run, summary):
