@@ -64,7 +64,7 @@ class PlainView:
         """Say what is new."""
         if progress.path != self._path:
             self._say(f"run {progress.path}")
-        if progress.ended and progress.attempts != self._attempts:
+        elif progress.ended and progress.attempts != self._attempts:
             self._tell_end(progress.ended)
         if progress.what != self._what:
             left_s = duration(progress.time_left_s)
@@ -98,7 +98,7 @@ class Screenful:
         if len(lines) > room:
             lines[room - 1 :] = [f"... and {len(lines) - room + 1} lines more"]
         for line in lines:
-            text = Text(line, no_wrap=True)
+            text = Text(" ".join(line.splitlines()), no_wrap=True)
             text.truncate(options.max_width, overflow="ellipsis")
             yield text
 
@@ -140,11 +140,10 @@ def _job(name: str, job: JobProgress) -> Forms:
 
 def _link(name: str, use: LinkUse) -> Forms:
     rate = f"{use.gbps:5.1f} of {use.line_rate_gbps:g} Gbit/s"
-    marks = "" if use.marks_per_s is None else f"{use.marks_per_s:.0f}"
-    queue = "" if use.backlog_bytes is None else f"{use.backlog_bytes / 1e3:.0f} kB"
-    long = [rate, *([f"{marks} ECN marks a second"] if marks else []), *([f"queue to {queue}"] if queue else [])]
-    middle = [rate, *([f"{marks} marks/s"] if marks else []), *([queue] if queue else [])]
-    return f"  link {name}: {', '.join(long)}", f"  {name} {', '.join(middle)}", f"{name} {use.gbps:.1f} Gbit/s"
+    marks = "" if use.marks_per_s is None else f", {use.marks_per_s:.0f} ECN marks a second"
+    queue = "" if use.backlog_bytes is None else f", queue to {use.backlog_bytes / 1e3:.0f} kB"
+    said = f"{name} {use.gbps:.1f} Gbit/s"
+    return f"  link {name}: {rate}{marks}{queue}", f"{said}{marks}", f"{said}{marks.replace(' a second', '/s')}", said
 
 
 def _crossing(name: str, use: CrossUse) -> Forms:

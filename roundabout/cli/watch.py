@@ -44,14 +44,15 @@ def command(
     The exit status says whether the run is complete.
     """
     path = Run.open(which, runs).path if which else _going_on(runs)
-    with _shown(as_json=as_json) as show:
+    console = Screen()
+    with _shown(console, as_json=as_json) as show:
         last = follow(path, show)
-    status = status_of(Run.open(path), STATE)
-    report = path / REPORT
+    status, report = status_of(Run.open(path), STATE), path / REPORT
     if as_json:
-        said = {**asdict(last), **status, "report": str(report) if report.exists() else None}
-        print(json.dumps(said), flush=True)
+        _print_line(console, {**asdict(last), **status, "report": str(report) if report.exists() else None})
     else:
+        if can_redraw(console):
+            console.print(Screenful(last))
         tell(status)
         if report.exists():
             print(f"  report: {report}")
@@ -67,9 +68,9 @@ def follow(path: Path, show: Show) -> Progress:
         time.sleep(live.PERIOD_S)
     while told := live.read(path):
         progress = told.progress
-        show(progress)
         if not told.lives:
             break
+        show(progress)
         time.sleep(live.PERIOD_S)
     return progress
 
@@ -87,9 +88,8 @@ def _going_on(runs: Path) -> Path:
 
 
 @contextmanager
-def _shown(*, as_json: bool) -> Iterator[Show]:
+def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
     """How progress is shown: as JSON, as lines, or drawn anew on a screen of its own, which knows its present size."""
-    console = Screen()
     if as_json:
         yield _Lines(console).show
     elif not can_redraw(console):
@@ -100,13 +100,17 @@ def _shown(*, as_json: bool) -> Iterator[Show]:
 
 
 class _Lines:
-    """JSON, a line whenever something has changed."""
+    """A JSON object a line, whenever something has changed."""
 
     def __init__(self, console: Screen) -> None:
         self._console = console
         self._said: dict[str, Any] = {}
 
     def show(self, progress: Progress) -> None:
-        if (told := asdict(progress)) != self._said:
-            self._console.out(json.dumps({**told, "state": "running"}), highlight=False)
+        if (told := {**asdict(progress), "state": "running"}) != self._said:
+            _print_line(self._console, told)
             self._said = told
+
+
+def _print_line(console: Screen, told: dict[str, Any]) -> None:
+    console.out(json.dumps(told), highlight=False)

@@ -91,7 +91,7 @@ class Follower:
         left_s = sum(trial.expected_s for trial in plan.trials if trial.key not in committed)
         self._left = TimeLeft(left_s, len(plan.trials))
         path = str(run.path.resolve())
-        self.progress = Progress(run.experiment, run.id, path, trials=len(plan.trials), done=done)
+        self.progress = Progress(run.experiment, run.id, path, self.progress.what, len(plan.trials), done)
         self._show()
 
     def step(self, what: str) -> None:
