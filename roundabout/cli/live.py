@@ -90,7 +90,7 @@ class Screenful:
     """Where a run is, in as many lines and as long ones as a terminal has room for."""
 
     progress: Progress
-    title: str = ""
+    titled: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = [line for block in self._blocks() for line in fitting(block, options.max_width)]
@@ -105,8 +105,8 @@ class Screenful:
     def _blocks(self) -> Iterator[list[Forms]]:
         """Lines that belong together, and are said the same way."""
         now = self.progress
-        if self.title:
-            yield [(self.title,)]
+        if self.titled:
+            yield [(now.path, f"{now.experiment} {now.run}", now.run)]
         yield list(_head(now))
         yield [_job(name, job) for name, job in _aligned(now.jobs)]
         yield [_link(name, use) for name, use in _aligned(now.links)]

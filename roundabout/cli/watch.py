@@ -2,6 +2,7 @@
 """`roundabout watch`: where a run is, seen from elsewhere."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from rich.live import Live
 
 from roundabout.cli.live import PlainView, Screenful, can_redraw
 from roundabout.cli.options import Runs
+from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.cli.status import status_of, tell
 from roundabout.errors import RoundaboutError
@@ -23,6 +25,7 @@ from roundabout.runner.progress import Progress
 from roundabout.store import Run
 
 REPORT = "report.html"
+NICE = 10  # what is watched is measured, often on this machine
 
 Show = Callable[[Progress], None]
 
@@ -43,6 +46,8 @@ def command(
 
     The exit status says whether the run is complete.
     """
+    undo_when_ended()  # the screen that it takes
+    os.nice(NICE)
     path = Run.open(which, runs).path if which else _going_on(runs)
     console = Screen()
     with _shown(console, as_json=as_json) as show:
@@ -96,7 +101,7 @@ def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
         yield PlainView(console).show
     else:
         with Live(console=console, auto_refresh=False, screen=True) as drawn:
-            yield lambda progress: drawn.update(Screenful(progress, progress.path), refresh=True)
+            yield lambda progress: drawn.update(Screenful(progress, titled=True), refresh=True)
 
 
 class _Lines:

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from roundabout.cli import live as screen
+from roundabout.cli import live as screen, watch
 from roundabout.cli.main import main
 from roundabout.programs import ROOT
 from roundabout.runner import live
@@ -133,7 +133,9 @@ def wait_for(found):
         time.sleep(0.05)
 
 
-def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys):
+def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys, monkeypatch):
+    monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
+    monkeypatch.setattr(watch, "NICE", 0)
     run = Run.create(work.runs, "tiny", {"experiment": {}, "testbed": {}, "plan": []})
     (run.path / "report.html").touch()
     assert main(["watch", "last", "--runs", str(work.runs)]) == 0
@@ -155,6 +157,7 @@ JOBS = st.dictionaries(NAMES, st.builds(JobProgress, st.integers(1, 10**6), st.i
 @given(
     st.builds(
         Progress,
+        path=NAMES,
         what=NAMES,
         trials=st.integers(0, 1000),
         time_left_s=REALS,
@@ -168,7 +171,7 @@ JOBS = st.dictionaries(NAMES, st.builds(JobProgress, st.integers(1, 10**6), st.i
 )
 def test_every_terminal_has_room(now, width, height):
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    console.print(screen.Screenful(now, "runs/tiny/run"))
+    console.print(screen.Screenful(now, titled=True))
     lines = console.file.getvalue().split("\n")[:-1]
     assert len(lines) <= max(height - 1, 1)
     assert all(cell_len(line) <= width for line in lines)
