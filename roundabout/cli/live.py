@@ -31,21 +31,21 @@ class TerminalView:
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console, self._live = console, live
-        self._path, self._said = "", ("", 0)
+        self._path, self._said, self._attempts = "", ("", ""), 0
         self._drawn = 0.0
 
     def show(self, progress: Progress) -> None:
         """Draw it, at once where a step or a trial begins or ends."""
-        said = (progress.what, progress.attempts)
+        said = (progress.what, progress.phase)
         if progress.path != self._path:
             self._console.print(f"run {progress.path}")
-        if progress.ended and progress.attempts != self._said[1]:
+        if progress.ended and progress.attempts != self._attempts:
             for line in faults(progress.ended):
                 self._console.print(Text(line, style="yellow"))
         if said != self._said or time.monotonic() - self._drawn >= REFRESH_S:
             self._drawn = time.monotonic()
             self._live.update(Screenful(progress), refresh=True)
-        self._path, self._said = progress.path, said
+        self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
     def leave(self, owed: Sequence[str]) -> None:
         """The run ends at once."""
@@ -127,7 +127,9 @@ def _head(now: Progress) -> Iterator[Forms]:
         return
     full = BAR * now.done // now.trials
     left_s = f"about {duration(now.time_left_s)} left"
-    yield f"[{'#' * full}{'.' * (BAR - full)}]  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
+    bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+    phase = f", {now.phase}" if now.phase else ""
+    yield f"{bar}  {now.what}{phase}  {left_s}", f"{bar}  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
 
 
 def _job(name: str, job: JobProgress) -> Forms:

@@ -58,7 +58,7 @@ class Recorder:
         """Write it, unless that was done of late. A full disk never ends a run."""
         if not progress.path:
             return
-        path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.attempts)
+        path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.phase)
         if path != self._path:
             self._end()
         if said != self._said or time.monotonic() - self._written_s >= PERIOD_S:

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from roundabout.cli import live as screen, watch
 from roundabout.cli.main import main
+from roundabout.cli.status import status_of
 from roundabout.programs import ROOT
 from roundabout.runner import live
 from roundabout.runner.observer import CrossUse, LinkUse
@@ -34,6 +35,7 @@ def progress(tmp_path):
         "20260101T000000Z-0000",
         str(tmp_path),
         "2 of 4: fair, repetition 2",
+        "measuring",
         trials=4,
         done=1,
         attempts=2,
@@ -137,6 +139,9 @@ def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys
     monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
     monkeypatch.setattr(watch, "NICE", 0)
     run = Run.create(work.runs, "tiny", {"experiment": {}, "testbed": {}, "plan": []})
+    with live.Recorder() as recorder:
+        recorder.show(Progress(path=str(run.path)))
+        assert status_of(run, work.state)["state"] == "running"
     (run.path / "report.html").touch()
     assert main(["watch", "last", "--runs", str(work.runs)]) == 0
     said = capsys.readouterr().out
@@ -183,6 +188,7 @@ def test_the_longest_way_that_fits_is_said(progress):
         console.print(screen.Screenful(progress))
         return console.file.getvalue()
 
+    assert "]  2 of 4: fair, repetition 2, measuring  about 12 s left" in shown(100)
     assert "link L1:  41.2 of 50 Gbit/s, 2312 ECN marks a second, queue to 120 kB" in shown(100)
     assert "again: fair, repetition 1: 2 segments were sent again" in shown(100)
     assert "j1 12/50 mean 331.2 ms\nL1 41.2 Gbit/s, 2312 ECN marks/s\n" in shown(35)
