@@ -39,6 +39,7 @@ def test_help_names_every_target() -> None:
         "fuzz",
         "bench",
         "bare",
+        "wheel",
         "rack-in-vms",
         "clean",
     }
@@ -70,7 +71,10 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
 @pytest.mark.parametrize(
     ("target", "parts"),
     [
-        *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
+        *(
+            (target, ["./bootstrap"])
+            for target in ("experiment", "sweep", "report", "doctor", "provision", "wheel", "clean")
+        ),
         *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),

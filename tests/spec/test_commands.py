@@ -14,9 +14,9 @@ from rich.table import Table
 from roundabout.cli.main import main
 from roundabout.cli.plan import duration
 from roundabout.cli.screen import Screen
-from roundabout.programs import ROOT
 from roundabout.spec import EXPERIMENTS
 from roundabout.spec.library import CATALOG
+from roundabout.tree import ROOT
 
 
 def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
