@@ -22,11 +22,6 @@ OUTSIDE = {name: value for name, value in os.environ.items() if not name.startsw
 }
 
 
-def test_every_package_is_listed() -> None:
-    found = [path.parent for room in ("analysis", "roundabout") for path in (REPOSITORY / room).rglob("__init__.py")]
-    assert {".".join(path.relative_to(REPOSITORY).parts) for path in found} == {*SETUPTOOLS["packages"]} - {CARRIED}
-
-
 def test_what_is_deployed_is_carried() -> None:
     patterns = SETUPTOOLS["package-data"][CARRIED]
     carried = {str(path.relative_to(REPOSITORY)) for pattern in patterns for path in REPOSITORY.glob(pattern)}
