@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-tests setup-proofs setup-vms
+.PHONY: help experiment sweep report notebook scoreboard doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,6 +36,9 @@ sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LEN
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)
+
+notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alone
+	@.venv/bin/roundabout notebook $(RUN)
 
 scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
 	@$(ROUNDABOUT) scoreboard
@@ -97,6 +100,9 @@ clean: setup ## undo what a killed run left on this machine
 
 setup:
 	@./bootstrap
+
+setup-notebook:
+	@./bootstrap notebook
 
 setup-tests:
 	@./bootstrap tests

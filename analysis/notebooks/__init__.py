@@ -16,6 +16,7 @@ from roundabout.store.files import make_directory, write_text
 FOLDER = "notebooks"
 OWN = Path(__file__).with_name("own.md")
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # before jupytext's header, which that would hide
+STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.styled()"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -33,11 +34,12 @@ def begin(run: Run) -> dict[Path, bool]:
 
     What is there may have been edited, and stays. Raises UsageError and StoreError.
     """
-    sources = {"report": study_of(experiment_of(run)).notebook, "own": OWN}
+    report, own = on_run(study_of(experiment_of(run)).notebook, run), on_run(OWN, run)
+    report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))
     folder = make_directory(run.path / FOLDER)
-    paths = {folder / f"{name}.ipynb": source for name, source in sources.items()}
+    paths = {folder / "report.ipynb": report, folder / "own.ipynb": own}
     new = {path: not path.exists() for path in paths}
-    for path, source in paths.items():
+    for path, notebook in paths.items():
         if new[path]:
-            write_text(path, nbformat.writes(on_run(source, run)))
+            write_text(path, nbformat.writes(notebook))
     return new
