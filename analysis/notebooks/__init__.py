@@ -22,8 +22,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def on_run(source: Path, run: Run) -> NotebookNode:
     """The notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
-    notebook = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
-    notebook.metadata = NotebookNode(kernelspec=KERNEL)  # a pairing with its source would keep JupyterLab from it
+    notebook: NotebookNode = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
+    notebook["metadata"] = {"kernelspec": KERNEL}  # a pairing with its source would keep JupyterLab from it
     (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
     cell.source = f"RUN = {str(run.path)!r}"
     return notebook
@@ -35,11 +35,11 @@ def begin(run: Run) -> dict[Path, bool]:
     What is there may have been edited, and stays. Raises UsageError and StoreError.
     """
     report, own = on_run(study_of(experiment_of(run)).notebook, run), on_run(OWN, run)
-    report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))
+    report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
     folder = make_directory(run.path / FOLDER)
     paths = {folder / "report.ipynb": report, folder / "own.ipynb": own}
     new = {path: not path.exists() for path in paths}
     for path, notebook in paths.items():
         if new[path]:
-            write_text(path, nbformat.writes(notebook))
+            write_text(path, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
     return new

@@ -3,6 +3,7 @@
 
 import json
 import os
+import pwd
 import random
 import re
 import subprocess
@@ -121,3 +122,23 @@ def test_jupyterlab_serves_both(run, tmp_path):
             lab.terminate()
             lab.stderr.read()
     assert lab.returncode == 0
+
+
+AS_CALLER = """
+import os, sys
+from roundabout.cli import notebook
+from roundabout.cli.main import main
+notebook.find_spec = lambda _: True
+os.execv = lambda _, words: print(os.getresuid(), os.getgroups(), os.environ["HOME"], "--allow-root" in words)
+sys.exit(main(["notebook", sys.argv[1]]))
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_under_sudo_it_is_run_by_the_caller(run):
+    caller = pwd.getpwnam("nobody")
+    environment = os.environ | {"SUDO_UID": str(caller.pw_uid), "SUDO_GID": str(caller.pw_gid)}
+    words = [sys.executable, "-c", AS_CALLER, str(run.path)]
+    said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    assert said == f"{(caller.pw_uid,) * 3} {os.getgrouplist('nobody', caller.pw_gid)} {caller.pw_dir} False"
