@@ -67,8 +67,8 @@ def examine() -> Iterator[Check]:
         yield _in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
     yield _in_namespaces("bridge", [], "ip link add port type bridge")
     for name, purpose in TOOLS.items():
-        yield _tool(name, purpose, BOOTSTRAP, needed=True)
-    for name, purpose in EXTRA_TOOLS.items():
+        yield _tool(name, purpose, BOOTSTRAP, needed=tree.IS_CHECKOUT or not purpose.startswith("builds"))
+    for name, purpose in EXTRA_TOOLS.items() if tree.IS_CHECKOUT else ():  # a wheel has no tests
         yield _tool(name, purpose, BOOTSTRAP_TESTS, needed=False)
     for path in (tree.ROOT / name for name in programs(*PROGRAMS)):
         yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", tree.BUILD)
