@@ -13,7 +13,7 @@ from roundabout.errors import UsageError
 from roundabout.store import Run
 from roundabout.tree import IS_CHECKOUT
 
-GET = "./bootstrap notebook" if IS_CHECKOUT else "pip install jupyterlab pandas pyshark"
+GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip install jupyterlab pandas pyshark"
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
