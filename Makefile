@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report scoreboard doctor provision verify rollback lint test proof fuzz bench bare rack-in-vms clean setup setup-tests setup-proofs setup-vms
+.PHONY: help experiment sweep report notebook scoreboard doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,7 +14,7 @@ RUN ?= last
 # have the machine to themselves. All fail if they fail twice: what others do on a machine may break one in a thousand,
 # and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py ways.py) \
-  algorithms analysis bare cassini fluid golden plan settings spec store vms captures/test_decode.py captures/test_injection.py judge/test_judge.py \
+  algorithms analysis bare cassini fluid golden plan settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py \
   $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,plan.py toy_tails.py) \
   $(addprefix lab/test_,calibrate.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
@@ -36,6 +36,9 @@ sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LEN
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)
+
+notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alone
+	@.venv/bin/roundabout notebook $(RUN)
 
 scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
 	@$(ROUNDABOUT) scoreboard
@@ -85,6 +88,10 @@ bench: setup-tests ## run the benchmarks
 bare: ## README's commands on a bare Debian 12 and a bare Ubuntu 24.04, and how long they take (one: SYSTEM=debian12 WHO=stranger COMMAND='make doctor')
 	@$(SUDO) python3 -m tests.bare $(SYSTEM:%=--system %) $(WHO:%=--user %) $(if $(COMMAND),'$(COMMAND)')
 
+wheel: setup ## a wheel in dist/, for machines like this one: it runs outside the checkout, without it
+	@$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
 rack-in-vms: setup-vms ## docs/rack.md's whole way on Debian machines that are emulated here (ACCELERATOR=kvm where it runs); again: it goes on where it was stopped
 	@$(SUDO) $(PYTHON) -m tests.vms $(ACCELERATOR:%=--accelerator %)
 
@@ -93,6 +100,9 @@ clean: setup ## undo what a killed run left on this machine
 
 setup:
 	@./bootstrap
+
+setup-notebook:
+	@./bootstrap notebook
 
 setup-tests:
 	@./bootstrap tests

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import jupytext
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbconvert import HTMLExporter
-from nbformat import NotebookNode
 from rich.console import Group, RenderableType
 from rich.text import Text
 from traitlets.config import Config
 
+from analysis.notebooks import on_run
 from analysis.reading.cells import experiment_of
 from analysis.render import screen, verdicts
 from analysis.render.page import whole_page
@@ -57,7 +56,7 @@ def on_terminal(results: Summary) -> RenderableType:
 def render(run: Run) -> Path:
     """Execute the notebook of the run's study and write its report.html; returns the path. Raises ReportError."""
     study = study_of(experiment_of(run))
-    notebook = _with_parameters(jupytext.read(study.notebook), run)
+    notebook = on_run(study.notebook, run)
     with _scratch() as folder:
         try:
             # IPC: socket files that only we can open, where TCP would be a port that every local user can. Unless they
@@ -85,13 +84,6 @@ def render(run: Run) -> Path:
     path = run.path / "report.html"
     write_text(path, whole_page(f"{run.experiment} {run.id}", body))
     return path
-
-
-def _with_parameters(notebook: NotebookNode, run: Run) -> NotebookNode:
-    """The notebook with the run's folder in its cell of parameters."""
-    (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
-    cell.source = f"RUN = {str(run.path)!r}"
-    return notebook
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import yaml
 
 from roundabout.errors import RoundaboutError
 from roundabout.spec.trainers import MODELS
+from roundabout.tree import BUILD, ROOT
 
-ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("programs.yaml")
 
 
@@ -42,5 +42,5 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
     """SHA-256 of files, by their names. Raises RoundaboutError where one is missing."""
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
-        raise RoundaboutError(f"not built: {', '.join(missing)}", "build it: ./bootstrap")
+        raise RoundaboutError(f"not built: {', '.join(missing)}", f"build it: {BUILD}")
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}

@@ -39,6 +39,12 @@ def whole_page(title: str, body: str) -> str:
     return filled("page", title=title, contents=contents, body=Markup(numbered))  # noqa: S704 - nbconvert's, of ours
 
 
+def styled() -> Html:
+    """The page's style, for what a notebook in JupyterLab shows and not for all around that."""
+    style = _TEMPLATES.get_template("page.css").render().replace(":root", "&")
+    return Html(f"<style>.jp-RenderedHTML {{ {style} }}</style>")
+
+
 def shown(table: Table) -> Html:
     """A table that scrolls where the page is narrow; intervals and notes are under their figures."""
     table = table.on("page")

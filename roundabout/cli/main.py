@@ -33,6 +33,7 @@ COMMANDS = {
     "rm": "rm",
     "export": "export",
     "report": "report",
+    "notebook": "notebook",
     "compare": "compare",
     "scoreboard": "scoreboard",
     "decode": "decode",

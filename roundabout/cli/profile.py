@@ -26,6 +26,7 @@ from roundabout.spec.source import shown
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 from roundabout.testbeds import undo
+from roundabout.tree import IS_CHECKOUT
 
 if TYPE_CHECKING:
     from analysis.reading.profiling import Difference
@@ -69,7 +70,8 @@ def _free(name: str) -> Path:
     except ValidationError:
         expected = "at most 64 letters, digits, '.', '_' and '-'"
         raise UsageError(f"--save: found '{name}', expected a name of {expected}") from None
-    path = EXPERIMENTS / PROFILES / f"{name}.yaml"
+    shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
+    path = shelf / f"{name}.yaml"
     if path.exists():
         raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
     return path

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a manifest says of the code and of this machine: a result that nobody can trace is worth little."""
 
+import json
 import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from roundabout.tree import IS_CHECKOUT, REVISION, ROOT
 
 LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
 
@@ -19,8 +22,14 @@ def of_controller() -> dict[str, Any]:
     }
 
 
-def of_code(root: Path) -> dict[str, Any]:
-    """The git revision of the code, and whether it was changed since; None where git cannot tell."""
+def of_code() -> dict[str, Any]:
+    """The version of the code, whether it runs from a checkout or a wheel, and the revision of either."""
+    revision = revision_of(ROOT) if IS_CHECKOUT else json.loads((ROOT / REVISION).read_text())
+    return {"version": version("roundabout"), "source": "checkout" if IS_CHECKOUT else "wheel", **revision}
+
+
+def revision_of(root: Path) -> dict[str, Any]:
+    """The git revision of a checkout, and whether it was changed since; None where git cannot tell."""
     # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
     git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
     try:

@@ -16,7 +16,6 @@ from pydantic_core import to_jsonable_python
 
 from roundabout.errors import RoundaboutError
 from roundabout.plan import Plan, PlannedTrial, make_plan
-from roundabout.programs import ROOT
 from roundabout.runner import facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
@@ -296,7 +295,7 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
-        "code": facts.of_code(ROOT),
+        "code": facts.of_code(),
         "controller": facts.of_controller(),
         **testbed.facts(),
     }

@@ -14,8 +14,8 @@ from pathlib import Path
 from roundabout.btf import Btf
 from roundabout.elf import Elf
 from roundabout.errors import RoundaboutError
-from roundabout.programs import ROOT
 from roundabout.spec.transports import Declaration, Transport, known
+from roundabout.tree import IS_CHECKOUT, ROOT
 
 BUILT, OUTSIDE = ROOT / "build/bpf", ROOT / "build/outside"
 TOOL = ROOT / "build/bin/transport"
@@ -70,7 +70,8 @@ def _compile(program: Path, path: Path, defines: list[str]) -> None:
     clang, strip = shutil.which("clang"), _strip()
     if not clang or not strip:
         raise RoundaboutError(
-            f"found no {'llvm-strip' if clang else 'clang'}, expected it to build {program}", "run ./bootstrap"
+            f"found no {'llvm-strip' if clang else 'clang'}, expected it to build {program}",
+            "run ./bootstrap" if IS_CHECKOUT else "apt-get install clang llvm libbpf-dev",
         )
     flags = [*(ROOT / "cmake/bpf_flags.txt").read_text().split(), "-Wno-error", f"-D__{os.uname().machine}__"]
     multiarch = ["-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"]

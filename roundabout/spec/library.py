@@ -11,8 +11,9 @@ from roundabout.spec.explain import parse_as
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import Block, Document, read, shown
 from roundabout.spec.topology import Topology
+from roundabout.tree import ROOT
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+EXPERIMENTS = ROOT / "experiments"
 CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
 
 

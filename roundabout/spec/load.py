@@ -184,7 +184,8 @@ def _of_length(document: Document, length: str | None) -> Document:
         return Document(document.file, root, document.folder)
     chosen: Block | None = lengths.get(length) if lengths else None
     if chosen is None:
-        raise document.error(("lengths",), f"no length '{length}'", f"one of {choices(lengths or ())}")
+        expected = f"one of {choices(lengths)}" if lengths else "neither --quick nor --full: the file has no lengths"
+        raise document.error(("lengths",), f"no length '{length}'", expected)
     return Document(document.file, merge(root, chosen), document.folder)
 
 

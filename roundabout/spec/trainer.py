@@ -6,6 +6,7 @@ import json
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
+from roundabout import tree
 from roundabout.spec.base import Strict
 
 
@@ -40,7 +41,8 @@ class Launcher(Strict):
     @classmethod
     def source(cls) -> Path:
         """The program on this machine. In the tree, programs.yaml lists it; from outside, runs copy it to hosts."""
-        return Path(inspect.getfile(cls)).resolve().parents[3] / cls.program
+        folder = Path(inspect.getfile(cls)).resolve().parents[3]
+        return (tree.ROOT if folder == tree.PACKAGES else folder) / cls.program
 
     @classmethod
     def on_host(cls, task: Task) -> str:

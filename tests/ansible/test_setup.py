@@ -32,6 +32,7 @@ def test_set_up_again_is_silent_and_quick() -> None:
 def test_help_names_every_target() -> None:
     listed = {line.split()[1] for line in make().stdout.splitlines()}
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
+        "notebook",
         "scoreboard",
         "lint",
         "test",
@@ -39,6 +40,7 @@ def test_help_names_every_target() -> None:
         "fuzz",
         "bench",
         "bare",
+        "wheel",
         "rack-in-vms",
         "clean",
     }
@@ -64,14 +66,18 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "found 'test', expected nothing, or one of the words tests, proofs and vms" in done.stderr
+    assert "found 'test', expected nothing, or one of the words tests, notebook, proofs and vms" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("target", "parts"),
     [
-        *((target, ["./bootstrap"]) for target in ("experiment", "sweep", "report", "doctor", "provision", "clean")),
+        *(
+            (target, ["./bootstrap"])
+            for target in ("experiment", "sweep", "report", "doctor", "provision", "wheel", "clean")
+        ),
         *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
+        ("notebook", ["./bootstrap notebook"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
         ("bare", []),
@@ -82,7 +88,7 @@ def test_a_target_sets_up_what_it_uses(target: str, parts: list[str]) -> None:
     assert [line for line in printed if line.startswith("./bootstrap")] == parts
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tests.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tests.txt", "requirements-notebook.txt"])
 def test_every_package_is_pinned_with_hashes_and_no_host(name: str) -> None:
     lines = (REPOSITORY / name).read_text().splitlines()
     text = [line for line in lines if line and not line.startswith("#")]
@@ -96,11 +102,11 @@ def pins(name: str) -> dict[str, str]:
     return {package: version for package, version in found if package != "#"}
 
 
-def test_packages_of_both_parts_have_one_version() -> None:
-    running, testing = pins("requirements.txt"), pins("requirements-tests.txt")
-    assert {name: running[name] for name in running.keys() & testing} == {
-        name: testing[name] for name in running.keys() & testing
-    }
+def test_packages_of_all_parts_have_one_version() -> None:
+    running, testing, showing = map(pins, ("requirements.txt", "requirements-tests.txt", "requirements-notebook.txt"))
+    for one, other in ((running, testing), (running, showing), (testing, showing)):
+        assert {name: one[name] for name in one.keys() & other} == {name: other[name] for name in one.keys() & other}
+    assert {"jupyterlab", "pandas", "pyshark"} <= showing.keys() - running.keys()
     assert {"pytest", "hypothesis", "mypy", "ruff", "pyshark"} <= testing.keys() - running.keys()
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from roundabout.plan import PlannedTrial, make_plan
-from roundabout.programs import ROOT
 from roundabout.runner.hosts.site import Site
 from roundabout.runner.trial import captures, cross_traffic
 from roundabout.runner.trial.jobs import workers
@@ -25,6 +24,7 @@ from roundabout.testbeds.lab.facility import LabFacility
 from roundabout.testbeds.lab.record import Record
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack
+from roundabout.tree import ROOT
 
 GOLDEN = Path(__file__).with_name("commands")
 INVENTORY = """

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from roundabout.programs import ROOT, programs
+from roundabout.programs import programs
+from roundabout.tree import ROOT
 
 NATIVE = [path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")]
 LINKED_DYNAMICALLY = ["build/bin/replay-rdma"]  # RDMA's libraries load the device's own part themselves

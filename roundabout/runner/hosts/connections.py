@@ -19,6 +19,7 @@ import paramiko
 
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.deadlines import within
+from roundabout.tree import BUILD
 
 WINDOW_BYTES = 16 << 20  # a whole trial's output fits: no round trip ever holds a collector up
 CHUNK_BYTES = 1 << 16
@@ -215,7 +216,7 @@ class LocalChannel:
             )
         except OSError as error:
             self._stderr.close()
-            raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", "build it: ./bootstrap") from error
+            raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", f"build it: {BUILD}") from error
 
     def read(self) -> bytes:
         """Block for some of its stdout; empty at the end."""

@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.tree import ROOT
 
-PLAYBOOKS = Path(__file__).parents[3] / "ansible"
+PLAYBOOKS = ROOT / "ansible"
 TASK_S = 600  # a host that needs longer for a task has failed it; tasks that fetch packages say how long they may take
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roundabout.errors import RoundaboutError
-from roundabout.programs import ROOT
 from roundabout.store import files, schemas
+from roundabout.tree import ROOT
 
 DECODE = ROOT / "build/bin/decode"
 PIPE_BYTES = 1 << 20

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from roundabout.programs import ROOT, outside
+from roundabout.programs import outside
 from roundabout.runner.hosts.clocks import (
     CONTROLLER,
     Clock,
@@ -25,6 +25,7 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection
 from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.testbed import Visit
+from roundabout.tree import ROOT
 
 if TYPE_CHECKING:
     from roundabout.runner.trial.over_ssh import SshFacility

@@ -5,10 +5,10 @@ import functools
 import re
 from pathlib import Path
 
-from roundabout import rooms
+from roundabout import rooms, tree
 from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
 
-TREE = Path(__file__).parents[3] / "transports"
+TREE = tree.ROOT / "transports"
 # Congestion controls of Linux itself, without parameters. Which of them a kernel was built with, the testbed finds out;
 # its dctcp gives way to ours.
 KERNELS_OWN = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from roundabout import fluid, programs
+from roundabout import fluid, programs, tree
 from roundabout.fluid import Course, fluid_jobs, left_by_schedules
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Pace
@@ -58,17 +58,17 @@ class FluidFacility(Facility):
 
     def checks(self) -> tuple[Check, ...]:
         """Nothing is needed but what draws flows."""
-        built = (programs.ROOT / CROSSGEN).is_file()
+        built = (tree.ROOT / CROSSGEN).is_file()
         return (
             Check("fluid model", True, "needs neither root nor this machine for itself"),
-            Check("crossgen", built, "built" if built else "not built", "./bootstrap"),
+            Check("crossgen", built, "built" if built else "not built", tree.BUILD),
         )
 
     def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
         """The model's own files, and what draws flows: another one computes something else."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
-        return programs.hashes({**{name: files[name] for name in sorted(files)}, CROSSGEN: programs.ROOT / CROSSGEN})
+        return programs.hashes({**{name: files[name] for name in sorted(files)}, CROSSGEN: tree.ROOT / CROSSGEN})
 
 
 class FluidTestbed(Pace):

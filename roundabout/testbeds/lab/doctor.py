@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from roundabout import tree
 from roundabout.btf import Btf
-from roundabout.programs import ROOT, programs
+from roundabout.programs import programs
 from roundabout.runner.testbed import Check
 
 BTF = Path("/sys/kernel/btf/vmlinux")
-BOOTSTRAP = "./bootstrap, which `make` runs first"
+BOOTSTRAP = "./bootstrap, which `make` runs first" if tree.IS_CHECKOUT else "its package, by apt for example"
 BOOTSTRAP_TESTS = "./bootstrap tests, which `make test`, `lint` and `bench` run first"
 # Where tools are that are not on every user's PATH.
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -66,11 +67,11 @@ def examine() -> Iterator[Check]:
         yield _in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
     yield _in_namespaces("bridge", [], "ip link add port type bridge")
     for name, purpose in TOOLS.items():
-        yield _tool(name, purpose, BOOTSTRAP, needed=True)
-    for name, purpose in EXTRA_TOOLS.items():
+        yield _tool(name, purpose, BOOTSTRAP, needed=tree.IS_CHECKOUT or not purpose.startswith("builds"))
+    for name, purpose in EXTRA_TOOLS.items() if tree.IS_CHECKOUT else ():  # a wheel has no tests
         yield _tool(name, purpose, BOOTSTRAP_TESTS, needed=False)
-    for path in (ROOT / name for name in programs(*PROGRAMS)):
-        yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", BOOTSTRAP)
+    for path in (tree.ROOT / name for name in programs(*PROGRAMS)):
+        yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", tree.BUILD)
 
 
 def _kernel() -> Iterator[Check]:

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError, UsageError
-from roundabout.programs import ROOT
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import call, check_call
@@ -23,6 +22,7 @@ from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.doctor import examine
 from roundabout.testbeds.lab.inventory import inventory_of
+from roundabout.tree import ROOT
 
 
 def facility(where: Mapping[str, str]) -> "LabFacility":

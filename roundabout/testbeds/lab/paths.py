@@ -4,9 +4,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from roundabout import tree
 from roundabout.testbeds.lab.errors import LabError
 
-BUILD = Path(__file__).parents[3] / "build"
+BUILD = tree.ROOT / "build"
 STATE = Path("/run/roundabout")
 LABS = STATE / "labs"
 BPF = STATE / "bpf"
@@ -96,5 +97,5 @@ def bpf_object(name: str) -> Path:
 
 def _built(path: Path) -> Path:
     if not path.exists():
-        raise LabError(f"{path} is not there: the lab's programs are not built", "run `make setup`")
+        raise LabError(f"{path} is not there: the lab's programs are not built", tree.BUILD)
     return path

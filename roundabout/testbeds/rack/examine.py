@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.errors import RoundaboutError
-from roundabout.programs import ROOT
 from roundabout.spec.trainers import replay
 from roundabout.testbeds.rack import gpudirect
 from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.tree import ROOT
 
 PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"

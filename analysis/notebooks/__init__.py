@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notebooks on a run: the one that its report is made of, and a short one to begin one's own from."""
+
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from analysis.reading.cells import experiment_of
+from analysis.studies import study_of
+from roundabout.store import Run
+from roundabout.store.files import make_directory, write_text
+
+FOLDER = "notebooks"
+OWN = Path(__file__).with_name("own.md")
+LICENCE = re.compile(r"\A# SPDX-.*\n")  # before jupytext's header, which that would hide
+STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.styled()"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def on_run(source: Path, run: Run) -> NotebookNode:
+    """The notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
+    notebook: NotebookNode = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
+    notebook["metadata"] = {"kernelspec": KERNEL}  # a pairing with its source would keep JupyterLab from it
+    (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+    cell.source = f"RUN = {str(run.path)!r}"
+    return notebook
+
+
+def begin(run: Run) -> dict[Path, bool]:
+    """Write a run's notebooks into its folder, those that are not there: their paths, and whether each is new.
+
+    What is there may have been edited, and stays. Raises UsageError and StoreError.
+    """
+    report, own = on_run(study_of(experiment_of(run)).notebook, run), on_run(OWN, run)
+    report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
+    folder = make_directory(run.path / FOLDER)
+    paths = {folder / "report.ipynb": report, folder / "own.ipynb": own}
+    new = {path: not path.exists() for path in paths}
+    for path, notebook in paths.items():
+        if new[path]:
+            write_text(path, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
+    return new

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pyproject.toml cannot say of a wheel: for which machines its programs are, and of which revision it is."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from sysconfig import get_platform
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+sys.path.insert(0, str(Path(__file__).parent))  # which builders leave out
+
+from roundabout.runner.facts import revision_of
+from roundabout.tree import CARRIED, REVISION, ROOT
+
+
+class Build(build_py):
+    """Puts the revision beside what a wheel carries."""
+
+    def run(self) -> None:
+        """Build from nothing, since what was deleted since the last time must not come along."""
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        if not self.editable_mode:
+            folder = Path(self.build_lib, "roundabout", CARRIED.name)
+            (folder / Path(__file__).name).unlink()
+            (folder / REVISION).write_text(json.dumps(revision_of(ROOT)))
+
+
+class Wheel(bdist_wheel):
+    """A wheel of any Python 3, for machines of this kind."""
+
+    def finalize_options(self) -> None:
+        """Name the platform."""
+        self.plat_name = self.plat_name or get_platform()
+        super().finalize_options()
+
+
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wheel: what it carries, and that it runs outside the checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from roundabout.programs import programs
+
+REPOSITORY = Path(__file__).parents[2]
+SETUPTOOLS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["setuptools"]
+CARRIED = "roundabout.carried"
+# Without what leads to the checkout, but for templates that Jupyter looks for in its environment.
+OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ROUNDABOUT"))} | {
+    "JUPYTER_PATH": str(Path(sys.prefix) / "share/jupyter")
+}
+
+
+def test_what_is_deployed_is_carried() -> None:
+    patterns = SETUPTOOLS["package-data"][CARRIED]
+    carried = {str(path.relative_to(REPOSITORY)) for pattern in patterns for path in REPOSITORY.glob(pattern)}
+    assert {path for path in programs("hosts", "controller", "lab") if (REPOSITORY / path).exists()} <= carried
+    assert {path for path in patterns if path.startswith("build/bin/")} == {
+        path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")
+    }
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's program, in an environment that has its dependencies from the checkout's."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, REPOSITORY]
+    subprocess.run(build, env=OUTSIDE, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    assert made.name.endswith(f"-py3-none-{sysconfig.get_platform().replace('-', '_')}.whl")
+    fresh = folder / "fresh"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", fresh], check=True)
+    install = [*pip, "--python", fresh / "bin/python", "install", "--no-deps", made]
+    subprocess.run(install, env=OUTSIDE, check=True, capture_output=True)
+    (packages,) = fresh.glob("lib/python*/site-packages")
+    # Its own .pth files, of an editable install of the checkout for one, are not followed.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return fresh / "bin/roundabout"
+
+
+def call(program: Path, folder: Path, *words: str) -> str:
+    """What it prints, run in `folder`."""
+    done = subprocess.run([program, *words], cwd=folder, env=OUTSIDE, capture_output=True, text=True)
+    return f"{done.stdout}{done.stderr}" if done.returncode == 0 else f"failed: {done.stderr}"
+
+
+@pytest.mark.proof
+def test_it_runs_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    assert "unfair-vgg19" in call(installed, tmp_path, "list")
+    assert "mine.yaml" in call(installed, tmp_path, "new", "mine")
+    assert "nothing wrong" in call(installed, tmp_path, "validate", "mine.yaml")
+    assert "16 trials" in call(installed, tmp_path, "plan", "mine.yaml")
+    assert "report.html" in call(installed, tmp_path, "run", "unfair-vgg19", "--testbed", "fluid")
+    (run,) = (tmp_path / "runs/unfair-vgg19").iterdir()
+    assert len((run / "report.html").read_text()) > 100_000
+    code = json.loads((run / "manifest.json").read_text())["sessions"][0]["code"]
+    revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True).stdout
+    assert (code["source"], code["revision"]) == ("wheel", revision.strip())
+    asked = "import roundabout; print(roundabout.__file__, roundabout.open_run().table('iterations').num_rows)"
+    where, rows = call(installed.with_name("python"), tmp_path, "-c", asked).split()
+    assert Path(where).is_relative_to(installed.parents[1])
+    assert int(rows) > 100
+
+
+@pytest.mark.proof
+def test_programs_that_it_lacks_are_named_with_what_mends_it(installed: Path, tmp_path: Path) -> None:
+    (crossgen,) = installed.parents[1].glob("lib/python*/site-packages/roundabout/carried/build/bin/crossgen")
+    aside = crossgen.rename(crossgen.with_name("aside"))
+    try:
+        said = call(installed, tmp_path, "run", "unfair-vgg19", "--testbed", "fluid")
+    finally:
+        aside.rename(crossgen)
+    assert said.startswith("failed: error: not built: build/bin/crossgen\n")
+    assert "install a wheel that `make wheel` made" in said
