@@ -39,7 +39,7 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
         caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
         claimed = ((Cell(each.claim), Cell(each.found), _verdict(each)) for each in known)
         heads = tuple(map(_head, ("claim", "here", "verdict")))
-        empty = f"What papers claim ({len(claims)}) was not measured by this run."
+        empty = f"Not held against what papers claim ({len(claims)}): {_why_not(claims)}."
         below = caption if len(known) < len(claims) else ""
         tables.append(Table(heads, plain(claimed), "What papers claim", below, empty))
     return tables
@@ -85,7 +85,7 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
     claims = claims_of(verdicts)
     known = _known(claims)
     if not known:
-        return text(f"Too little was measured to hold it against {paper}.")
+        return text(f"Not held against {paper}: {_why_not(claims)}.")
     against = [each.claim or "" for each in known if each.verdict == "outside"]
     agree = sum(each.verdict == "inside" for each in known)
     undecided = len(known) - agree - len(against)
@@ -122,6 +122,12 @@ def _known(claims: Sequence[Verdict]) -> list[Verdict]:
     return [each for each in claims if each.verdict != "not measured"]
 
 
+def _why_not(unknown: Sequence[Verdict]) -> str:
+    """Why nothing was measured of all of these."""
+    reasons = {each.found for each in unknown}
+    return (reasons.pop() if len(reasons) == 1 else "") or "too little was measured"
+
+
 def _measured(verdict: Verdict) -> Cell:
     """As a figure with its interval, or in words."""
     return Cell(verdict.measured, verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
@@ -139,5 +145,5 @@ def _is_figure(verdict: Verdict) -> bool:
 
 def _value(verdict: Verdict) -> str:
     if verdict.verdict == "not measured":
-        return "not measured"
+        return verdict.found or "not measured"
     return f"{verdict.measured:.2f}" if _is_figure(verdict) else verdict.found
