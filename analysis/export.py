@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from analysis.reading.cells import CellId
@@ -19,8 +20,8 @@ from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, columns
 
 DICTIONARY = "columns"
-LINKS = 0
-"""The trace's process of links; jobs are those from 1 on."""
+LINKS = 1
+"""The trace's process of links; jobs are those after it. 0 would be the idle process of a kernel."""
 
 
 def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
@@ -47,8 +48,8 @@ def trace(run: Run, which: str) -> str:
     """A committed trial, named by its key, by what that begins with, or `first`, as JSON in Chrome's trace format.
 
     A process a job and a thread a worker: iterations, and in them computing and communication; what links carry and
-    what waits before them are counters. Times are us from the first start. Format: "Trace Event Format", Google 2016.
-    Raises StoreError where there is no such trial.
+    what waits before them are counters. Times are whole us from the first start, so that what nests does so in any
+    reader's arithmetic. Format: "Trace Event Format", Google 2016. Raises StoreError where there is no such trial.
     """
     record = _trial(run, which)
     iterations, queue = (
@@ -86,25 +87,29 @@ def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[di
     """Jobs and workers by name, and what each worker did when."""
     processes = {job: number for number, job in enumerate(jobs, start=LINKS + 1)}
     for job, process in processes.items():
-        yield _meta("process_name", process, 0, job)
+        yield _meta(job, pid=process)
     rows = iterations.to_pylist()
-    workers = {(row["job"], row["rank"]): row["host"] for row in rows}
-    for (job, rank), host in workers.items():
-        yield _meta("thread_name", processes[job], rank, f"worker {rank} on {host}")
+    hosts = {(row["job"], row["rank"]): row["host"] for row in rows}
+    threads = {worker: number for number, worker in enumerate(hosts, start=1)}
+    for (job, rank), host in hosts.items():
+        yield _meta(f"worker {rank} on {host}", pid=processes[job], tid=threads[job, rank])
     for row in rows:
-        place = {"ph": "X", "pid": processes[row["job"]], "tid": row["rank"]}
+        job, rank = row["job"], row["rank"]
+        place = {"ph": "X", "cat": "job", "pid": processes[job], "tid": threads[job, rank]}
         spans = {
             f"iteration {row['iteration']}": ("start_ns", "comm_end_ns"),
             "compute": ("start_ns", "compute_end_ns"),
             "communicate": ("compute_end_ns", "comm_end_ns"),
         }
         for name, (start, end) in spans.items():
-            yield place | {"name": name, "ts": (row[start] - begin_ns) / 1e3, "dur": (row[end] - row[start]) / 1e3}
+            start_us, end_us = (_us(row[each], begin_ns) for each in (start, end))
+            yield place | {"name": name, "ts": start_us, "dur": end_us - start_us}
 
 
 def _carried(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
-    """What each switch port carried since the sample before, and what waited there; what is not known is left out."""
-    yield _meta("process_name", LINKS, 0, "links")
+    """What each switch port carries until the next sample, and what waits there; what is not known is left out."""
+    yield _meta("links", pid=LINKS)
+    queue = queue.filter(pc.greater_equal(queue["controller_ns"], begin_ns))  # readers know no time below 0
     for link, towards in dict.fromkeys(zip(queue["link"].to_pylist(), queue["towards"].to_pylist(), strict=True)):
         port = rows_of(queue, link=link, towards=towards).sort_by("controller_ns")
         at_ns = port["controller_ns"].to_numpy()
@@ -117,12 +122,18 @@ def _carried(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
                 if value is not None and np.isfinite(value):
                     yield {
                         "ph": "C",
+                        "cat": "link",
                         "pid": LINKS,
                         "name": f"{link} towards {towards}, {name}",
-                        "ts": (int(at) - begin_ns) / 1e3,
+                        "ts": _us(int(at), begin_ns),
                         "args": {name: round(value, 4)},
                     }
 
 
-def _meta(name: str, process: int, thread: int, called: str) -> dict[str, Any]:
-    return {"ph": "M", "name": name, "pid": process, "tid": thread, "args": {"name": called}}
+def _us(at_ns: int, begin_ns: int) -> int:
+    return (at_ns - begin_ns) // 1000
+
+
+def _meta(called: str, **place: int) -> dict[str, Any]:
+    """The name of a thread, or of a process."""
+    return {"ph": "M", "name": "thread_name" if "tid" in place else "process_name", **place, "args": {"name": called}}

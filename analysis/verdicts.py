@@ -4,9 +4,11 @@
 The interval decides: inside when all of it keeps to what is expected (lies within the tolerance of the paper's figure,
 keeps to a bound, lies above what comes before it), outside when none of it does, else undecided: this run cannot tell.
 Without an interval it cannot either, unless the run was computed and no seed drew anything, so that its figures are
-exact. Of several cases all must do as expected. Without a figure: not measured.
+exact. Of several cases all must do as expected. Without a figure: not measured. What was expected of an experiment says
+nothing of it once `--set` changed what is measured: that is not judged.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import repeat
@@ -84,8 +86,11 @@ class Verdict:
 
 
 def judge(reading: Reading) -> tuple[Verdict, ...]:
-    """Everything that is expected of the run's experiment, held against the run."""
-    return tuple(verdict(reading, each.expectation, each.shows) for each in expectations(reading.experiment))
+    """Everything that is expected of the run's experiment, held against the run; not judged where it was altered."""
+    experiment = reading.experiment
+    set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered.items())
+    why = f"not judged: changed by --set {set_}" if set_ else ""
+    return tuple(verdict(reading, each.expectation, each.shows, why) for each in expectations(experiment))
 
 
 def expectations(experiment: Experiment) -> list[papers.Claim]:
@@ -94,18 +99,21 @@ def expectations(experiment: Experiment) -> list[papers.Claim]:
 
 
 def verdict(
-    reading: Reading, expectation: Expectation, shows: Callable[[Collection[str]], tuple[str, ...]] | None = None
+    reading: Reading,
+    expectation: Expectation,
+    shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
+    unjudged: str = "",
 ) -> Verdict:
-    """One expectation held against a run.
+    """One expectation held against a run; or not, and `unjudged` says why.
 
     `shows` says which rows of the scoreboard it shows beside those that it names itself, by kinds of cross traffic.
     """
     try:
         quantity, expected = named(expectation.what), resolved(expectation)
-        cases = _measure(reading, expectation, quantity)
+        cases = [] if unjudged else _measure(reading, expectation, quantity)
         expected = replace(expected, by=expected.by or quantity.by)
         parts = tuple(_PARTS[expectation.kind](expected, cases))
-        found = _found(expectation, quantity, parts, cases)
+        found = unjudged or _found(expectation, quantity, parts, cases)
     except RoundaboutError as error:
         quantity, expected, cases, parts, found = None, Resolved(), [], (), error.message
     kinds = {each.properties.get("traffic", "") for each in cases}

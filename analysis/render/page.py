@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from analysis.render.figure_data import csv_of
@@ -27,6 +27,7 @@ class Html(Markup):
 
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"')
 FIGURE = re.compile("<figcaption>")
+CODE = re.compile("`([^`]+)`")
 NOTHING = Html("<p>Too little was measured for this.</p>")
 
 
@@ -113,6 +114,11 @@ def _broken(words: str) -> Markup:
     return Markup("<br>").join(lines)
 
 
+def _coded(words: str) -> Markup:
+    """Words with what stands in backticks as code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(words))))  # noqa: S704 - escaped
+
+
 _TEMPLATES = Environment(
     loader=PackageLoader("analysis.render"),
     autoescape=True,
@@ -120,4 +126,4 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-_TEMPLATES.filters |= {"broken": _broken, "span": span}
+_TEMPLATES.filters |= {"broken": _broken, "coded": _coded, "span": span}

@@ -32,21 +32,26 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
             Column("measured", ".2f", wraps=True),
             _head("verdict"),
         )
+        why = _why_not(figures)
         rows = [(Cell(described(each)), Cell(each.expected), _measured(each), _verdict(each)) for each in figures]
-        tables.append(Table(columns, plain(rows), "Against the paper"))
+        tables.append(Table(columns, plain([] if why else rows), "Against the paper", empty=f"Expectations: {why}."))
     if claims:
         known = _known(claims)
         caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
         claimed = ((Cell(each.claim), Cell(each.found), _verdict(each)) for each in known)
         heads = tuple(map(_head, ("claim", "here", "verdict")))
-        empty = f"What papers claim ({len(claims)}) was not measured by this run."
+        why = _why_not(claims) or "not measured by this run"
+        empty = f"What papers claim ({len(claims)}): {why}."
         below = caption if len(known) < len(claims) else ""
         tables.append(Table(heads, plain(claimed), "What papers claim", below, empty))
     return tables
 
 
 def cards(verdicts: Sequence[Verdict]) -> Html:
-    """Each expectation in figures with what was measured and the verdict."""
+    """Each expectation in figures with what was measured and the verdict; or why none of them is judged."""
+    figures = figures_of(verdicts)
+    if why := _why_not(figures):
+        return text(f"Expectations: {why}.")
     cards = [
         {
             "of": each,
@@ -57,7 +62,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "long": not _is_figure(each),
             "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
         }
-        for each in figures_of(verdicts)
+        for each in figures
     ]
     return filled("cards", cards=cards) if cards else Html("")
 
@@ -85,7 +90,7 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
     claims = claims_of(verdicts)
     known = _known(claims)
     if not known:
-        return text(f"Too little was measured to hold it against {paper}.")
+        return text(f"Not held against {paper}: {_why_not(claims) or 'too little was measured'}.")
     against = [each.claim or "" for each in known if each.verdict == "outside"]
     agree = sum(each.verdict == "inside" for each in known)
     undecided = len(known) - agree - len(against)
@@ -118,8 +123,14 @@ def _head(title: str) -> Column:
     return Column(title, kind="words")
 
 
-def _known(claims: Sequence[Verdict]) -> list[Verdict]:
-    return [each for each in claims if each.verdict != "not measured"]
+def _known(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [each for each in verdicts if each.verdict != "not measured"]
+
+
+def _why_not(verdicts: Sequence[Verdict]) -> str:
+    """What keeps all of these from being judged; empty where one is, or nothing is said."""
+    reasons = set() if _known(verdicts) else {each.found for each in verdicts}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _measured(verdict: Verdict) -> Cell:

@@ -70,7 +70,9 @@ def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
     for name, value in said.items():
         change = Change(tuple(name.split(".")), value, said.marks.get(name))
         _check(document, name)
-        if overlay := _once(root, name, change):
+        if name == "name":
+            root.put(name, value, change.mark)  # merged, it would replace the file, as a transport's name does
+        elif overlay := _once(root, name, change):
             root = merge(root, overlay)
         else:
             over.append(change)

@@ -418,6 +418,10 @@ def _by_name(value: Any) -> Any:
     return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
 
 
+# A change of these leaves what is measured as it was.
+ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "dilation")
+
+
 class Header(Strict):
     """What a file says about the experiment as a whole; overlays leave it alone."""
 
@@ -444,6 +448,13 @@ class Header(Strict):
     topologies: Annotated[dict[Name, Topology], BeforeValidator(_by_name)] = Field(
         default={}, description="of this experiment alone, by name; they go before the library's"
     )
+
+    @property
+    def altered(self) -> dict[str, Any]:
+        """What `set` changes of what is measured; nothing where it says as well what to expect of that."""
+        if "expect" in self.changes:
+            return {}
+        return {path: value for path, value in self.changes.items() if path.partition(".")[0] not in ASIDE}
 
 
 class Cell(Strict):

@@ -36,12 +36,39 @@ def test_a_trace_has_each_iteration_where_it_was(short_run):
     assert {*names.values()} == {"links", *first["spec"]["jobs"]}
     rows = [row for row in short_run.table("iterations").to_pylist() if row["trial"] == first["trial"]]
     spans = [event for event in events if event["ph"] == "X" and event["name"].startswith("iteration")]
-    assert sorted(round(each["dur"] / 1e3, 3) for each in spans) == sorted(
-        round((row["comm_end_ns"] - row["start_ns"]) / 1e6, 3) for row in rows
+    assert sorted(each["dur"] for each in spans) == pytest.approx(
+        sorted((row["comm_end_ns"] - row["start_ns"]) / 1e3 for row in rows), abs=1
     )
     assert min(event["ts"] for event in spans) == 0
     carried = [event for event in events if event["ph"] == "C" and event["name"].endswith("Gbit/s")]
     assert 0 < max(event["args"]["Gbit/s"] for event in carried) < 100
+
+
+def test_a_trace_keeps_to_the_format_as_it_is_documented(short_run):
+    events = json.loads(trace(short_run, "first"))["traceEvents"]
+    fields = {"M": {"pid", "args"}, "X": {"cat", "pid", "tid", "ts", "dur"}, "C": {"cat", "pid", "ts", "args"}}
+    for event in events:
+        assert event.keys() - {"ph", "name"} - ({"tid"} if event["ph"] == "M" else set()) == fields[event["ph"]]
+        assert all(type(event[each]) is int and event[each] > 0 for each in ("pid", "tid") if each in event)
+        assert all(type(event[each]) is int and event[each] >= 0 for each in ("ts", "dur") if each in event)
+    named = {(event["pid"], event.get("tid")) for event in events if event["ph"] == "M"}
+    assert {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"} | {
+        (event["pid"], None) for event in events
+    } == named
+    counted = [event["args"] for event in events if event["ph"] == "C"]
+    assert counted
+    assert all(type(value) is float for args in counted for value in args.values())
+
+
+def test_what_a_worker_does_nests(short_run):
+    open_until = {}
+    events = [event for event in json.loads(trace(short_run, "first"))["traceEvents"] if event["ph"] == "X"]
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        around = open_until.setdefault(event["tid"], [])
+        while around and around[-1] <= event["ts"]:
+            around.pop()
+        assert not around or event["ts"] + event["dur"] <= around[-1]
+        around.append(event["ts"] + event["dur"])
 
 
 def test_a_trial_that_is_not_there_is_answered_with_those_that_are(short_run):

@@ -166,6 +166,15 @@ def test_a_browser_shows_it_without_complaint(page, tmp_path):
 
 
 @needs_browser
+def test_it_is_no_wider_than_a_phone(page, tmp_path):
+    frame = tmp_path / "phone.html"
+    said = "const shown = this.contentDocument.documentElement; document.title = shown.scrollWidth - shown.clientWidth"
+    frame.write_text(f'<iframe src="{page.as_uri()}" width="390" height="800" onload="{said}"></iframe>')
+    document, _ = browse(frame, tmp_path, "--allow-file-access-from-files", "--dump-dom")
+    assert re.findall("<title>(.*?)</title>", document) == ["0"]
+
+
+@needs_browser
 def test_its_pictures_are_drawn(page, tmp_path):
     shot = tmp_path / "page.png"
     browse(page, tmp_path, f"--screenshot={shot}", "--window-size=1100,6000", "--hide-scrollbars")

@@ -124,7 +124,7 @@ def test_a_sweep_without_a_valid_trial_has_a_report_too(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1), (18, 1)})
     run.write_summary(summarise(run).record())
     text = render(run).read_text()
-    assert "Too little was measured to hold it against Salamy" in text
+    assert "Not held against Salamy: too little was measured" in text
     assert text.count("97% busy") == 2
     assert "<img" not in text
 

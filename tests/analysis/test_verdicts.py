@@ -3,6 +3,7 @@
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from analysis.expected import Limits, complain
 from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
 from analysis.quantities._registry import Quantity
 from analysis.reading.marks import JobMarks
-from analysis.render.verdicts import in_short
+from analysis.render.verdicts import cards, in_short
 from analysis.results import _statistics
 from analysis.verdicts import _bounded, judge, together, verdict
 from roundabout.errors import UsageError
@@ -198,6 +199,42 @@ def test_what_is_gone_is_not_measured_and_says_so():
     found = verdict(SimpleNamespace(exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted"))
     assert found.verdict == "not measured"
     assert "found no quantity 'luck'" in found.found
+
+
+@pytest.fixture
+def set_in(run, monkeypatch):
+    """What is judged of a run in which `--set` changed these."""
+
+    def judged(changes):
+        experiment = Reading(run).experiment.model_copy(update={"changes": changes})
+        monkeypatch.setattr(Reading, "experiment", experiment)
+        return judge(Reading(run))
+
+    return judged
+
+
+@pytest.mark.parametrize("changes", [{"jobs.j1.transport.T_us": 90}, {"iterations": 5, "only": ["unfair"]}])
+def test_what_was_altered_is_not_judged_by_what_was_expected_before(set_in, changes):
+    path, value = next(iter(changes.items()))
+    for found in set_in(changes):
+        assert (found.verdict, found.measured) == ("not measured", None)
+        assert found.found == f"not judged: changed by --set {path}={value}"
+    assert found.expected
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"repetitions": 1, "seed": 2, "only": ["unfair"]}, {"iterations": 5, "expect": []}]
+)
+def test_how_often_and_which_trials_ran_leaves_what_is_expected(set_in, changes):
+    assert "inside" in {found.verdict for found in set_in(changes)}
+
+
+def test_a_page_says_why_nothing_is_held_against_the_paper(set_in):
+    changed = set_in({"iterations": 5})
+    assert "not judged: changed by --set iterations=5" in cards(changed)
+    claims = [replace(each, kind="claim", claim="a claim") for each in changed]
+    assert in_short(claims, "Salamy") == "<p>Not held against Salamy: not judged: changed by --set iterations=5.</p>"
+    assert in_short([], "Salamy") == "<p>Not held against Salamy: too little was measured.</p>"
 
 
 def test_verdicts_together():

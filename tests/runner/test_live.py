@@ -16,7 +16,7 @@ from rich.console import Console
 from roundabout.cli import live as screen, watch
 from roundabout.cli.main import main
 from roundabout.cli.status import status_of
-from roundabout.programs import ROOT
+from roundabout.tree import ROOT
 from roundabout.runner import live
 from roundabout.runner.observer import CrossUse, LinkUse
 from roundabout.runner.progress import Ended, JobProgress, Progress, TrialProgress

@@ -38,6 +38,13 @@ def test_what_the_file_says_once_is_set_there() -> None:
     assert (experiment.seed, experiment.study.baseline, experiment.repetitions) == (7, "alone", 2)
 
 
+def test_another_name_leaves_all_else() -> None:
+    experiment = changed("unfair-vgg19", "name=hasty", "jobs.j1.transport.T_us=90")
+    assert experiment.name == "hasty"
+    assert experiment.about == load_experiment("unfair-vgg19").about
+    assert experiment.altered == {"jobs.j1.transport.T_us": 90}
+
+
 def test_null_removes(rich: Rich) -> None:
     experiment = changed("unfair-vgg19", "jobs.j2=null", "expect=[]")
     assert {tuple(cell.spec.jobs) for cell in experiment.cells} == {("j1",)}

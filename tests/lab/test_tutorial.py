@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/tutorial.md in the lab, as it is written, and how long it takes from its first to its last command."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from roundabout.programs import ROOT
+from roundabout.store import Run
+from tests.lab.conftest import needs_root
+from tests.tutorial import COMMANDS, MAY_END_WITH, write_file
+
+
+@needs_root
+@pytest.mark.proof
+def test_the_tutorial_as_it_is_written(tmp_path: Path) -> None:
+    write_file(tmp_path)
+    began = time.monotonic()
+    for name, *words in COMMANDS:
+        begin = time.monotonic()
+        done = subprocess.run([ROOT / "rb", name, *words], cwd=tmp_path, capture_output=True, text=True)
+        print(f"{time.monotonic() - begin:6.1f} s  roundabout {name} {' '.join(words)}")
+        assert done.returncode in MAY_END_WITH.get(name, (0,)), done.stdout + done.stderr
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes from the first command to the last")
+    runs = list(Run.all(tmp_path / "runs"))
+    assert all((run.path / "report.html").exists() for run in runs)
+    measured = [run for run in runs if run.manifest["testbed"]["kind"] == "lab"]
+    assert {run.experiment for run in measured} == {"unfair-vgg19", "hasty", "how-hasty"}
+    assert all(any(trial["valid"] for trial in run.trials()) for run in measured)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/ten-servers.md: the inventory that it makes of the example has what its experiment, and the paper, ask for."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from roundabout.cli.main import main
+from tests.rack.conftest import examples
+
+TEXT = (Path(__file__).parents[2] / "docs/ten-servers.md").read_text()
+(FILE,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["ten-servers.yaml", "unfair-vgg19"])
+def test_the_experiment_can_be_planned_on_ten_servers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    without = re.sub(r"^ +(s7|s11): .*\n|, (s7|s11): Ethernet20", "", examples()["twelve"], flags=re.MULTILINE)
+    Path("inventory").write_text(without)
+    Path("ten-servers.yaml").write_text(FILE)
+    assert main(["plan", name, "--inventory", "inventory"]) == 0
+    *_, promised = capsys.readouterr().out.splitlines()
+    assert re.match(r"\d+ trials, about ", promised)
+
+
+def test_all_ten_take_part() -> None:
+    assert {f"s{number}" for number in range(11) if number != 7} == set(re.findall(r"ends: \[(s\d+)", FILE))
+    assert len(re.findall(r"workers: ", FILE)) == 5
