@@ -28,6 +28,8 @@ from roundabout.store import Run, Units
 
 WIDTHS = {30: 30, 80: 50}
 """By load in %: packets in the moving average (captions of Figures 3-10 and 3-11)."""
+Sent = tuple[Integers, Integers]
+"""When what was read of a host left it, in ns, and how many bytes of payload."""
 WORKERS = (1, 2)
 """The flows that leave workers."""
 
@@ -112,20 +114,19 @@ def iteration_flows(run: Run) -> list[Iterations]:
     cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
     trials = [trial for cell, _, _ in cells for trial in cell.trials]
     ran = _ran(run, trials)
-    captured = _captured(run, trials)
-    sent = captured or _counted(run, trials)
+    packets = _captured(run, trials)
+    captured = all((trial, host) in packets for cell, _, hosts in cells for trial in cell.trials for host in hosts)
+    sent = packets if captured else _counted(run, trials)
     found = []
     for cell, job, hosts in cells:
         percent = min(LOADS, key=lambda each: abs(LOADS[each] - _load_gbps(cell.spec)))
         width = WIDTHS[percent] if captured else 1
-        begins_ns = {trial: ran[trial, job]["begins_ns"] for trial in cell.trials}
-        flows = {
-            trial: tuple(_flow(host, sent[trial, host], ran[trial, job], width) for host in hosts)
-            for trial in cell.trials
-            if all((trial, host) in sent for host in hosts)
-        }
+        own = {trial: ran[trial, job] for trial in cell.trials if (trial, job) in ran}
+        read = {trial: _flows(trial, hosts, sent, of, width) for trial, of in own.items()}
+        flows = {trial: each for trial, each in read.items() if len(each) == len(hosts)}
         if flows:
-            found.append(Iterations(cell, job, percent, bool(captured), flows, begins_ns))
+            begins_ns = {trial: own[trial]["begins_ns"] for trial in flows}
+            found.append(Iterations(cell, job, percent, captured, flows, begins_ns))
     return found
 
 
@@ -146,7 +147,7 @@ def _load_gbps(spec: TrialSpec) -> float:
 
 def _hosts(spec: TrialSpec, job: str) -> tuple[str, ...]:
     """Those that flows 1, 2 and 3 leave; empty where there is no such ring."""
-    senders = list(dict.fromkeys(each.sender for each in spec.cross_traffic.values()))
+    senders = {each.sender for each in spec.cross_traffic.values() if each.load_gbps}
     workers = ends(spec, spec.jobs[job])
     return (*workers, *senders) if workers and len(senders) == 1 else ()
 
@@ -166,7 +167,15 @@ def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any
     return {(row["trial"], row["job"]): row for row in with_arrays(rows)}
 
 
-def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], tuple[Integers, Integers]]:
+def _flows(
+    trial: str, hosts: Sequence[str], sent: Mapping[tuple[str, str], Sent], ran: Mapping[str, Any], width: int
+) -> tuple[Flow, ...]:
+    """Those of a trial that were measured."""
+    each = (_flow(host, sent[trial, host], ran, width) for host in hosts if (trial, host) in sent)
+    return tuple(flow for flow in each if flow)
+
+
+def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
     """By trial and host: when packets with payload left (by Salamy's filter), and their payload."""
     rows = query(
         run,
@@ -183,7 +192,7 @@ def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], tuple[In
     }
 
 
-def _counted(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], tuple[Integers, Integers]]:
+def _counted(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
     """By trial and host: when its interface's counters were sampled, and the payload sent since the sample before."""
     rows = query(
         run,
@@ -206,12 +215,15 @@ def _payload(wire_bytes: Integers, packets: Integers, header_bytes: float) -> In
     return np.rint(payload).astype(np.int64)
 
 
-def _flow(host: str, sent: tuple[Integers, Integers], ran: Mapping[str, Any], width: int) -> Flow:
+def _flow(host: str, sent: Sent, ran: Mapping[str, Any], width: int) -> Flow | None:
+    """None where there is no reading of anything."""
     at_ns, payload_bytes = sent
     begin_ns, end_ns = ran["begins_ns"][0], ran["end_ns"]
     within = (at_ns >= begin_ns) & (at_ns <= end_ns)
     at_ns, payload_bytes = at_ns[within], payload_bytes[within]
     read_ns, gbps = moving_average_gbps(at_ns, payload_bytes, width)
-    known = np.isfinite(gbps)
     over_iterations_gbps = 8 * float(payload_bytes.sum()) / (end_ns - begin_ns)
-    return Flow(host, read_ns[known], gbps[known], payload_bytes[-len(gbps) :][known], over_iterations_gbps)
+    weights, known = payload_bytes[len(payload_bytes) - len(gbps) :], np.isfinite(gbps)
+    if not weights[known].any():
+        return None
+    return Flow(host, read_ns[known], gbps[known], weights[known], over_iterations_gbps)
