@@ -176,14 +176,20 @@ def _flows(
 
 
 def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
-    """By trial and host: when packets with payload left (by Salamy's filter), and their payload."""
+    """By trial and host: when packets with payload left (by Salamy's filter), and their payload.
+
+    Of a host's packets those to whom it sends most: a worker that receives cross traffic answers its sender, too.
+    """
     rows = query(
         run,
         """
-        select trial, host, list(controller_ns order by controller_ns, payload_bytes) as at_ns,
-               list(payload_bytes order by controller_ns, payload_bytes) as payload_bytes
-        from packets where direction = 'out' and payload_bytes > 0 and trial in (select unnest($trials))
-        group by trial, host
+        with sent as (
+            select trial, host, destination, list(controller_ns order by controller_ns, payload_bytes) as at_ns,
+                   list(payload_bytes order by controller_ns, payload_bytes) as payload_bytes
+            from packets where direction = 'out' and payload_bytes > 0 and trial in (select unnest($trials))
+            group by all)
+        select * from sent
+        qualify row_number() over (partition by trial, host order by list_sum(payload_bytes) desc) = 1
         """,
         trials=trials,
     )

@@ -38,6 +38,9 @@ about.header(run, results)
 # %%
 verdicts.cards(results.expectations)
 
+# %%
+verdicts.agreement(results.expectations, "Salamy")
+
 # %% [markdown]
 # ## Who sends what
 #
