@@ -21,6 +21,8 @@ from tests.analysis.sweep_runs import BOOT_NS, SCALE, SEGMENT, experiment, sweep
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 FAST_GBPS = 20.0
 """While a worker runs ahead; the rest waits for the congested link."""
+REPLIES = 300
+"""That the worker which receives cross traffic sends back."""
 AHEAD = {"s1": 0.5, "s0": 0.25, "s2": 0.0}
 """Of what a host sends: the node of the ring that meets nothing hurries for twice as long."""
 
@@ -38,9 +40,14 @@ def leave(host, share, begin_ns, end_ns):
     ahead = begin_ns + fast_ns * np.arange(round(share * count))
     rest = np.linspace(ahead[-1] if len(ahead) else begin_ns, end_ns, count - len(ahead), endpoint=False)
     at_ns = np.concatenate([ahead, rest]).astype(np.int64)
-    same = {"host": host, "offset_bound_ns": 0, "direction": "out", "payload_bytes": SEGMENT, "flow": 0}
-    own = {"host_ns": at_ns - BOOT_NS, "controller_ns": at_ns, "time_ns": at_ns}
-    return {**{name: [value] * count for name, value in same.items()}, **own}
+    return sent(host, "10.0.0.2", at_ns, SEGMENT)
+
+
+def sent(host, destination, at_ns, payload_bytes):
+    """Packets as captured."""
+    same = {"host": host, "destination": destination, "payload_bytes": payload_bytes, "direction": "out", "flow": 0}
+    own = {"host_ns": at_ns - BOOT_NS, "controller_ns": at_ns, "time_ns": at_ns, "offset_bound_ns": [0] * len(at_ns)}
+    return {**{name: [value] * len(at_ns) for name, value in same.items()}, **own}
 
 
 def capture(run):
@@ -50,6 +57,7 @@ def capture(run):
         ran = pq.read_table(folder / "iterations.parquet")
         begin_ns, end_ns = (int(pick(ran[name].to_numpy())) for pick, name in ((min, "start_ns"), (max, "comm_end_ns")))
         parts = [leave(host, share, begin_ns, end_ns) for host, share in AHEAD.items()]
+        parts.append(sent("s0", "10.0.0.3", np.linspace(begin_ns, end_ns, REPLIES).astype(np.int64), 8))
         columns = {name: [value for part in parts for value in part[name]] for name in parts[0]}
         who = Identity(run.id, *(record[name] for name in ("trial", "variant", "levels", "repetition", "attempt")))
         pq.write_table(build_table("packets", who, columns, Units(SCALE)), folder / "packets.parquet")
@@ -69,6 +77,7 @@ def test_a_ring_conserves_bytes_and_who_runs_ahead_reads_faster(run):
         assert [flow.host for flow in next(iter(each.flows.values()))] == ["s1", "s0", "s2"]
         (one, _), (other, _) = each.over_iterations(1), each.over_iterations(2)
         assert one == pytest.approx(other)
+        assert set(each.each(2)[0].payload_bytes.tolist()) == {SEGMENT * SCALE}  # and none that answers cross traffic
         assert one < each.over_packets(2)[0] < each.over_packets(1)[0]
 
 
