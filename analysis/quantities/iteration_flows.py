@@ -3,16 +3,19 @@
 
 from analysis.quantities import Asked, Case, Reading, quantity
 from analysis.reading.iteration_flows import WORKERS, Iterations, iteration_flows, kept, light_and_heavy
+from analysis.statistics.intervals import Measured
 
 
 @quantity("bandwidth inside an iteration, by packets", unit="Gbit/s", by="flow")
 def bandwidth(asked: Asked) -> list[Case]:
     """Of flow 1, which meets no cross traffic, and flow 2, which shares its link with it; the mean of readings."""
-    return [
-        Case(f"{_name(each)}, flow {flow}", *each.over_packets(flow), _properties(each) | {"flow": f"flow {flow}"})
-        for each in _asked(asked)
-        for flow in WORKERS
-    ]
+    return [_case(each, flow, each.over_packets(flow)) for each in _asked(asked) for flow in WORKERS]
+
+
+@quantity("bandwidth inside an iteration over what would suffice", unit="times", by="flow")
+def beyond(asked: Asked) -> list[Case]:
+    """How many times as fast a node sends, by packets, as it had to for as much in as long a communication."""
+    return [_case(each, flow, each.beyond(flow)) for each in _asked(asked) for flow in WORKERS]
 
 
 @quantity("bandwidth of flow 1 above that of flow 2", unit="Gbit/s", signed=True)
@@ -25,7 +28,7 @@ def above(asked: Asked) -> list[Case]:
 def kept_bandwidth(asked: Asked) -> list[Case]:
     """Of either flow inside an iteration, by packets: under heavy load over that under light load."""
     return [
-        Case(f"{light.model}, flow {flow}", *kept(light, heavy, flow), _properties(light) | {"flow": f"flow {flow}"})
+        _case(heavy, flow, kept(light, heavy, flow))
         for light, heavy in light_and_heavy(_asked(asked))
         for flow in WORKERS
     ]
@@ -39,6 +42,10 @@ def _asked(asked: Asked) -> list[Iterations]:
 
 def _iteration_flows(reading: Reading) -> list[Iterations]:
     return iteration_flows(reading.run)
+
+
+def _case(found: Iterations, flow: int, measured: Measured) -> Case:
+    return Case(f"{_name(found)}, flow {flow}", *measured, _properties(found) | {"flow": f"flow {flow}"})
 
 
 def _name(found: Iterations) -> str:

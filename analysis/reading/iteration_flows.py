@@ -28,8 +28,11 @@ from roundabout.store import Run, Units
 
 WIDTHS = {30: 30, 80: 50}
 """By load in %: packets in the moving average (captions of Figures 3-10 and 3-11)."""
+Place = tuple[str, str]
+"""A trial and a host."""
 Sent = tuple[Integers, Integers]
 """When what was read of a host left it, in ns, and how many bytes of payload."""
+NOTHING: Sent = (np.empty(0, np.int64), np.empty(0, np.int64))
 WORKERS = (1, 2)
 """The flows that leave workers."""
 
@@ -39,7 +42,9 @@ class Flow:
     """What a host sent from a trial's first iteration to its last, in readings: arrays of one length.
 
     `at_ns` is when each ends, `payload_bytes` what it weighs in the mean: a packet, or what was counted since the one
-    before. `over_iterations_gbps` is all that was sent over all that time, compute phases included.
+    before. `over_iterations_gbps` is all that was sent over all that time, compute phases included, and
+    `sufficient_gbps` the same over the time in which the host's worker communicated: so fast an even sender would be;
+    nan of a host without a worker.
     """
 
     host: str
@@ -47,6 +52,7 @@ class Flow:
     gbps: Floats
     payload_bytes: Integers
     over_iterations_gbps: float
+    sufficient_gbps: float
 
     @property
     def over_packets_gbps(self) -> float:
@@ -101,6 +107,14 @@ class Iterations:
         """What it sent over the time that iterations took, Gbit/s."""
         return mean_of([each.over_iterations_gbps for each in self.each(flow)])
 
+    def sufficient(self, flow: int) -> Measured:
+        """What would have sufficed a worker to send as much in as long, Gbit/s."""
+        return mean_of([each.sufficient_gbps for each in self.each(flow)])
+
+    def beyond(self, flow: int) -> Measured:
+        """How many times what would suffice a worker's readings are, in the mean."""
+        return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.each(flow)])
+
     @property
     def above(self) -> Measured:
         """Flow 1's readings above flow 2's of the same repetition, in the mean, Gbit/s."""
@@ -113,7 +127,7 @@ def iteration_flows(run: Run) -> list[Iterations]:
     """Every cell with such a ring, in the experiment's order: by captured packets, or by counters where none were."""
     cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
     trials = [trial for cell, _, _ in cells for trial in cell.trials]
-    ran = _ran(run, trials)
+    ran, communicated_ns = _ran(run, trials), _communicated_ns(run, trials)
     packets = _captured(run, trials)
     captured = all((trial, host) in packets for cell, _, hosts in cells for trial in cell.trials for host in hosts)
     sent = packets if captured else _counted(run, trials)
@@ -121,11 +135,13 @@ def iteration_flows(run: Run) -> list[Iterations]:
     for cell, job, hosts in cells:
         percent = min(LOADS, key=lambda each: abs(LOADS[each] - _load_gbps(cell.spec)))
         width = WIDTHS[percent] if captured else 1
-        own = {trial: ran[trial, job] for trial in cell.trials if (trial, job) in ran}
-        read = {trial: _flows(trial, hosts, sent, of, width) for trial, of in own.items()}
-        flows = {trial: each for trial, each in read.items() if len(each) == len(hosts)}
+        read = {
+            trial: [_flow((trial, host), sent, ran[trial, job], communicated_ns, width) for host in hosts]
+            for trial in cell.trials
+        }
+        flows = {trial: tuple(filter(None, each)) for trial, each in read.items() if all(each)}
         if flows:
-            begins_ns = {trial: own[trial]["begins_ns"] for trial in flows}
+            begins_ns = {trial: ran[trial, job]["begins_ns"] for trial in flows}
             found.append(Iterations(cell, job, percent, captured, flows, begins_ns))
     return found
 
@@ -167,15 +183,20 @@ def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any
     return {(row["trial"], row["job"]): row for row in with_arrays(rows)}
 
 
-def _flows(
-    trial: str, hosts: Sequence[str], sent: Mapping[tuple[str, str], Sent], ran: Mapping[str, Any], width: int
-) -> tuple[Flow, ...]:
-    """Those of a trial that were measured."""
-    each = (_flow(host, sent[trial, host], ran, width) for host in hosts if (trial, host) in sent)
-    return tuple(flow for flow in each if flow)
+def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
+    """By trial and host: how long its worker communicated in all."""
+    rows = query(
+        run,
+        """
+        select trial, host, sum(comm_end_ns - compute_end_ns)::double as communicated_ns
+        from iterations where trial in (select unnest($trials)) group by trial, host
+        """,
+        trials=trials,
+    )
+    return {(row["trial"], row["host"]): row["communicated_ns"] for row in rows.to_pylist()}
 
 
-def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
+def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
     """By trial and host: when packets with payload left (by Salamy's filter), and their payload.
 
     Of a host's packets those to whom it sends most: a worker that receives cross traffic answers its sender, too.
@@ -198,7 +219,7 @@ def _captured(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
     }
 
 
-def _counted(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], Sent]:
+def _counted(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
     """By trial and host: when its interface's counters were sampled, and the payload sent since the sample before."""
     rows = query(
         run,
@@ -221,15 +242,18 @@ def _payload(wire_bytes: Integers, packets: Integers, header_bytes: float) -> In
     return np.rint(payload).astype(np.int64)
 
 
-def _flow(host: str, sent: Sent, ran: Mapping[str, Any], width: int) -> Flow | None:
-    """None where there is no reading of anything."""
-    at_ns, payload_bytes = sent
+def _flow(
+    place: Place, sent: Mapping[Place, Sent], ran: Mapping[str, Any], communicated_ns: Mapping[Place, float], width: int
+) -> Flow | None:
+    """What a host sent in a trial; None where there is no reading of anything."""
+    at_ns, payload_bytes = sent.get(place, NOTHING)
     begin_ns, end_ns = ran["begins_ns"][0], ran["end_ns"]
     within = (at_ns >= begin_ns) & (at_ns <= end_ns)
     at_ns, payload_bytes = at_ns[within], payload_bytes[within]
     read_ns, gbps = moving_average_gbps(at_ns, payload_bytes, width)
-    over_iterations_gbps = 8 * float(payload_bytes.sum()) / (end_ns - begin_ns)
     weights, known = payload_bytes[len(payload_bytes) - len(gbps) :], np.isfinite(gbps)
     if not weights[known].any():
         return None
-    return Flow(host, read_ns[known], gbps[known], weights[known], over_iterations_gbps)
+    over_ns = (end_ns - begin_ns, communicated_ns.get(place, np.nan))
+    means_gbps = (8 * float(payload_bytes.sum()) / each for each in over_ns)
+    return Flow(place[1], read_ns[known], gbps[known], weights[known], *means_gbps)

@@ -72,9 +72,10 @@ page.all_of(
 # %% [markdown]
 # ## Table 3.11
 #
-# A ring conserves bytes: over all the time, compute phases included, flows 1 and 2 have sent as much. The mean of
-# readings is another figure: the more a sender waits and then hurries, the higher it is, and it is never below the
-# exact one. What it lies above that is what a node could spare the network without slowing the ring.
+# A ring conserves bytes: over all the time, compute phases included, flows 1 and 2 have sent as much, and as much would
+# suffice for both: what they sent, evenly over the time in which the job communicated. The mean of readings is another
+# figure: the more a sender waits and then hurries, the higher it is. What it lies above the sufficient bandwidth is
+# what a node could have left to others without slowing the ring.
 
 # %%
 page.shown(tables.bandwidths(results))

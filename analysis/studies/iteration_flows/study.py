@@ -14,6 +14,8 @@ from roundabout.store import Run
 class FlowResult(Result):
     """A flow of a cell, Gbit/s: the mean of its readings, and all that it sent over the time of the iterations.
 
+    `sufficient_gbps` is what would have sufficed, all of it evenly over the time in which the job communicated, and
+    `beyond` how many times that the mean of readings is; None of cross traffic, which always sends.
     Flows 1 and 2 leave workers, flow 3 is the cross traffic. `paper_gbps` is Salamy's mean of readings.
     """
 
@@ -23,6 +25,10 @@ class FlowResult(Result):
     over_packets_ci95_gbps: Interval | None
     over_iterations_gbps: float
     over_iterations_ci95_gbps: Interval | None
+    sufficient_gbps: float | None
+    sufficient_ci95_gbps: Interval | None
+    beyond: float | None
+    beyond_ci95: Interval | None
     paper_gbps: float | None
 
 
@@ -89,6 +95,8 @@ def _cell(found: Iterations) -> CellFlowsResult:
 def _flow(found: Iterations, number: int) -> FlowResult:
     (packets_gbps, packets_ends), (exact_gbps, exact_ends) = found.over_packets(number), found.over_iterations(number)
     printed = found.printed if number in WORKERS else None
+    sufficient_gbps, sufficient_ends = found.sufficient(number) if number in WORKERS else (None, None)
+    beyond, beyond_ends = found.beyond(number) if number in WORKERS else (None, None)
     return FlowResult(
         flow=number,
         host=found.each(number)[0].host,
@@ -96,6 +104,10 @@ def _flow(found: Iterations, number: int) -> FlowResult:
         over_packets_ci95_gbps=packets_ends,
         over_iterations_gbps=exact_gbps,
         over_iterations_ci95_gbps=exact_ends,
+        sufficient_gbps=sufficient_gbps,
+        sufficient_ci95_gbps=sufficient_ends,
+        beyond=beyond,
+        beyond_ci95=beyond_ends,
         paper_gbps=printed and printed[number - 1],
     )
 
