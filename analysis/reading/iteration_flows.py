@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from analysis.papers.salamy import INSIDE
-from analysis.reading.cells import CellTrials, cells_of
+from analysis.reading.cells import CellId, CellTrials, cells_of
 from analysis.reading.counted import Floats, Integers
 from analysis.reading.data import query, with_arrays
 from analysis.reading.injection import moving_average_gbps
 from analysis.reading.inside import LOADS, ends
-from analysis.reading.loaded import NEAR_GBPS
+from analysis.reading.loaded import LOAD, NEAR_GBPS
 from analysis.reading.once import read_once
 from analysis.statistics.intervals import Measured, mean_of, ratio
 from roundabout.spec import ResolvedJob, TrialSpec
@@ -90,6 +90,11 @@ class Iterations:
         return _load_gbps(self.cell.spec)
 
     @property
+    def apart_from_load(self) -> tuple[CellId, str]:
+        """What tells it from others but the load."""
+        return self.cell.id.without(LOAD), self.job
+
+    @property
     def printed(self) -> tuple[float, float] | None:
         """Salamy's means of flows 1 and 2, Gbit/s."""
         near = abs(self.asked_gbps - LOADS[self.percent]) <= NEAR_GBPS
@@ -147,8 +152,8 @@ def iteration_flows(run: Run) -> list[Iterations]:
 
 
 def light_and_heavy(found: Sequence[Iterations]) -> list[tuple[Iterations, Iterations]]:
-    """Of each job that trains the same at 30 and at 80 % load: both."""
-    light, heavy = ({(each.model, each.job): each for each in found if each.percent == load} for load in LOADS)
+    """Of each job that was measured at 30 and at 80 % load, all else the same: both."""
+    light, heavy = ({each.apart_from_load: each for each in found if each.percent == load} for load in LOADS)
     return [(light[of], heavy[of]) for of in light if of in heavy]
 
 
