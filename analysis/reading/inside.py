@@ -57,7 +57,7 @@ def inside(run: Run) -> list[Inside]:
     rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
     result = []
     for loaded, percent, asked in wanted:
-        places = [(loaded.cells[asked], host) for host in _ends(loaded.spec, loaded.job)]
+        places = [(loaded.cells[asked], host) for host in ends(loaded.spec, loaded.job)]
         known = [rates[place] for place in places if place in rates]
         if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
             result.append(Inside(loaded, percent, asked, *known))
@@ -68,7 +68,7 @@ def _nearest(loaded: LoadedJob, load_gbps: float) -> float:
     return min(loaded.levels, key=lambda asked: abs(asked - load_gbps))
 
 
-def _ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
+def ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
     """The workers that flows 1 and 2 leave; empty where there is no such pair."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}

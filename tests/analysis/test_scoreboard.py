@@ -30,7 +30,7 @@ def test_without_a_run_every_row_says_so(tmp_path):
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
     assert line(lines, "B Fig 4.1").missing == "no experiment shows it yet"
-    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all"
+    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all, iteration-flows"
     assert "0 of 37 rows measured" in in_short(lines)
 
 

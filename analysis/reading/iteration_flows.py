@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the nodes of a ring send inside iterations, packet by packet (Salamy, Figures 3-9 to 3-11, Table 3.11).
+
+Flow 1 leaves a worker that meets no cross traffic for another such, flow 2 the worker that receives it, and flow 3 is
+the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. What Salamy prints
+of both differs, so it is the mean of readings, one a packet: a moving average of 30 packets at 30 % load and of 50 at
+80 %. That mean is the higher, the more a sender waits and then hurries, and never below the mean over time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.papers.salamy import INSIDE
+from analysis.reading.cells import CellId, CellTrials, cells_of
+from analysis.reading.counted import Floats, Integers
+from analysis.reading.data import query, with_arrays
+from analysis.reading.injection import moving_average_gbps
+from analysis.reading.inside import LOADS, ends
+from analysis.reading.loaded import LOAD, NEAR_GBPS
+from analysis.reading.once import read_once
+from analysis.statistics.intervals import Measured, mean_of, ratio
+from roundabout.spec import ResolvedJob, TrialSpec
+from roundabout.spec.frames import HEADER_BYTES
+from roundabout.store import Run, Units
+
+WIDTHS = {30: 30, 80: 50}
+"""By load in %: packets in the moving average (captions of Figures 3-10 and 3-11)."""
+Place = tuple[str, str]
+"""A trial and a host."""
+Sent = tuple[Integers, Integers]
+"""When what was read of a host left it, in ns, and how many bytes of payload."""
+NOTHING: Sent = (np.empty(0, np.int64), np.empty(0, np.int64))
+WORKERS = (1, 2)
+"""The flows that leave workers."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a host sent from a trial's first iteration to its last, in readings: arrays of one length.
+
+    `at_ns` is when each ends, `payload_bytes` what it weighs in the mean: a packet, or what was counted since the one
+    before. `over_iterations_gbps` is all that was sent over all that time, compute phases included, and
+    `sufficient_gbps` the same over the time in which the host's worker communicated: so fast an even sender would be;
+    nan of a host without a worker.
+    """
+
+    host: str
+    at_ns: Integers
+    gbps: Floats
+    payload_bytes: Integers
+    over_iterations_gbps: float
+    sufficient_gbps: float
+
+    @property
+    def over_packets_gbps(self) -> float:
+        """The mean of the readings."""
+        return float(np.average(self.gbps, weights=self.payload_bytes))
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """A cell in which a job's ring meets cross traffic: by trial flows 1, 2 and 3, and when iterations begin, in ns.
+
+    `captured` says whether readings are packets; else they are samples of counters, every 10 ms.
+    """
+
+    cell: CellTrials
+    job: str
+    percent: int
+    captured: bool
+    flows: Mapping[str, tuple[Flow, ...]]
+    begins_ns: Mapping[str, Integers]
+
+    @property
+    def spec(self) -> ResolvedJob:
+        """What the experiment says of the job."""
+        return self.cell.spec.jobs[self.job]
+
+    @property
+    def model(self) -> str:
+        """What the job trains."""
+        return self.spec.profile.model
+
+    @property
+    def asked_gbps(self) -> float:
+        """Of cross traffic."""
+        return _load_gbps(self.cell.spec)
+
+    @property
+    def apart_from_load(self) -> tuple[CellId, str]:
+        """What tells it from others but the load."""
+        return self.cell.id.without(LOAD), self.job
+
+    @property
+    def printed(self) -> tuple[float, float] | None:
+        """Salamy's means of flows 1 and 2, Gbit/s."""
+        near = abs(self.asked_gbps - LOADS[self.percent]) <= NEAR_GBPS
+        return INSIDE.get((self.model, self.percent)) if near else None
+
+    def each(self, flow: int) -> list[Flow]:
+        """Flow 1, 2 or 3 of every repetition."""
+        return [flows[flow - 1] for flows in self.flows.values()]
+
+    def over_packets(self, flow: int) -> Measured:
+        """The mean of its readings, Gbit/s."""
+        return mean_of([each.over_packets_gbps for each in self.each(flow)])
+
+    def over_iterations(self, flow: int) -> Measured:
+        """What it sent over the time that iterations took, Gbit/s."""
+        return mean_of([each.over_iterations_gbps for each in self.each(flow)])
+
+    def sufficient(self, flow: int) -> Measured:
+        """What would have sufficed a worker to send as much in as long, Gbit/s."""
+        return mean_of([each.sufficient_gbps for each in self.each(flow)])
+
+    def beyond(self, flow: int) -> Measured:
+        """How many times what would suffice a worker's readings are, in the mean."""
+        return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.each(flow)])
+
+    @property
+    def above(self) -> Measured:
+        """Flow 1's readings above flow 2's of the same repetition, in the mean, Gbit/s."""
+        pairs = zip(*map(self.each, WORKERS), strict=True)
+        return mean_of([one.over_packets_gbps - other.over_packets_gbps for one, other in pairs])
+
+
+@read_once
+def iteration_flows(run: Run) -> list[Iterations]:
+    """Every cell with such a ring, in the experiment's order: by captured packets, or by counters where none were."""
+    cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
+    trials = [trial for cell, _, _ in cells for trial in cell.trials]
+    ran, communicated_ns = _ran(run, trials), _communicated_ns(run, trials)
+    packets = _captured(run, trials)
+    captured = all((trial, host) in packets for cell, _, hosts in cells for trial in cell.trials for host in hosts)
+    sent = packets if captured else _counted(run, trials)
+    found = []
+    for cell, job, hosts in cells:
+        percent = min(LOADS, key=lambda each: abs(LOADS[each] - _load_gbps(cell.spec)))
+        width = WIDTHS[percent] if captured else 1
+        read = {
+            trial: [_flow((trial, host), sent, ran[trial, job], communicated_ns, width) for host in hosts]
+            for trial in cell.trials
+        }
+        flows = {trial: tuple(filter(None, each)) for trial, each in read.items() if all(each)}
+        if flows:
+            begins_ns = {trial: ran[trial, job]["begins_ns"] for trial in flows}
+            found.append(Iterations(cell, job, percent, captured, flows, begins_ns))
+    return found
+
+
+def light_and_heavy(found: Sequence[Iterations]) -> list[tuple[Iterations, Iterations]]:
+    """Of each job that was measured at 30 and at 80 % load, all else the same: both."""
+    light, heavy = ({each.apart_from_load: each for each in found if each.percent == load} for load in LOADS)
+    return [(light[of], heavy[of]) for of in light if of in heavy]
+
+
+def kept(light: Iterations, heavy: Iterations, flow: int) -> Measured:
+    """Its bandwidth in readings under heavy load over that under light load."""
+    return ratio(heavy.over_packets(flow), light.over_packets(flow))
+
+
+def _load_gbps(spec: TrialSpec) -> float:
+    return sum(each.load_gbps for each in spec.cross_traffic.values())
+
+
+def _hosts(spec: TrialSpec, job: str) -> tuple[str, ...]:
+    """Those that flows 1, 2 and 3 leave; empty where there is no such ring."""
+    senders = {each.sender for each in spec.cross_traffic.values() if each.load_gbps}
+    workers = ends(spec, spec.jobs[job])
+    return (*workers, *senders) if workers and len(senders) == 1 else ()
+
+
+def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By trial and job: when its iterations begin, and when the last one ends."""
+    rows = query(
+        run,
+        """
+        with began as (select trial, job, iteration, min(start_ns) as start_ns, max(comm_end_ns) as end_ns
+                       from iterations where trial in (select unnest($trials)) group by all)
+        select trial, job, list(start_ns order by iteration) as begins_ns, max(end_ns) as end_ns
+        from began group by trial, job
+        """,
+        trials=trials,
+    )
+    return {(row["trial"], row["job"]): row for row in with_arrays(rows)}
+
+
+def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
+    """By trial and host: how long its worker communicated in all."""
+    rows = query(
+        run,
+        """
+        select trial, host, sum(comm_end_ns - compute_end_ns)::double as communicated_ns
+        from iterations where trial in (select unnest($trials)) group by trial, host
+        """,
+        trials=trials,
+    )
+    return {(row["trial"], row["host"]): row["communicated_ns"] for row in rows.to_pylist()}
+
+
+def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
+    """By trial and host: when packets with payload left (by Salamy's filter), and their payload.
+
+    Of a host's packets those to whom it sends most: a worker that receives cross traffic answers its sender, too.
+    """
+    rows = query(
+        run,
+        """
+        with sent as (
+            select trial, host, destination, list(controller_ns order by controller_ns, payload_bytes) as at_ns,
+                   list(payload_bytes order by controller_ns, payload_bytes) as payload_bytes
+            from packets where direction = 'out' and payload_bytes > 0 and trial in (select unnest($trials))
+            group by all)
+        select * from sent
+        qualify row_number() over (partition by trial, host order by list_sum(payload_bytes) desc) = 1
+        """,
+        trials=trials,
+    )
+    return {
+        (row["trial"], row["host"]): (row["at_ns"], row["payload_bytes"].astype(np.int64)) for row in with_arrays(rows)
+    }
+
+
+def _counted(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
+    """By trial and host: when its interface's counters were sampled, and the payload sent since the sample before."""
+    rows = query(
+        run,
+        """
+        select trial, host, list(controller_ns order by controller_ns) as at_ns,
+               list(tx_bytes order by controller_ns) as wire_bytes, list(tx_packets order by controller_ns) as packets
+        from counters where trial in (select unnest($trials)) group by trial, host
+        """,
+        trials=trials,
+    )
+    header_bytes = HEADER_BYTES * Units.of(run.manifest["testbed"]).bytes_scale
+    return {
+        (row["trial"], row["host"]): (row["at_ns"], _payload(row["wire_bytes"], row["packets"], header_bytes))
+        for row in with_arrays(rows)
+    }
+
+
+def _payload(wire_bytes: Integers, packets: Integers, header_bytes: float) -> Integers:
+    payload = np.diff(wire_bytes, prepend=wire_bytes[:1]) - header_bytes * np.diff(packets, prepend=packets[:1])
+    return np.rint(payload).astype(np.int64)
+
+
+def _flow(
+    place: Place, sent: Mapping[Place, Sent], ran: Mapping[str, Any], communicated_ns: Mapping[Place, float], width: int
+) -> Flow | None:
+    """What a host sent in a trial; None where there is no reading of anything."""
+    at_ns, payload_bytes = sent.get(place, NOTHING)
+    begin_ns, end_ns = ran["begins_ns"][0], ran["end_ns"]
+    within = (at_ns >= begin_ns) & (at_ns <= end_ns)
+    at_ns, payload_bytes = at_ns[within], payload_bytes[within]
+    read_ns, gbps = moving_average_gbps(at_ns, payload_bytes, width)
+    weights, known = payload_bytes[len(payload_bytes) - len(gbps) :], np.isfinite(gbps)
+    if not weights[known].any():
+        return None
+    over_ns = (end_ns - begin_ns, communicated_ns.get(place, np.nan))
+    means_gbps = (8 * float(payload_bytes.sum()) / each for each in over_ns)
+    return Flow(place[1], read_ns[known], gbps[known], weights[known], *means_gbps)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% tags=["parameters"]
+RUN = "last"
+
+# %%
+from analysis.reading.iteration_flows import WIDTHS, iteration_flows
+from analysis.reading.once import ReadOnce
+from analysis.render import about, page, verdicts
+from analysis.studies.iteration_flows import figures, tables
+from analysis.studies.iteration_flows.study import Results
+from analysis.summary import stored_or_new
+from roundabout.store import Run
+
+run = ReadOnce(Run.open(RUN))
+results = stored_or_new(run)
+assert isinstance(results, Results)
+found = iteration_flows(run)
+light, heavy = WIDTHS.values()
+READ = (
+    f"A reading, once a packet, is the payload of {light} packets at 30 % load, of {heavy} at 80 %, over their time."
+    if any(each.captured for each in found)
+    else "No packets were captured: a reading is what counters say of 10 ms, and weighs as much as was sent."
+)
+
+# %%
+about.header(run, results)
+
+# %%
+verdicts.cards(results.expectations)
+
+# %%
+verdicts.agreement(results.expectations, "Salamy")
+
+# %% [markdown]
+# ## Who sends what
+#
+# Three workers train in a ring, and a fourth host sends to one of them (Salamy, Figure 3-9). Flow 1 leaves a worker
+# that meets no cross traffic, for another such: it shows the ring where it is not congested. Flow 2 leaves the worker
+# that receives the cross traffic, and waits for what comes through the congested link. Flow 3 is the cross traffic.
+
+# %%
+page.drawn(
+    figures.ring(found),
+    "The ring, and the cross traffic that meets it. Compare Salamy, Figure 3-9.",
+    "Who sends flows 1, 2 and 3 to whom",
+)
+
+# %% [markdown]
+# ## How fast, inside iterations
+
+# %%
+page.all_of(
+    page.drawn(
+        figures.rates(cells),
+        f"How fast each flow was sent about the beginning of {model}'s middle iteration (0 ms; grey lines: iterations "
+        f"begin), in the first repetition. {READ} Compare Salamy, Figures 3-10 and 3-11.",
+        f"Rates of flows 1, 2 and 3 inside iterations of {model}",
+    )
+    for model, cells in figures.by_model(found).items()
+)
+
+# %% [markdown]
+# ## Table 3.11
+#
+# A ring conserves bytes: over all the time, compute phases included, flows 1 and 2 have sent as much, and as much would
+# suffice for both: what they sent, evenly over the time in which the job communicated. The mean of readings is another
+# figure: the more a sender waits and then hurries, the higher it is. What it lies above the sufficient bandwidth is
+# what a node could have left to others without slowing the ring.
+
+# %%
+page.shown(tables.bandwidths(results))
+
+# %%
+page.shown(tables.differences(results))
+
+# %% [markdown]
+# ## What was emulated
+
+# %%
+about.fidelity_notes(results)
+
+# %%
+about.headroom(run)
+
+# %%
+about.applied(run)
+
+# %% [markdown]
+# ## How the figures were made
+#
+# Readings of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, of
+# differences between the flows of the same repetition. With fewer than four repetitions there is no interval.
+
+# %%
+about.invalid(results.invalid_trials)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+about.provenance(run)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the study of iterations' flows finds: how fast each flow of Salamy's Figure 3-9 was sent, and what it kept."""
+
+from collections.abc import Sequence
+
+from analysis.reading.iteration_flows import WIDTHS, WORKERS, Iterations, iteration_flows, kept, light_and_heavy
+from analysis.results import Result, Summary, common
+from analysis.statistics.intervals import Interval
+from roundabout.spec import StudyChoice
+from roundabout.spec.base import Level
+from roundabout.store import Run
+
+
+class FlowResult(Result):
+    """A flow of a cell, Gbit/s: the mean of its readings, and all that it sent over the time of the iterations.
+
+    `sufficient_gbps` is what would have sufficed, all of it evenly over the time in which the job communicated, and
+    `beyond` how many times that the mean of readings is; None of cross traffic, which always sends.
+    Flows 1 and 2 leave workers, flow 3 is the cross traffic. `paper_gbps` is Salamy's mean of readings.
+    """
+
+    flow: int
+    host: str
+    over_packets_gbps: float
+    over_packets_ci95_gbps: Interval | None
+    over_iterations_gbps: float
+    over_iterations_ci95_gbps: Interval | None
+    sufficient_gbps: float | None
+    sufficient_ci95_gbps: Interval | None
+    beyond: float | None
+    beyond_ci95: Interval | None
+    paper_gbps: float | None
+
+
+class CellFlowsResult(Result):
+    """A cell. A reading is of `width` packets, or of what counters say of 10 ms where none were captured (None).
+
+    `above_gbps` is by how much flow 1's mean of readings lies above flow 2's, repetition by repetition.
+    """
+
+    levels: dict[str, Level]
+    job: str
+    model: str
+    asked_gbps: float
+    load_percent: int
+    repetitions: int
+    width: int | None
+    flows: tuple[FlowResult, ...]
+    above_gbps: float
+    above_ci95_gbps: Interval | None
+    paper_above_gbps: float | None
+
+
+class KeptResult(Result):
+    """A flow's mean of readings under heavy load over that under light load, and Salamy's."""
+
+    model: str
+    flow: int
+    kept: float
+    ci95: Interval | None
+    paper: float | None
+
+
+class Results(Summary):
+    """What the study of iterations' flows adds."""
+
+    flows: tuple[CellFlowsResult, ...]
+    kept: tuple[KeptResult, ...]
+
+
+def study(run: Run, choice: StudyChoice) -> Results:
+    """Everything that the report of such a run shows."""
+    found = iteration_flows(run)
+    return Results(**common(run, choice), flows=tuple(map(_cell, found)), kept=_kept(found))
+
+
+def _cell(found: Iterations) -> CellFlowsResult:
+    above_gbps, ends_gbps = found.above
+    printed = found.printed
+    return CellFlowsResult(
+        levels=dict(found.cell.levels),
+        job=found.job,
+        model=found.model,
+        asked_gbps=found.asked_gbps,
+        load_percent=found.percent,
+        repetitions=len(found.flows),
+        width=WIDTHS[found.percent] if found.captured else None,
+        flows=tuple(_flow(found, number) for number in (*WORKERS, 3)),
+        above_gbps=above_gbps,
+        above_ci95_gbps=ends_gbps,
+        paper_above_gbps=printed and printed[0] - printed[1],
+    )
+
+
+def _flow(found: Iterations, number: int) -> FlowResult:
+    (packets_gbps, packets_ends), (exact_gbps, exact_ends) = found.over_packets(number), found.over_iterations(number)
+    printed = found.printed if number in WORKERS else None
+    sufficient_gbps, sufficient_ends = found.sufficient(number) if number in WORKERS else (None, None)
+    beyond, beyond_ends = found.beyond(number) if number in WORKERS else (None, None)
+    return FlowResult(
+        flow=number,
+        host=found.each(number)[0].host,
+        over_packets_gbps=packets_gbps,
+        over_packets_ci95_gbps=packets_ends,
+        over_iterations_gbps=exact_gbps,
+        over_iterations_ci95_gbps=exact_ends,
+        sufficient_gbps=sufficient_gbps,
+        sufficient_ci95_gbps=sufficient_ends,
+        beyond=beyond,
+        beyond_ci95=beyond_ends,
+        paper_gbps=printed and printed[number - 1],
+    )
+
+
+def _kept(found: Sequence[Iterations]) -> tuple[KeptResult, ...]:
+    return tuple(
+        KeptResult(model=light.model, flow=flow, kept=value, ci95=ends, paper=_printed_kept(light, heavy, flow))
+        for light, heavy in light_and_heavy(found)
+        for flow in WORKERS
+        for value, ends in [kept(light, heavy, flow)]
+    )
+
+
+def _printed_kept(light: Iterations, heavy: Iterations, flow: int) -> float | None:
+    if light.printed is None or heavy.printed is None:
+        return None
+    return heavy.printed[flow - 1] / light.printed[flow - 1]
