@@ -28,6 +28,7 @@ COMMANDS = {
     "run": "run",
     "resume": "resume",
     "status": "status",
+    "dashboards": "dashboards",
     "runs": "runs",
     "rm": "rm",
     "export": "export",

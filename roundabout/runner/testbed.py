@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from roundabout.errors import UsageError
 from roundabout.plan import PlannedTrial
+from roundabout.runner.exported import Exported
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
@@ -140,6 +141,10 @@ class Facility(ABC):
 
     def checks(self) -> Iterable[Check]:
         """What this kind of testbed needs, and whether it is there; nothing is changed."""
+        return ()
+
+    def exported(self) -> Iterable[Exported]:
+        """The hosts and switches that stand now, whose counters may be read while others use them."""
         return ()
 
     def inventories(self, name: str, /) -> AbstractContextManager[Sequence[Path]]:
