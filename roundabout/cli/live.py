@@ -3,210 +3,182 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import IO, Any, cast
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar, cast
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.plan import duration
-from roundabout.plan import Plan, PlannedTrial
-from roundabout.runner.observer import Observer
-from roundabout.store import Run
+from roundabout.runner.live import Recorder
+from roundabout.runner.observer import CrossUse, LinkUse, Observer
+from roundabout.runner.progress import Ended, Follower, JobProgress, Progress
+
+T = TypeVar("T")
 
 REFRESH_S = 0.25  # drawing takes CPU from what is being measured
+BAR = 20  # columns
+
+Forms = tuple[str, ...]  # what a line says, from the longest way to the shortest
 
 
-@dataclass
-class JobProgress:
-    """One job in the present trial."""
-
-    iterations: int
-    done: int = 0
-    last_ms: float = 0
-    total_ms: float = 0
-
-    def add(self, number: int, ms: float) -> None:
-        """An iteration ended."""
-        self.done, self.last_ms, self.total_ms = number, ms, self.total_ms + ms
-
-    @property
-    def mean_ms(self) -> float:
-        """Over the iterations so far."""
-        return self.total_ms / max(self.done, 1)
-
-
-@dataclass
-class Progress:
-    """Where a run is."""
-
-    trials: int = 0
-    done: int = 0
-    left_s: float = 0
-    settled_s: float = 0
-    attempted_s: float = 0
-    what: str = "starting"
-    trial: PlannedTrial | None = None
-    trial_began: float = 0
-    jobs: dict[str, JobProgress] = field(default_factory=dict)
-    link: str = ""
-
-    def begin(self, plan: Plan, done: int, committed: frozenset[str]) -> None:
-        """The run's plan is known."""
-        self.trials, self.done = len(plan.trials), done
-        self.left_s = sum(trial.expected_s for trial in plan.trials if trial.key not in committed)
-
-    def start(self, trial: PlannedTrial, attempt: int) -> None:
-        """A trial begins."""
-        self.trial, self.trial_began = trial, time.monotonic()
-        self.what = f"{self.done + 1} of {self.trials}: {label(trial)}{f', attempt {attempt}' if attempt > 1 else ''}"
-        self.jobs = {name: JobProgress(trial.spec.iterations_of(name)) for name in trial.spec.jobs}
-        self.link = ""
-
-    def end(self, again: bool) -> None:
-        """The trial ended."""
-        if self.trial:
-            self.attempted_s += self.trial.expected_s
-            if not again:
-                self.done += 1
-                self.left_s -= self.trial.expected_s
-                self.settled_s += self.trial.expected_s
-        self.trial = None
-
-    @property
-    def time_left_s(self) -> float:
-        """By the plan's expectations, with as many repeats as there were until now."""
-        running_s = time.monotonic() - self.trial_began if self.trial else 0
-        # As if one trial more had needed no repeat: the first that does shall not double it.
-        one_s = (self.left_s + self.settled_s) / max(self.trials, 1)
-        repeats = (self.attempted_s + one_s) / (self.settled_s + one_s) if one_s else 1.0
-        return max(self.left_s * repeats - running_s, 0)
-
-
-def label(trial: PlannedTrial) -> str:
-    """A trial for people: its variant, other levels, job and repetition."""
-    others = [f"{factor} {level}" for factor, level in trial.levels.items() if factor != "variant"]
-    alone = [trial.job] if trial.job else []
-    return ", ".join([trial.variant, *others, *alone, f"repetition {trial.repetition}"])
-
-
-class TerminalObserver:
-    """Redraws a few lines, at most four times a second."""
+class TerminalView:
+    """Redraws a few lines under what was printed, at most four times a second. It is a View."""
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console, self._live = console, live
-        self._progress = Progress()
+        self._path, self._said = "", ("", 0)
         self._drawn = 0.0
 
-    def run_started(self, run: Run, plan: Plan, done: int) -> None:
-        """The run begins."""
-        self._console.print(f"run {run.path}")
-        self._progress.begin(plan, done, run.committed())
+    def show(self, progress: Progress) -> None:
+        """Draw it, at once where a step or a trial begins or ends."""
+        said = (progress.what, progress.attempts)
+        if progress.path != self._path:
+            self._console.print(f"run {progress.path}")
+        if progress.ended and progress.attempts != self._said[1]:
+            for line in faults(progress.ended):
+                self._console.print(Text(line, style="yellow"))
+        if said != self._said or time.monotonic() - self._drawn >= REFRESH_S:
+            self._drawn = time.monotonic()
+            self._live.update(Screenful(progress), refresh=True)
+        self._path, self._said = progress.path, said
 
-    def step(self, what: str) -> None:
-        """Something that takes a while begins."""
-        self._progress.what = what
-        self._draw(now=True)
-
-    def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
-        """An attempt at a trial begins."""
-        self._progress.start(trial, attempt)
-        self._draw(now=True)
-
-    def iteration(self, job: str, number: int, ms: float) -> None:
-        """A job finished an iteration."""
-        self._progress.jobs[job].add(number, ms)
-        self._draw()
-
-    def link(self, name: str, gbps: float, marks_per_s: float | None) -> None:
-        """The bottleneck's use."""
-        marks = "" if marks_per_s is None else f", {marks_per_s:.0f} ECN marks a second"
-        self._progress.link = f"link {name}: {gbps:5.1f} Gbit/s{marks}"
-        self._draw()
-
-    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """The attempt is stored."""
-        for reason in reasons:
-            self._console.print(Text(f"{'again' if again else 'invalid'}: {label(trial)}: {reason}", style="yellow"))
-        self._progress.end(again)
-        self._draw(now=True)
-
-    def leaves(self, owed: Sequence[str]) -> None:
+    def leave(self, owed: Sequence[str]) -> None:
         """The run ends at once."""
         self._live.stop()
         self._console.print(left(owed), soft_wrap=True, highlight=False)
 
-    def _draw(self, *, now: bool = False) -> None:
-        if now or time.monotonic() - self._drawn >= REFRESH_S:
-            self._drawn = time.monotonic()
-            self._live.update(draw(self._progress), refresh=True)
+
+class PlainView:
+    """A line when something begins or ends, for logs. It is a View."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._path, self._what, self._attempts = "", "", 0
+
+    def show(self, progress: Progress) -> None:
+        """Say what is new."""
+        if progress.path != self._path:
+            self._say(f"run {progress.path}")
+        if progress.ended and progress.attempts != self._attempts:
+            self._tell_end(progress.ended)
+        if progress.what != self._what:
+            left_s = duration(progress.time_left_s)
+            self._say(f"trial {progress.what}; about {left_s} left" if progress.trial else progress.what)
+        self._path, self._what, self._attempts = progress.path, progress.what, progress.attempts
+
+    def leave(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        self._say(left(owed))
+
+    def _tell_end(self, ended: Ended) -> None:
+        for name, job in ended.jobs.items():
+            self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
+        for reason in ended.reasons:
+            self._say(f"  {verdict(ended)}: {reason}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, highlight=False)
 
 
-def draw(progress: Progress) -> RenderableType:
-    """The lines that change."""
-    overall = Table.grid(padding=(0, 2))
-    left = f"about {duration(progress.time_left_s)} left" if progress.trials else ""
-    overall.add_row(ProgressBar(total=max(progress.trials, 1), completed=progress.done, width=30), progress.what, left)
-    jobs = Table.grid(padding=(0, 2))
-    for name, job in progress.jobs.items():
-        times = f"last {job.last_ms:6.1f} ms   mean {job.mean_ms:6.1f} ms" if job.done else "starting"
-        jobs.add_row(f"  {name}", f"iteration {job.done:3d} of {job.iterations}", times)
-    return Group(overall, jobs, Text(f"  {progress.link}" if progress.link else ""))
+@dataclass(frozen=True)
+class Screenful:
+    """Where a run is, in as many lines and as long ones as a terminal has room for."""
+
+    progress: Progress
+    title: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [line for block in self._blocks() for line in fitting(block, options.max_width)]
+        room = max(console.height - 1, 1)
+        if len(lines) > room:
+            lines[room - 1 :] = [f"... and {len(lines) - room + 1} lines more"]
+        for line in lines:
+            text = Text(line, no_wrap=True)
+            text.truncate(options.max_width, overflow="ellipsis")
+            yield text
+
+    def _blocks(self) -> Iterator[list[Forms]]:
+        """Lines that belong together, and are said the same way."""
+        now = self.progress
+        if self.title:
+            yield [(self.title,)]
+        yield list(_head(now))
+        yield [_job(name, job) for name, job in _aligned(now.jobs)]
+        yield [_link(name, use) for name, use in _aligned(now.links)]
+        yield [_crossing(name, use) for name, use in _aligned(now.cross_traffic)]
+        if now.ended:
+            yield [_ended(now.ended)]
+
+
+def fitting(block: Sequence[Forms], width: int) -> list[str]:
+    """The lines of a block in the longest way in which all are at most `width` columns long, or in the shortest."""
+    ways = list(zip(*block, strict=True))
+    return list(next((way for way in ways if all(cell_len(line) <= width for line in way)), ways[-1] if ways else ()))
+
+
+def _head(now: Progress) -> Iterator[Forms]:
+    if not now.trials:
+        yield (now.what,)
+        return
+    full = BAR * now.done // now.trials
+    left_s = f"about {duration(now.time_left_s)} left"
+    yield f"[{'#' * full}{'.' * (BAR - full)}]  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
+
+
+def _job(name: str, job: JobProgress) -> Forms:
+    of = f"iteration {job.done:3d} of {job.iterations}"
+    if not job.done:
+        return f"  {name}  {of}  starting", f"{name} {job.done}/{job.iterations}"
+    times = f"last {job.last_ms:6.1f} ms   mean {job.mean_ms:6.1f} ms"
+    return f"  {name}  {of}  {times}", f"{name} {job.done}/{job.iterations} mean {job.mean_ms:.1f} ms"
+
+
+def _link(name: str, use: LinkUse) -> Forms:
+    rate = f"{use.gbps:5.1f} of {use.line_rate_gbps:g} Gbit/s"
+    marks = "" if use.marks_per_s is None else f"{use.marks_per_s:.0f}"
+    queue = "" if use.backlog_bytes is None else f"{use.backlog_bytes / 1e3:.0f} kB"
+    long = [rate, *([f"{marks} ECN marks a second"] if marks else []), *([f"queue to {queue}"] if queue else [])]
+    middle = [rate, *([f"{marks} marks/s"] if marks else []), *([queue] if queue else [])]
+    return f"  link {name}: {', '.join(long)}", f"  {name} {', '.join(middle)}", f"{name} {use.gbps:.1f} Gbit/s"
+
+
+def _crossing(name: str, use: CrossUse) -> Forms:
+    sent = "?" if use.sent_gbps is None else f"{use.sent_gbps:.1f}"
+    rate = f"{sent} of {use.asked_gbps:g} Gbit/s"
+    return f"  cross traffic {name}: {rate}", f"{name} {rate}"
+
+
+def _ended(ended: Ended) -> Forms:
+    if ended.reasons:
+        return ("; ".join(faults(ended)),)
+    means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items())
+    return f"  before: {ended.label}: mean {means}", f"before: {means}"
+
+
+def _aligned(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """The same with names of one length."""
+    longest = max(map(len, named), default=0)
+    return ((name.ljust(longest), value) for name, value in named.items())
+
+
+def verdict(ended: Ended) -> str:
+    """What becomes of an attempt that is not valid."""
+    return "again" if ended.again else "invalid"
+
+
+def faults(ended: Ended) -> list[str]:
+    """Why an attempt is not valid, a line a reason."""
+    return [f"{verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 
 def left(owed: Sequence[str]) -> str:
     """What a run says that was interrupted once more."""
     return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
-
-
-class PlainObserver:
-    """One line an event, for logs."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress = Progress()
-
-    def run_started(self, run: Run, plan: Plan, done: int) -> None:
-        """The run begins."""
-        self._progress.begin(plan, done, run.committed())
-        self._say(f"run {run.path}")
-
-    def step(self, what: str) -> None:
-        """Something that takes a while begins."""
-        self._say(what)
-
-    def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
-        """An attempt at a trial begins."""
-        self._progress.start(trial, attempt)
-        self._say(f"trial {self._progress.what}; about {duration(self._progress.time_left_s)} left")
-
-    def iteration(self, job: str, number: int, ms: float) -> None:
-        """Counted; shown when the trial ends."""
-        self._progress.jobs[job].add(number, ms)
-
-    def link(self, name: str, gbps: float, marks_per_s: float | None) -> None:
-        """Too much for a log."""
-
-    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """The attempt is stored."""
-        for name in trial.spec.jobs:
-            job = self._progress.jobs[name]
-            self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
-        for reason in reasons:
-            self._say(f"  {'again' if again else 'invalid'}: {reason}")
-        self._progress.end(again)
-
-    def leaves(self, owed: Sequence[str]) -> None:
-        """The run ends at once."""
-        self._say(left(owed))
-
-    def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, highlight=False)
 
 
 class Outlived:
@@ -239,12 +211,18 @@ class Outlived:
             os.close(nobody)
 
 
+def can_redraw(console: Console) -> bool:
+    """Whether what was drawn there can be drawn anew."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 @contextmanager
 def watching(console: Console) -> Iterator[Observer]:
-    """An observer for this console, for as long as the run takes. What is shown never ends the run."""
+    """An observer that shows a run on this console, and to other processes. What is shown never ends the run."""
     console.file = cast("IO[str]", Outlived(console.file))
-    if not console.is_terminal or console.is_dumb_terminal:  # on which nothing can be drawn anew
-        yield PlainObserver(console)
-        return
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield TerminalObserver(console, live)
+    with Recorder() as recorder:
+        if not can_redraw(console):
+            yield Follower(PlainView(console), recorder)
+            return
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield Follower(TerminalView(console, live), recorder)

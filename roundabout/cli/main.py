@@ -27,6 +27,7 @@ COMMANDS = {
     "advise": "advise",
     "run": "run",
     "resume": "resume",
+    "watch": "watch",
     "status": "status",
     "dashboards": "dashboards",
     "runs": "runs",

@@ -61,11 +61,12 @@ def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) ->
     console = Screen(stderr=as_json)
     with watching(console) as observer:
         run = work(Runner(where, observer, undo, give=given))
-    summary = summarise(run)
-    run.write_summary(summary.record())
+        observer.step("making the report")
+        summary = summarise(run)
+        run.write_summary(summary.record())
+        report = render(run)
+        give_back_tree(run.path)
     console.print(on_terminal(summary))
-    report = render(run)
-    give_back_tree(run.path)
     console.print(f"report  {report}\ndata    {run.path}", soft_wrap=True, highlight=False)
     if as_json:
         json.dump(summary.record(), sys.stdout, indent=2)

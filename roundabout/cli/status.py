@@ -2,11 +2,12 @@
 """`roundabout status`: how far a run is."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from roundabout.cli.options import Json, Runs, WhichRun
+from roundabout.runner import live
 from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
@@ -21,7 +22,12 @@ def command(
     status = status_of(Run.open(which, runs), STATE)
     if as_json:
         print(json.dumps(status, indent=2))
-        return
+    else:
+        tell(status)
+
+
+def tell(status: Mapping[str, Any]) -> None:
+    """Say for people what `status_of` found."""
     print(f"{status['experiment']}  {status['path']}")
     print(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
     for trial in status["invalid"]:
@@ -53,6 +59,7 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
 
 def state_of(run: Run, done: Collection[str], state: Path) -> str:
     """Whether a run is "running", or, by the trials that are done, "complete" or "interrupted"."""
-    if lease.holder("machine", state).endswith(run.id):
+    # Who raises a testbed to resume it has the machine, and tells nothing yet.
+    if live.is_going_on(run.path) or lease.holder("machine", state).endswith(run.id):
         return "running"
     return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

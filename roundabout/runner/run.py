@@ -164,8 +164,9 @@ class Runner:
         """This machine for one run alone, once nobody owes it anything, and the journal of what the run does."""
         with lease.hold("machine", f"{what} {path.name}", self.state):
             self._settle_debts()
-            with journal.keep(path.name, path, self.journals) as notes, temporary.files(path.name, notes, self.state):
-                yield notes
+            notes = journal.keep(path.name, path.resolve(), self.journals)
+            with notes as kept, temporary.files(path.name, kept, self.state):
+                yield kept
 
     def _settle_debts(self) -> None:
         """Undo what dead runs left: trials among that would measure it. Where it is elsewhere, failing is only told."""

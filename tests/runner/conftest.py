@@ -290,8 +290,8 @@ class Notes:
     def iteration(self, job, number, ms):
         self.iterations.append((job, number))
 
-    def link(self, name, gbps, marks_per_s):
-        self.links.append((name, gbps, marks_per_s))
+    def traffic(self, links, crossing):
+        self.links += links.items()
 
     def leaves(self, owed):
         print("left:", *owed, file=sys.stderr)

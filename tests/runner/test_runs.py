@@ -111,10 +111,11 @@ def test_progress_is_told(work):
     work.facility.fault("s0", iteration_ms=400)
     work.start()
     assert [number for job, number in work.notes.iterations if job == "j1"] == [1, 2, 3]
-    assert {name for name, _, _ in work.notes.links} == {"L1"}
-    gbps, marks = work.notes.links[-1][1:]
-    assert gbps > 0
-    assert marks > 0
+    assert {name for name, _ in work.notes.links} == {"L1"}
+    use = work.notes.links[-1][1]
+    assert (use.line_rate_gbps, use.backlog_bytes) == (50, 0)
+    assert use.gbps > 0
+    assert use.marks_per_s > 0
 
 
 @pytest.mark.parametrize(

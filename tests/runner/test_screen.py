@@ -4,8 +4,6 @@
 import io
 import re
 import subprocess
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,12 +12,13 @@ from roundabout.cli import clean, live
 from roundabout.cli.main import COMMANDS, build_app, main
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.programs import ROOT
+from roundabout.runner.progress import Follower, TimeLeft
 
 
 def test_a_log_gets_plain_lines(work, tiny):
     work.facility.fault("s1", retransmitted=2)
     out = io.StringIO()
-    work.notes = live.PlainObserver(Console(file=out, width=200))
+    work.notes = Follower(live.PlainView(Console(file=out, width=200)))
     work.start(tiny(iterations=2))
     said = out.getvalue()
     assert "trial 1 of 1: fair, repetition 1; about" in said
@@ -97,15 +96,12 @@ def test_every_command_has_help(capsys):
 
 
 def test_the_time_left_has_as_many_repeats_as_there_were():
-    fixed = {"variant": "fair", "levels": {}, "job": None, "repetition": 1, "spec": SimpleNamespace(jobs={})}
-    trials = [SimpleNamespace(key=str(number), expected_s=10.0, **fixed) for number in range(4)]
-    progress: Any = live.Progress()
-    progress.begin(SimpleNamespace(trials=trials), 0, frozenset())
-    assert progress.time_left_s == 40
-    for trial, attempt, again in ((trials[0], 1, False), (trials[1], 1, True), (trials[1], 2, False)):
-        progress.start(trial, attempt)
-        progress.end(again)
-    assert progress.time_left_s == pytest.approx(20 * (30 + 10) / (20 + 10))
+    left = TimeLeft(40, trials=4)
+    assert left.seconds == 40
+    for again in (False, True, False):
+        left.begin(10)
+        left.end(again)
+    assert left.seconds == pytest.approx(20 * (30 + 10) / (20 + 10))
 
 
 def test_the_version_is_told(capsys):

@@ -104,6 +104,12 @@ def known(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
+def run_path(run_id: str, folder: Path) -> Path | None:
+    """The folder of a run that has a journal, absolute; None without one. Raises StoreError."""
+    path = folder / f"{run_id}.json"
+    return Path(files.read_json(path)["run"]) if path.exists() else None
+
+
 def adopt(state: Path, folder: Path) -> None:
     """Take into `folder` the journals of the last revision's runs, which lay in the machine's state.
 

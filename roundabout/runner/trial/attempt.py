@@ -18,13 +18,13 @@ from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement, units
-from roundabout.runner.tables.records import RecordError, Samples, parse_event
+from roundabout.runner.tables.records import RecordError, parse_event
 from roundabout.runner.trial import captures, cross_traffic, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.jobs import Worker, workers
 from roundabout.runner.trial.loads import Load
-from roundabout.runner.trial.meter import LinkMeter
+from roundabout.runner.trial.meter import TrafficMeter
 from roundabout.runner.trial.sampling import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
@@ -86,14 +86,14 @@ def _go_through(now: Attempting) -> None:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
         asked, folder = now.trial.spec.capture, now.attempt.path / RAW
         stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
-        switches = _start_samplers(now, stack)
+        _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
         generators = _start_cross_traffic(now, stack)
         try:
             _await_ready(now, programs, arrived)
             _start_together(now, programs, generators)
-            _watch(now, programs, arrived, generators, _meter(now, switches))
+            _watch(now, programs, arrived, generators, _meter(now))
         finally:
             now.measured.end_ns = now.clock.now_ns()
     _read_clocks(now, "after")
@@ -139,8 +139,8 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, 
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
 
 
-def _start_samplers(now: Attempting, stack: ExitStack) -> list[Samples]:
-    """Start all collectors; what those of switches say is returned, and what all say is in the measurement."""
+def _start_samplers(now: Attempting, stack: ExitStack) -> None:
+    """Start all collectors; what they say is in the measurement."""
     measured, bench = now.measured, now.bench
 
     def on_host(host: Host) -> Sampler:
@@ -160,7 +160,6 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> list[Samples]:
     of_hosts = bench.each(on_host)
     samplers += of_hosts.values()
     measured.host_samples = {host: sampler.samples for host, sampler in of_hosts.items()}
-    return measured.switch_samples
 
 
 def _judge_samplers(now: Attempting, samplers: Sequence[Sampler]) -> None:
@@ -241,7 +240,7 @@ def _watch(
     programs: Programs,
     arrived: Arrived,
     generators: Sequence[Generator],
-    meter: LinkMeter | None,
+    meter: TrafficMeter,
 ) -> None:
     """Follow the trainers until all are done.
 
@@ -255,8 +254,7 @@ def _watch(
             refreshed = time.monotonic()
             now.bench.check_held()
             cross_traffic.check(generators)
-            if meter and (reading := meter.read()):
-                now.observer.link(meter.link, *reading)
+            now.observer.traffic(meter.links(), meter.crossing())
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
@@ -307,5 +305,5 @@ def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 
 
-def _meter(now: Attempting, switches: Sequence[Samples]) -> LinkMeter | None:
-    return LinkMeter(now.trial.spec.topology.bottleneck.name, now.bench.site, switches) if switches else None
+def _meter(now: Attempting) -> TrafficMeter:
+    return TrafficMeter(now.trial.spec, now.bench.site, now.measured.switch_samples, now.measured.host_samples)

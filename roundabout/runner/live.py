@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live record of a run: a file in its folder that tells other processes where it is, and is gone when it ends.
+
+It is replaced as a whole, and locked (flock) before it takes its place: while its writer lives, what lies there is
+locked, and the kernel unlocks it when the writer dies, however it dies. To ask for that lock disturbs nobody.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import TypeAdapter, ValidationError
+
+from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine.journal import JOURNALS
+from roundabout.runner.machine.state import STATE
+from roundabout.runner.progress import Progress
+from roundabout.store import Run, files
+
+NAME = "live.json"
+PERIOD_S = 0.5  # writing takes CPU from what is being measured
+
+_PROGRESS = TypeAdapter(Progress)
+
+
+@dataclass(frozen=True)
+class Live:
+    """What a live record says, and whether its writer lives."""
+
+    progress: Progress
+    lives: bool
+
+
+class Recorder:
+    """Writes the live record of a run: at once where a trial begins or ends, else every PERIOD_S. It is a View."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._held: int | None = None
+        self._said: tuple[object, ...] = ()
+        self._written_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def show(self, progress: Progress) -> None:
+        """Write it, unless that was done of late. A full disk never ends a run."""
+        if not progress.path:
+            return
+        path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.attempts)
+        if path != self._path:
+            self._end()
+        if said != self._said or time.monotonic() - self._written_s >= PERIOD_S:
+            self._path, self._said, self._written_s = path, said, time.monotonic()
+            with suppress(OSError):
+                self._write(path, _PROGRESS.dump_json(progress, indent=1))
+
+    def leave(self, owed: Sequence[str]) -> None:
+        """What lies there stays, and nobody holds it any more."""
+
+    def _write(self, path: Path, content: bytes) -> None:
+        partial = path.with_name(f".{path.name}.partial")
+        with files.new_file(partial) as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            file.write(content)
+            held = os.dup(file.fileno())  # the lock outlives the file's closing
+        partial.rename(path)  # not synced: nobody reads it after a power cut
+        before, self._held = self._held, held
+        if before is not None:
+            os.close(before)
+
+    def _end(self) -> None:
+        if self._path and self._held is not None:
+            with suppress(OSError):
+                self._path.unlink()
+            os.close(self._held)
+        self._path = self._held = None
+
+
+def read(run: Path) -> Live | None:
+    """Where the run in this folder is, or was when it was killed; None where it ended, or nobody may tell."""
+    path = run / NAME
+    while True:
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                progress = _PROGRESS.validate_json(file.read())
+                if _is_locked(file.fileno()):
+                    return Live(progress, lives=True)
+                if os.path.samestat(os.stat(path), os.fstat(file.fileno())):
+                    return Live(progress, lives=False)
+        except (OSError, ValidationError):
+            return None
+
+
+def is_going_on(run: Path) -> bool:
+    """Whether somebody runs what is in this folder, and lives."""
+    told = read(run)
+    return told is not None and told.lives
+
+
+def going_on(runs: Path) -> list[Path]:
+    """The folders of all runs under `runs` that somebody runs, the latest last."""
+    return [run.path for run in sorted(Run.all(runs), key=lambda run: run.id) if is_going_on(run.path)]
+
+
+def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
+    """The folder of the run that has this machine, which may not be there yet; None without one, or without rights."""
+    owner = lease.holder("machine", state)
+    return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

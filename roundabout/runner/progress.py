@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a run is, for everybody who shows it: its own terminal, other processes."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from roundabout.plan import Plan, PlannedTrial
+from roundabout.runner.observer import CrossUse, LinkUse
+from roundabout.store import Run
+
+
+@dataclass
+class JobProgress:
+    """One job in a trial; times are of its first worker's iterations, 0 before the first."""
+
+    iterations: int
+    done: int = 0
+    last_ms: float = 0
+    mean_ms: float = 0
+
+    def add(self, ms: float) -> None:
+        """An iteration ended."""
+        self.mean_ms = (self.mean_ms * self.done + ms) / (self.done + 1)
+        self.done, self.last_ms = self.done + 1, ms
+
+
+@dataclass(frozen=True)
+class TrialProgress:
+    """The trial under way."""
+
+    key: str
+    variant: str
+    levels: dict[str, str | int | float]
+    repetition: int
+    job: str | None
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An attempt that ended. `reasons` make it invalid; `again`: it is repeated."""
+
+    label: str
+    jobs: dict[str, JobProgress]
+    reasons: list[str]
+    again: bool
+
+
+@dataclass
+class Progress:
+    """Where a run is. Rates, times and bytes are the paper's; what is of a trial stays until the next one begins."""
+
+    experiment: str = ""
+    run: str = ""
+    path: str = ""
+    what: str = "starting"
+    trials: int = 0
+    done: int = 0
+    attempts: int = 0  # that ended
+    time_left_s: float = 0
+    trial: TrialProgress | None = None
+    jobs: dict[str, JobProgress] = field(default_factory=dict)
+    links: dict[str, LinkUse] = field(default_factory=dict)
+    cross_traffic: dict[str, CrossUse] = field(default_factory=dict)
+    ended: Ended | None = None
+
+
+class View(Protocol):
+    """Something that shows where a run is."""
+
+    def show(self, progress: Progress) -> None:
+        """Called after every change; a view that has shown enough of late may leave it out."""
+
+    def leave(self, owed: Sequence[str]) -> None:
+        """The run ends at once, and leaves what it made of these kinds."""
+
+
+class Follower:
+    """Keeps a run's progress, and has it shown. It is an Observer."""
+
+    def __init__(self, *views: View) -> None:
+        self.progress = Progress()
+        self._views = views
+        self._left = TimeLeft()
+
+    def run_started(self, run: Run, plan: Plan, done: int) -> None:
+        """The run begins."""
+        committed = run.committed()
+        left_s = sum(trial.expected_s for trial in plan.trials if trial.key not in committed)
+        self._left = TimeLeft(left_s, len(plan.trials))
+        path = str(run.path.resolve())
+        self.progress = Progress(run.experiment, run.id, path, trials=len(plan.trials), done=done)
+        self._show()
+
+    def step(self, what: str) -> None:
+        """Something that takes a while begins."""
+        self.progress.what = what
+        self._show()
+
+    def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
+        """An attempt at a trial begins."""
+        now = self.progress
+        self._left.begin(trial.expected_s)
+        again = f", attempt {attempt}" if attempt > 1 else ""
+        now.what = f"{now.done + 1} of {now.trials}: {label(trial)}{again}"
+        now.trial = TrialProgress(trial.key, trial.variant, trial.levels, trial.repetition, trial.job, attempt)
+        now.jobs = {name: JobProgress(trial.spec.iterations_of(name)) for name in trial.spec.jobs}
+        now.links, now.cross_traffic = {}, {}
+        self._show()
+
+    def iteration(self, job: str, _number: int, ms: float) -> None:
+        """A job finished an iteration."""
+        self.progress.jobs[job].add(ms)
+        self._show()
+
+    def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossUse]) -> None:
+        """What links carry, and cross traffic."""
+        self.progress.links, self.progress.cross_traffic = dict(links), dict(crossing)
+        self._show()
+
+    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
+        """The attempt is stored."""
+        now = self.progress
+        self._left.end(again)
+        now.done += not again
+        now.attempts += 1
+        now.ended = Ended(label(trial), now.jobs, reasons, again)
+        now.trial = None
+        self._show()
+
+    def leaves(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        for view in self._views:
+            view.leave(owed)
+
+    def _show(self) -> None:
+        self.progress.time_left_s = self._left.seconds
+        for view in self._views:
+            view.show(self.progress)
+
+
+class TimeLeft:
+    """How long a run still takes: by its plan's expectations, with as many repeats as there were until now."""
+
+    def __init__(self, left_s: float = 0, trials: int = 0) -> None:
+        """Of so many trials, those that are left take `left_s`."""
+        self._left_s, self._trials = left_s, trials
+        self._settled_s = self._attempted_s = 0.0
+        self._expected_s = self._began_s = 0.0
+        self._running = False
+
+    def begin(self, expected_s: float) -> None:
+        """An attempt at a trial begins."""
+        self._expected_s, self._began_s, self._running = expected_s, time.monotonic(), True
+
+    def end(self, again: bool) -> None:
+        """It ended; `again`: it is repeated."""
+        self._running = False
+        self._attempted_s += self._expected_s
+        if not again:
+            self._left_s -= self._expected_s
+            self._settled_s += self._expected_s
+
+    @property
+    def seconds(self) -> float:
+        """From now on."""
+        running_s = time.monotonic() - self._began_s if self._running else 0
+        # As if one trial more had needed no repeat: the first that does shall not double it.
+        one_s = (self._left_s + self._settled_s) / max(self._trials, 1)
+        repeats = (self._attempted_s + one_s) / (self._settled_s + one_s) if one_s else 1.0
+        return max(self._left_s * repeats - running_s, 0)
+
+
+def label(trial: PlannedTrial) -> str:
+    """A trial for people: its variant, other levels, job and repetition."""
+    others = [f"{factor} {level}" for factor, level in trial.levels.items() if factor != "variant"]
+    alone = [trial.job] if trial.job else []
+    return ", ".join([trial.variant, *others, *alone, f"repetition {trial.repetition}"])
