@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a sampler prints to Prometheus' text format: the one table of metrics, and the rule for counters' names.
 
-Names are Prometheus': `_total` counts, units are bytes, seconds and ratios. Values are the host's own: a lab's rates are
-the papers' divided by `roundabout_testbed_scale`. What a run says of its jobs is in the papers' time.
+Names are Prometheus': `_total` counts, units are bytes, seconds and ratios. Values are the host's own: a lab's
+rates are the papers' divided by `roundabout_testbed_scale`. What a run says of its jobs is in the papers' time.
 """
 
 import os
@@ -44,7 +44,7 @@ METRICS = {
     "roundabout_job_planned_iterations": ("gauge", "Iterations that a job does in this trial"),
     "roundabout_job_last_iteration_seconds": ("gauge", "How long a job's last iteration took, in the papers' time"),
     "roundabout_cross_traffic_asked_bytes_per_second": ("gauge", "Cross traffic asked for, at the papers' rate"),
-    "roundabout_cross_traffic_sent_bytes_per_second": ("gauge", "Cross traffic sent in the last second, at the papers'"),
+    "roundabout_cross_traffic_sent_bytes_per_second": ("gauge", "Cross traffic sent, at the papers' rate"),
 }
 
 # Fields of the sampler's records -> metrics; of ports by the way that bytes go.
@@ -174,7 +174,7 @@ def _number(value):
 
 
 def text(record, facts, series, utc_s):
-    """The metrics of one host: `record` is the sampler's, `facts` what exporter.py was told, `series` what else is so."""
+    """The metrics of one host: `record` is the sampler's, `facts` what exporter.py was told, `series` what else is."""
     families = Families(facts.get("labels", {}))
     families.add("roundabout_clock_utc_seconds", {}, float(utc_s))
     for name, labels, value in series:

@@ -15,7 +15,7 @@ from roundabout.cli.options import Inventory, Runs
 from roundabout.cli.running import asked, undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.dashboards.exporters import Exporters
-from roundabout.dashboards.prometheus import dashboards, graphs, prometheus
+from roundabout.dashboards.prometheus import DASHBOARDS, dashboards, graphs, prometheus
 from roundabout.dashboards.relay import relaying
 from roundabout.dashboards.run import series_of
 from roundabout.errors import UsageError
@@ -50,7 +50,9 @@ def command(
         url = f"http://127.0.0.1:{port}"
         relay = stack.enter_context(relaying(exporters, lambda: series_of(runs), lambda: _page(url, exporters)))
         stack.enter_context(prometheus(relay.url, folder, port))
-        console.print(f"open        {relay.url}/\nPrometheus  {url}/\nGrafana     import collectors/dashboards/*.json", soft_wrap=True)
+        console.print(f"open        {relay.url}/")
+        console.print(f"Prometheus  {url}/")
+        console.print(f"Grafana     import {DASHBOARDS}/*.json", soft_wrap=True)
         console.print("Ctrl-C ends it all")
         threading.Event().wait()
 
@@ -63,7 +65,7 @@ def _standing(facility: Facility) -> Iterator[Exported]:
 def _folder(keep: Path) -> Path:
     strange = [path.name for path in keep.iterdir()] if keep.is_dir() else []
     if strange and not (keep / "prometheus.yml").exists():
-        raise UsageError(f"--keep: found '{keep}' with {strange[0]!r} in it, expected an empty folder or an earlier one")
+        raise UsageError(f"--keep: found {strange[0]!r} in '{keep}', expected an empty folder or an earlier one")
     keep.mkdir(mode=0o755, parents=True, exist_ok=True)
     return keep.resolve()
 

@@ -33,13 +33,15 @@ class Exporter:
         try:
             self._channel: Channel = self._connection.start(what.argv)
             self.beside: list[str] = json.loads(self._said(json.dumps(what.facts), b"\n"))
-        except RoundaboutError:
+        except (RoundaboutError, ValueError) as error:
             self._connection.close()
-            raise
+            raise LostHostError(what.node, f"its exporter did not start: {error}") from error
 
     def ask(self, question: str) -> bytes:
         """Its answer, metrics as text. Raises LostHostError."""
         with self._lock:
+            if self.lost:
+                raise LostHostError(self.what.node, "its exporter ended")
             try:
                 return self._said(question, END)
             except RoundaboutError:
@@ -48,9 +50,12 @@ class Exporter:
 
     def close(self) -> None:
         """Tell it to end, and wait for that."""
-        with suppress(RoundaboutError), answering(self._connection, self._channel, END_S, "ending its exporter"):
-            self._channel.close_stdin()
-            self._why_ended()
+        with self._lock, suppress(RoundaboutError):
+            if not self.lost:
+                self.lost = True
+                with answering(self._connection, self._channel, END_S, "ending its exporter"):
+                    self._channel.close_stdin()
+                    self._why_ended()
         self._connection.close()
 
     def _said(self, line: str, end: bytes) -> bytes:

@@ -38,7 +38,8 @@ def configuration(relay: str) -> dict[str, Any]:
             "evaluation_interval": f"{EVERY_S}s",
         },
         "rule_files": [RULES.name],
-        "scrape_configs": [{"job_name": "roundabout", "http_sd_configs": [discovery]}],
+        # What exporters say of themselves holds: a target's labels are the same, and for those of others.
+        "scrape_configs": [{"job_name": "roundabout", "honor_labels": True, "http_sd_configs": [discovery]}],
     }
 
 
@@ -54,7 +55,8 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
     log, url = folder / "prometheus.log", f"http://{LOOPBACK}:{port}"
     # setpriv: it ends with us, however we end, and is not root.
     command = ["setpriv", "--pdeathsig", "TERM", *_stepping_down(folder), program]
-    command += ["--config.file", "prometheus.yml", "--storage.tsdb.path", "data", "--web.listen-address", f"{LOOPBACK}:{port}"]
+    command += ["--config.file", "prometheus.yml", "--storage.tsdb.path", "data"]
+    command += ["--web.listen-address", f"{LOOPBACK}:{port}"]
     with log.open("wb") as said:
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
@@ -77,16 +79,14 @@ def dashboards() -> dict[str, list[tuple[str, str]]]:
     for path in sorted(DASHBOARDS.glob("*.json")):
         dashboard = json.loads(path.read_text())
         found[dashboard["title"]] = [
-            (panel["title"], target["expr"])
-            for panel in dashboard["panels"]
-            for target in panel.get("targets", ())
+            (panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel.get("targets", ())
         ]
     return found
 
 
 def graphs(url: str, queries: list[tuple[str, str]]) -> str:
     """The page of Prometheus that shows these panels, over the last ten minutes."""
-    fields = {}
+    fields: dict[str, str] = {}
     for number, (_, query) in enumerate(queries):
         fields |= {f"g{number}.expr": query, f"g{number}.tab": "0", f"g{number}.range_input": "10m"}
     return f"{url}/graph?{urlencode(fields)}"

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The relay: on loopback, it serves Prometheus one target a host and switch, and says which there are.
 
-    /targets                          what Prometheus' http_sd reads
-    /metrics/SITE/NODE                an exporter's metrics
-    /metrics/SITE/NODE/NAME           those of another's exporter beside it (node, dcgm)
-    /                                 a page for people
+/targets                          what Prometheus' http_sd reads
+/metrics/SITE/NODE                an exporter's metrics
+/metrics/SITE/NODE/NAME           those of another's exporter beside it (node, dcgm)
+/                                 a page for people
 """
 
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote, unquote
 
 from roundabout.dashboards.exporters import Exporters
+from roundabout.errors import RoundaboutError
 from roundabout.runner.exported import Series
 from roundabout.runner.hosts.clocks import CONTROLLER
 from roundabout.runner.hosts.connections import LostHostError
@@ -58,10 +59,9 @@ class Relay(ThreadingHTTPServer):
         for (site, node), beside in self.exporters.places().items():
             for name in ("", *beside):
                 path = "/".join(quote(part, safe="") for part in (site, node, name) if part)
-                labels = {"__metrics_path__": f"/metrics/{path}", "instance": f"{site}/{node}"}
-                # What others' exporters say has no labels of ours.
-                own = {"job": name, "site": site, "host": node} if name else {}
-                found.append({"targets": [f"{LOOPBACK}:{self.server_port}"], "labels": {**labels, **own}})
+                labels = {"instance": f"{site}/{node}", "site": site, "host": node, **({"job": name} if name else {})}
+                where = {"__metrics_path__": f"/metrics/{path}"}
+                found.append({"targets": [f"{LOOPBACK}:{self.server_port}"], "labels": {**where, **labels}})
         return found
 
 
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # Prometheus keeps its connections
     timeout = 60
 
-    def do_GET(self) -> None:  # noqa: N802 - so http.server calls it
+    def do_GET(self) -> None:
         status, kind = 200, TEXT
         try:
             kind, body = self.server.answer(self.path.partition("?")[0])
@@ -95,7 +95,8 @@ def relaying(exporters: Exporters, now: Callable[[], list[Series]], page: Callab
 
     def follow() -> None:
         while not ended.wait(LOOK_S):
-            exporters.look()
+            with suppress(RoundaboutError):  # a lab that went meanwhile: the next look finds what is there
+                exporters.look()
 
     with Relay(exporters, now, page) as relay:
         threads = [threading.Thread(target=relay.serve_forever, daemon=True), threading.Thread(target=follow)]

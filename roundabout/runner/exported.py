@@ -85,7 +85,7 @@ def exported(  # noqa: PLR0913 - what a node is
 
 def of_host(host: Host, *, rdma: bool = False, cpu: bool = False) -> list[str]:
     """The sampler of a host, for its exporter."""
-    return host_sampler(host, ("rdma",) if rdma else (), PERIOD_MS, cpu=cpu)
+    return host_sampler(host, {"rdma"} if rdma else (), PERIOD_MS, cpu=cpu)
 
 
 def of_controller() -> Exported:

@@ -9,19 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
 from roundabout.errors import UsageError
 from roundabout.plan import PlannedTrial
-from roundabout.runner.exported import Exported
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
+
+if TYPE_CHECKING:
+    from roundabout.runner.exported import Exported
 
 Nature = Literal["real", "emulated", "computed"]
 
@@ -143,7 +145,7 @@ class Facility(ABC):
         """What this kind of testbed needs, and whether it is there; nothing is changed."""
         return ()
 
-    def exported(self) -> Iterable[Exported]:
+    def exported(self) -> "Iterable[Exported]":
         """The hosts and switches that stand now, whose counters may be read while others use them."""
         return ()
 

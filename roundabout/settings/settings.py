@@ -13,9 +13,9 @@ A document is JSON and is applied in its own order; docs/settings.md lists every
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 
 Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (what became something else) and
-`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what somebody changed since); `restore` answers `restored`, `overridden`, `skipped`
-and `failed`. An answer with differences exits 0: the caller decides. What could not be done is one message on stderr,
-and exit status 1.
+`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what somebody changed since); `restore`
+answers `restored`, `overridden`, `skipped` and `failed`. An answer with differences exits 0: the caller decides. What
+could not be done is one message on stderr, and exit status 1.
 
 Before the first write, the journal takes what was found, also of settings that a write changes along with its own: that
 is on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
@@ -302,7 +302,7 @@ def show_journal(host: Host) -> Dict[str, Any]:
 
 
 def drifted(host: Host) -> Dict[str, Any]:
-    """What is not as the owner that set it last wrote it. Nothing is written, and no journal made where there is none."""
+    """What is not as the owner that set it last wrote it; where there is no journal, none is made."""
     if not (host.state / JOURNAL).exists():
         return {"differs": []}
     with Journal(host.state) as journal:  # nobody is half way through

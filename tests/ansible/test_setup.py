@@ -33,6 +33,7 @@ def test_help_names_every_target() -> None:
     listed = {line.split()[1] for line in make().stdout.splitlines()}
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
         "scoreboard",
+        "dashboards",
         "lint",
         "test",
         "proof",
@@ -64,7 +65,7 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "found 'test', expected nothing, or one of the words tests, proofs and vms" in done.stderr
+    assert "found 'test', expected nothing, or one of the words tests, proofs, dashboards and vms" in done.stderr
 
 
 @pytest.mark.parametrize(

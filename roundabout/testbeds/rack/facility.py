@@ -190,7 +190,8 @@ class RackFacility(SshFacility):
     def exported(self) -> Iterator[Exported]:
         """Its servers', and what else says metrics on them: no lease is taken, since nothing is changed."""
         for name in self._inventory.servers:
-            yield exported_of(self._inventory, name, self._path.name, partial(self._connected, host_of(self._inventory, name)))
+            connect = partial(self._connected, host_of(self._inventory, name))
+            yield exported_of(self._inventory, name, self._path.name, connect)
 
     @contextmanager
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
