@@ -75,6 +75,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
         *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
+        ("dashboards", ["./bootstrap dashboards"]),
         ("bare", []),
     ],
 )
