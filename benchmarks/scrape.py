@@ -4,7 +4,7 @@
     python benchmarks/scrape.py [--rounds N] [--json]
 
 The peer is what an exporter without a process of its own on each host would do: enter every host and run `sampler`
-there for one sample, all at once too. They are taken in turn, so that a busy machine hurts both alike. Then the CPU time
+there for one sample, all at once too. They are taken in turn, so that a busy machine hurts both alike. Then CPU time
 of relay and exporters is told, while nobody asks, and while all are asked as often as Prometheus does.
 """
 
