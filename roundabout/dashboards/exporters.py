@@ -83,6 +83,7 @@ class Exporters:
         self._wanted: Mapping[Place, Exported] = {}
         self._running: dict[Place, Exporter] = {}
         self._tried_s: dict[Place, float] = {}
+        self._refused: dict[Place, str] = {}
 
     def look(self) -> None:
         """Start what is missing, and end what is not there any more. To be called by one thread."""
@@ -101,7 +102,7 @@ class Exporters:
     def ask(self, place: Place, question: str) -> bytes:
         """An exporter's answer. Raises LostHostError."""
         if place not in self._running:
-            raise LostHostError(place[1], "it has no exporter")
+            raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
         return self._running[place].ask(question)
 
     def close(self) -> None:
@@ -118,5 +119,7 @@ class Exporters:
 
     def _start(self, place: Place) -> None:
         self._tried_s[place] = time.monotonic()
-        with suppress(RoundaboutError):  # Prometheus sees that nobody answers
+        try:
             self._running[place] = Exporter(self._wanted[place])
+        except RoundaboutError as error:
+            self._refused[place] = error.message

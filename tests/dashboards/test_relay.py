@@ -43,12 +43,16 @@ def fetch(relay: Relay, path: str) -> str:
 
 
 def status(relay: Relay, path: str) -> int:
+    return refusal(relay, path)[0]
+
+
+def refusal(relay: Relay, path: str) -> tuple[int, str]:
     try:
         with DIRECT.open(relay.url + path) as answer:
-            return int(answer.status)
+            return answer.status, ""
     except HTTPError as error:
         with error:
-            return error.code
+            return error.code, error.read().decode()
 
 
 def targets(relay: Relay) -> set[str]:
@@ -121,7 +125,7 @@ def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pyt
     unreachable = type(host)(host.site, host.node, host.argv, host.facts, refuse)
     with relay_of([unreachable]) as relay:
         assert targets(relay) == {"/metrics/fake/s0"}
-        assert status(relay, "/metrics/fake/s0") == 503
+        assert refusal(relay, "/metrics/fake/s0") == (503, "lost host s0: cannot be reached\n")
 
 
 def test_what_cannot_be_listed_now_is_listed_later(tmp_path: Path) -> None:

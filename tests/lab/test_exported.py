@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of a real lab: hosts from within, switches from outside, all gone with it."""
+"""Exporters of a real lab: what they say, and that they keep nothing of it once it is down."""
 
 import re
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from roundabout.dashboards.exporters import Exporter
+from roundabout.dashboards.exporters import Exporter, Exporters
 from roundabout.errors import RoundaboutError
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.exported import exported_of
+from roundabout.testbeds.lab.facility import LabFacility
 from tests.lab.conftest import traces
 
 
@@ -40,14 +41,19 @@ def test_hosts_and_switches_say_what_their_links_carry(lab: Lab) -> None:
     assert f'roundabout_testbed_scale{{host="s0",site="{lab.name}"}} {lab.scale}' in said["s0"]
 
 
-def test_exporters_end_with_their_lab(topology: Topology, lab_name: Callable[[], str]) -> None:
-    name = lab_name()
-    lab = Lab.up(topology, name, verify=False)
-    exporters = [Exporter(each) for each in exported_of(lab)]
-    of_host = next(each for each in exporters if each.what.node in lab.hosts)
+def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Callable[[], str]) -> None:
+    name, facility = lab_name(), LabFacility()
+    exporters = Exporters(facility.exported)
+    place = (name, "s0")
+    Lab.up(topology, name, verify=False)
+    exporters.look()
+    assert b"roundabout_interface_up" in exporters.ask(place, "own")
+    Lab.down(name)  # whose namespaces samplers still hold
+    Lab.up(topology, name, verify=False)
+    exporters.look()
+    assert b"roundabout_interface_up" in exporters.ask(place, "own")
     Lab.down(name)
-    with pytest.raises(RoundaboutError, match="ended"):
-        of_host.ask("own")
-    for each in exporters:
-        each.close()
+    exporters.look()
+    with pytest.raises(RoundaboutError, match="no exporter"):
+        exporters.ask(place, "own")
     assert not any(traces(name).values())
