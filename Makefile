@@ -17,7 +17,7 @@ COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed
   algorithms analysis bare cassini dashboards fluid golden plan settings spec store vms captures/test_decode.py captures/test_injection.py judge/test_judge.py \
   $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,plan.py toy_tails.py) \
   $(addprefix lab/test_,calibrate.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
-  $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
+  $(addprefix rack/test_,examine.py exported.py facts.py guard.py inventory.py mutations.py recording.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
 # A target that needs a word says so before anything is set up.
