@@ -31,21 +31,21 @@ class TerminalView:
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console, self._live = console, live
-        self._path, self._said = "", ("", 0)
+        self._path, self._said, self._attempts = "", ("", ""), 0
         self._drawn = 0.0
 
     def show(self, progress: Progress) -> None:
         """Draw it, at once where a step or a trial begins or ends."""
-        said = (progress.what, progress.attempts)
+        said = (progress.what, progress.phase)
         if progress.path != self._path:
             self._console.print(f"run {progress.path}")
-        if progress.ended and progress.attempts != self._said[1]:
+        if progress.ended and progress.attempts != self._attempts:
             for line in faults(progress.ended):
                 self._console.print(Text(line, style="yellow"))
         if said != self._said or time.monotonic() - self._drawn >= REFRESH_S:
             self._drawn = time.monotonic()
             self._live.update(Screenful(progress), refresh=True)
-        self._path, self._said = progress.path, said
+        self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
     def leave(self, owed: Sequence[str]) -> None:
         """The run ends at once."""
@@ -64,7 +64,7 @@ class PlainView:
         """Say what is new."""
         if progress.path != self._path:
             self._say(f"run {progress.path}")
-        if progress.ended and progress.attempts != self._attempts:
+        elif progress.ended and progress.attempts != self._attempts:
             self._tell_end(progress.ended)
         if progress.what != self._what:
             left_s = duration(progress.time_left_s)
@@ -90,7 +90,7 @@ class Screenful:
     """Where a run is, in as many lines and as long ones as a terminal has room for."""
 
     progress: Progress
-    title: str = ""
+    titled: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         lines = [line for block in self._blocks() for line in fitting(block, options.max_width)]
@@ -98,15 +98,15 @@ class Screenful:
         if len(lines) > room:
             lines[room - 1 :] = [f"... and {len(lines) - room + 1} lines more"]
         for line in lines:
-            text = Text(line, no_wrap=True)
+            text = Text(" ".join(line.splitlines()), no_wrap=True)
             text.truncate(options.max_width, overflow="ellipsis")
             yield text
 
     def _blocks(self) -> Iterator[list[Forms]]:
         """Lines that belong together, and are said the same way."""
         now = self.progress
-        if self.title:
-            yield [(self.title,)]
+        if self.titled:
+            yield [(now.path, f"{now.experiment} {now.run}", now.run)]
         yield list(_head(now))
         yield [_job(name, job) for name, job in _aligned(now.jobs)]
         yield [_link(name, use) for name, use in _aligned(now.links)]
@@ -127,7 +127,9 @@ def _head(now: Progress) -> Iterator[Forms]:
         return
     full = BAR * now.done // now.trials
     left_s = f"about {duration(now.time_left_s)} left"
-    yield f"[{'#' * full}{'.' * (BAR - full)}]  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
+    bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+    phase = f", {now.phase}" if now.phase else ""
+    yield f"{bar}  {now.what}{phase}  {left_s}", f"{bar}  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
 
 
 def _job(name: str, job: JobProgress) -> Forms:
@@ -140,11 +142,10 @@ def _job(name: str, job: JobProgress) -> Forms:
 
 def _link(name: str, use: LinkUse) -> Forms:
     rate = f"{use.gbps:5.1f} of {use.line_rate_gbps:g} Gbit/s"
-    marks = "" if use.marks_per_s is None else f"{use.marks_per_s:.0f}"
-    queue = "" if use.backlog_bytes is None else f"{use.backlog_bytes / 1e3:.0f} kB"
-    long = [rate, *([f"{marks} ECN marks a second"] if marks else []), *([f"queue to {queue}"] if queue else [])]
-    middle = [rate, *([f"{marks} marks/s"] if marks else []), *([queue] if queue else [])]
-    return f"  link {name}: {', '.join(long)}", f"  {name} {', '.join(middle)}", f"{name} {use.gbps:.1f} Gbit/s"
+    marks = "" if use.marks_per_s is None else f", {use.marks_per_s:.0f} ECN marks a second"
+    queue = "" if use.backlog_bytes is None else f", queue to {use.backlog_bytes / 1e3:.0f} kB"
+    said = f"{name} {use.gbps:.1f} Gbit/s"
+    return f"  link {name}: {rate}{marks}{queue}", f"{said}{marks}", f"{said}{marks.replace(' a second', '/s')}", said
 
 
 def _crossing(name: str, use: CrossUse) -> Forms:

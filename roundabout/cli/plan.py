@@ -56,7 +56,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             console.print(line, highlight=False)
         console.print(table(plan))
         repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
-        console.print(f"{len(plan.trials)} trials, about {duration(plan.expected_s)}{repeats}")
+        trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
+        console.print(f"{trials}, about {duration(plan.expected_s)}{repeats}")
 
 
 def changes_told(experiment: Experiment) -> list[str]:

@@ -2,6 +2,7 @@
 """`roundabout watch`: where a run is, seen from elsewhere."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from rich.live import Live
 
 from roundabout.cli.live import PlainView, Screenful, can_redraw
 from roundabout.cli.options import Runs
+from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.cli.status import status_of, tell
 from roundabout.errors import RoundaboutError
@@ -23,6 +25,7 @@ from roundabout.runner.progress import Progress
 from roundabout.store import Run
 
 REPORT = "report.html"
+NICE = 10  # what is watched is measured, often on this machine
 
 Show = Callable[[Progress], None]
 
@@ -43,15 +46,18 @@ def command(
 
     The exit status says whether the run is complete.
     """
+    undo_when_ended()  # the screen that it takes
+    os.nice(NICE)
     path = Run.open(which, runs).path if which else _going_on(runs)
-    with _shown(as_json=as_json) as show:
+    console = Screen()
+    with _shown(console, as_json=as_json) as show:
         last = follow(path, show)
-    status = status_of(Run.open(path), STATE)
-    report = path / REPORT
+    status, report = status_of(Run.open(path), STATE), path / REPORT
     if as_json:
-        said = {**asdict(last), **status, "report": str(report) if report.exists() else None}
-        print(json.dumps(said), flush=True)
+        _print_line(console, {**asdict(last), **status, "report": str(report) if report.exists() else None})
     else:
+        if can_redraw(console):
+            console.print(Screenful(last))
         tell(status)
         if report.exists():
             print(f"  report: {report}")
@@ -67,9 +73,9 @@ def follow(path: Path, show: Show) -> Progress:
         time.sleep(live.PERIOD_S)
     while told := live.read(path):
         progress = told.progress
-        show(progress)
         if not told.lives:
             break
+        show(progress)
         time.sleep(live.PERIOD_S)
     return progress
 
@@ -87,26 +93,29 @@ def _going_on(runs: Path) -> Path:
 
 
 @contextmanager
-def _shown(*, as_json: bool) -> Iterator[Show]:
+def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
     """How progress is shown: as JSON, as lines, or drawn anew on a screen of its own, which knows its present size."""
-    console = Screen()
     if as_json:
         yield _Lines(console).show
     elif not can_redraw(console):
         yield PlainView(console).show
     else:
         with Live(console=console, auto_refresh=False, screen=True) as drawn:
-            yield lambda progress: drawn.update(Screenful(progress, progress.path), refresh=True)
+            yield lambda progress: drawn.update(Screenful(progress, titled=True), refresh=True)
 
 
 class _Lines:
-    """JSON, a line whenever something has changed."""
+    """A JSON object a line, whenever something has changed."""
 
     def __init__(self, console: Screen) -> None:
         self._console = console
         self._said: dict[str, Any] = {}
 
     def show(self, progress: Progress) -> None:
-        if (told := asdict(progress)) != self._said:
-            self._console.out(json.dumps({**told, "state": "running"}), highlight=False)
+        if (told := {**asdict(progress), "state": "running"}) != self._said:
+            _print_line(self._console, told)
             self._said = told
+
+
+def _print_line(console: Screen, told: dict[str, Any]) -> None:
+    console.out(json.dumps(told), highlight=False)

@@ -58,7 +58,7 @@ class Recorder:
         """Write it, unless that was done of late. A full disk never ends a run."""
         if not progress.path:
             return
-        path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.attempts)
+        path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.phase)
         if path != self._path:
             self._end()
         if said != self._said or time.monotonic() - self._written_s >= PERIOD_S:
@@ -71,19 +71,22 @@ class Recorder:
 
     def _write(self, path: Path, content: bytes) -> None:
         partial = path.with_name(f".{path.name}.partial")
-        with files.new_file(partial) as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            file.write(content)
-            held = os.dup(file.fileno())  # the lock outlives the file's closing
-        partial.rename(path)  # not synced: nobody reads it after a power cut
-        before, self._held = self._held, held
+        try:
+            with files.new_file(partial) as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+                file.write(content)
+                before, self._held = self._held, os.dup(file.fileno())  # the lock outlives the file's closing
+            partial.rename(path)  # not synced: nobody reads it after a power cut
+        finally:
+            partial.unlink(missing_ok=True)
         if before is not None:
             os.close(before)
 
     def _end(self) -> None:
         if self._path and self._held is not None:
             with suppress(OSError):
-                self._path.unlink()
+                if _lies_at(self._held, self._path):  # who resumed the run meanwhile has its own
+                    self._path.unlink()
             os.close(self._held)
         self._path = self._held = None
 
@@ -97,7 +100,7 @@ def read(run: Path) -> Live | None:
                 progress = _PROGRESS.validate_json(file.read())
                 if _is_locked(file.fileno()):
                     return Live(progress, lives=True)
-                if os.path.samestat(os.stat(path), os.fstat(file.fileno())):
+                if _lies_at(file.fileno(), path):
                     return Live(progress, lives=False)
         except (OSError, ValidationError):
             return None
@@ -118,6 +121,10 @@ def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
     """The folder of the run that has this machine, which may not be there yet; None without one, or without rights."""
     owner = lease.holder("machine", state)
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
+
+
+def _lies_at(handle: int, path: Path) -> bool:
+    return os.path.samestat(os.stat(path), os.fstat(handle))
 
 
 def _is_locked(handle: int) -> bool:

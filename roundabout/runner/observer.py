@@ -42,6 +42,9 @@ class Observer(Protocol):
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
         """An attempt at a trial begins."""
 
+    def phase(self, what: str) -> None:
+        """Another part of the attempt begins: applying settings, measuring."""
+
     def iteration(self, job: str, number: int, ms: float) -> None:
         """A job's first worker finished an iteration; `number` counts from 1."""
 

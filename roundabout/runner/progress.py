@@ -56,6 +56,7 @@ class Progress:
     run: str = ""
     path: str = ""
     what: str = "starting"
+    phase: str = ""  # of the trial under way
     trials: int = 0
     done: int = 0
     attempts: int = 0  # that ended
@@ -91,7 +92,7 @@ class Follower:
         left_s = sum(trial.expected_s for trial in plan.trials if trial.key not in committed)
         self._left = TimeLeft(left_s, len(plan.trials))
         path = str(run.path.resolve())
-        self.progress = Progress(run.experiment, run.id, path, trials=len(plan.trials), done=done)
+        self.progress = Progress(run.experiment, run.id, path, self.progress.what, trials=len(plan.trials), done=done)
         self._show()
 
     def step(self, what: str) -> None:
@@ -108,6 +109,11 @@ class Follower:
         now.trial = TrialProgress(trial.key, trial.variant, trial.levels, trial.repetition, trial.job, attempt)
         now.jobs = {name: JobProgress(trial.spec.iterations_of(name)) for name in trial.spec.jobs}
         now.links, now.cross_traffic = {}, {}
+        self._show()
+
+    def phase(self, what: str) -> None:
+        """Another part of the attempt begins."""
+        self.progress.phase = what
         self._show()
 
     def iteration(self, job: str, _number: int, ms: float) -> None:
@@ -127,7 +133,7 @@ class Follower:
         now.done += not again
         now.attempts += 1
         now.ended = Ended(label(trial), now.jobs, reasons, again)
-        now.trial = None
+        now.trial, now.phase = None, ""
         self._show()
 
     def leaves(self, owed: Sequence[str]) -> None:

@@ -287,6 +287,9 @@ class Notes:
     def trial_started(self, trial, attempt):
         pass
 
+    def phase(self, what):
+        pass
+
     def iteration(self, job, number, ms):
         self.iterations.append((job, number))
 

@@ -56,6 +56,11 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
     assert out[-1].startswith("20 trials, about 4 min")
 
 
+def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--only", "fair", "--repetitions", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 trial, about ")
+
+
 def test_plan_of_less(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "websearch-bert", "--quick"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("6 trials")

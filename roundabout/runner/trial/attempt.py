@@ -81,7 +81,9 @@ def _go_through(now: Attempting) -> None:
     now.bench.site.prepare(now.trial.spec)
     now.measured.ledger.add(CONTROLLER, now.clock.anchor)
     _read_clocks(now, "before")
+    now.observer.phase("applying settings")
     _apply(now, documents)
+    now.observer.phase("starting programs")
     with ExitStack() as stack:
         stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
         asked, folder = now.trial.spec.capture, now.attempt.path / RAW
@@ -93,9 +95,11 @@ def _go_through(now: Attempting) -> None:
         try:
             _await_ready(now, programs, arrived)
             _start_together(now, programs, generators)
+            now.observer.phase("measuring")
             _watch(now, programs, arrived, generators, _meter(now))
         finally:
             now.measured.end_ns = now.clock.now_ns()
+    now.observer.phase("reading settings back")
     _read_clocks(now, "after")
     _read_back(now, documents)
 
