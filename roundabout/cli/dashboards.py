@@ -73,7 +73,7 @@ def _folder(keep: Path) -> Path:
 def _page(url: str, exporters: Exporters) -> str:
     links = "".join(
         f'<li><a href="{html.escape(graphs(url, panels))}">{html.escape(title)}</a>: '
-        f"{html.escape(', '.join(name for name, _ in panels))}</li>"
+        f"{html.escape(', '.join(dict.fromkeys(name for name, _ in panels)))}</li>"
         for title, panels in dashboards().items()
     )
     sites = sorted({site for site, _ in exporters.places()})

@@ -43,17 +43,17 @@ def test_hosts_and_switches_say_what_their_links_carry(lab: Lab) -> None:
 
 def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Callable[[], str]) -> None:
     name, facility = lab_name(), LabFacility()
-    exporters = Exporters(facility.exported)
     place = (name, "s0")
-    Lab.up(topology, name, verify=False)
-    exporters.look()
-    assert b"roundabout_interface_up" in exporters.ask(place, "own")
-    Lab.down(name)  # whose namespaces samplers still hold
-    Lab.up(topology, name, verify=False)
-    exporters.look()
-    assert b"roundabout_interface_up" in exporters.ask(place, "own")
-    Lab.down(name)
-    exporters.look()
-    with pytest.raises(RoundaboutError, match="no exporter"):
-        exporters.ask(place, "own")
+    with closing(Exporters(facility.exported)) as exporters:
+        Lab.up(topology, name, verify=False)
+        exporters.look()
+        assert b"roundabout_interface_up" in exporters.ask(place, "own")
+        Lab.down(name)  # whose namespaces samplers still hold
+        Lab.up(topology, name, verify=False)
+        exporters.look()
+        assert b"roundabout_interface_up" in exporters.ask(place, "own")
+        Lab.down(name)
+        exporters.look()
+        with pytest.raises(RoundaboutError, match="no exporter"):
+            exporters.ask(place, "own")
     assert not any(traces(name).values())
