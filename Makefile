@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report notebook scoreboard doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-vms
+.PHONY: help experiment sweep report notebook scoreboard dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-dashboards setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,10 +14,10 @@ RUN ?= last
 # have the machine to themselves. All fail if they fail twice: what others do on a machine may break one in a thousand,
 # and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py given.py loads.py parts.py screen.py stopped.py watch.py ways.py) \
-  algorithms analysis bare cassini fluid golden plan settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py \
+  algorithms analysis bare cassini dashboards fluid golden plan settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py \
   $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,plan.py toy_tails.py) \
   $(addprefix lab/test_,calibrate.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
-  $(addprefix rack/test_,examine.py facts.py guard.py inventory.py mutations.py recording.py ten_servers.py traffic.py variables.py))
+  $(addprefix rack/test_,examine.py exported.py facts.py guard.py inventory.py mutations.py recording.py ten_servers.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
 # A target that needs a word says so before anything is set up.
@@ -42,6 +42,9 @@ notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alon
 
 scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
 	@$(ROUNDABOUT) scoreboard
+
+dashboards: setup-dashboards ## Prometheus on the labs of this machine, with graphs of links, queues, hosts and the running experiment (INVENTORY=FILE: on a rack)
+	@$(ROUNDABOUT) dashboards $(INVENTORY:%=--inventory %)
 
 doctor: setup ## what this machine has and lacks, or INVENTORY=FILE: the machines of a rack; changes nothing
 	@$(ROUNDABOUT) doctor $(INVENTORY)
@@ -109,6 +112,9 @@ setup-tests:
 
 setup-proofs:
 	@./bootstrap proofs
+
+setup-dashboards:
+	@./bootstrap dashboards
 
 setup-vms:
 	@./bootstrap vms

@@ -29,6 +29,7 @@ COMMANDS = {
     "resume": "resume",
     "watch": "watch",
     "status": "status",
+    "dashboards": "dashboards",
     "runs": "runs",
     "rm": "rm",
     "export": "export",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from roundabout.runner.observer import Observer
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
+
+if TYPE_CHECKING:
+    from roundabout.runner.exported import Exported
 
 Nature = Literal["real", "emulated", "computed"]
 
@@ -140,6 +143,10 @@ class Facility(ABC):
 
     def checks(self) -> Iterable[Check]:
         """What this kind of testbed needs, and whether it is there; nothing is changed."""
+        return ()
+
+    def exported(self) -> "Iterable[Exported]":
+        """The hosts and switches that stand now, whose counters may be read while others use them."""
         return ()
 
     def inventories(self, name: str, /) -> AbstractContextManager[Sequence[Path]]:

@@ -6,15 +6,16 @@
     settings.py apply   --owner O    document on stdin
     settings.py restore --owner O    brings back what O found
     settings.py journal              what is still to be restored, for every owner
+    settings.py drifted              what is not as whoever set it last wrote it
 
 A document is JSON and is applied in its own order; docs/settings.md lists every kind of setting, with units:
 
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 
 Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (what became something else) and
-`differs` (what is not as asked: the host rounded or ignored it); `restore` answers `restored`, `overridden`, `skipped`
-and `failed`. An answer with differences exits 0: the caller decides. What could not be done is one message on stderr,
-and exit status 1.
+`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what somebody changed since); `restore`
+answers `restored`, `overridden`, `skipped` and `failed`. An answer with differences exits 0: the caller decides. What
+could not be done is one message on stderr, and exit status 1.
 
 Before the first write, the journal takes what was found, also of settings that a write changes along with its own: that
 is on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
@@ -46,7 +47,7 @@ if not __package__:  # run as a program, on a host: the parts lie beside it, and
 
 from roundabout.settings import settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_host import AbsentError, Host, Kind, SettingsError, Value
-from roundabout.settings.settings_journal import Entry, Journal, Key, leave, outstanding
+from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, leave, outstanding
 
 KINDS: Dict[str, Kind] = {**settings_linux.KINDS, **settings_qos.KINDS, **settings_nic.KINDS}
 WITHOUT_TARGET = ("sysctl", "cpu")
@@ -300,6 +301,21 @@ def show_journal(host: Host) -> Dict[str, Any]:
     }
 
 
+def drifted(host: Host) -> Dict[str, Any]:
+    """What is not as the owner that set it last wrote it; where there is no journal, none is made."""
+    if not (host.state / JOURNAL).exists():
+        return {"differs": []}
+    with Journal(host.state) as journal:  # nobody is half way through
+        newest = {key: stack[-1] for key, stack in outstanding(journal.entries()).items()}
+        wrote = {
+            key: entry["wrote"]
+            for key, entry in newest.items()
+            if entry["wrote"] is not None and entry["boot"] in (None, host.boot_id())
+        }
+        found, _ = _read_each(host, wrote)
+    return {"differs": differences({key: wrote[key] for key in found}, found)}
+
+
 def _document_from_stdin() -> Any:
     try:
         return json.load(sys.stdin)
@@ -309,7 +325,7 @@ def _document_from_stdin() -> Any:
 
 def _arguments(arguments: Optional[List[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Read, apply, journal and restore what experiments set.")
-    parser.add_argument("command", choices=["read", "apply", "restore", "journal"])
+    parser.add_argument("command", choices=["read", "apply", "restore", "journal", "drifted"])
     parser.add_argument("--owner", help="who applies or restores: a run, or provisioning")
     parser.add_argument("--state", type=Path, default=Path("/var/lib/roundabout"), help="folder of the journal")
     parser.add_argument("--root", type=Path, default=Path("/"), help="stands for / (for tests)")
@@ -333,6 +349,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "apply": lambda: apply(host, _document_from_stdin(), options.owner),
         "restore": lambda: restore(host, options.owner),
         "journal": lambda: show_journal(host),
+        "drifted": lambda: drifted(host),
     }
     try:
         answer = commands[options.command]()

@@ -13,6 +13,7 @@ from roundabout.settings.settings_host import SettingsError
 
 Key = Tuple[str, str, str]  # kind, target ("" for sysctls and CPUs), name
 Entry = Dict[str, Any]  # one line of the journal
+JOURNAL = "journal.jsonl"
 FIELDS = {
     "found": {"owner", "kind", "target", "name", "boot", "found", "wrote"},
     "restored": {"owner"},
@@ -24,7 +25,7 @@ class Journal:
     """JSON lines under an exclusive lock, which is held while the journal is open; lines are only ever appended."""
 
     def __init__(self, state: Path) -> None:
-        self.path = state / "journal.jsonl"
+        self.path = state / JOURNAL
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)

@@ -32,6 +32,7 @@ OPTIONAL = {
     "chromium": "Ubuntu has it as a snap only",
     "debootstrap": "make bare installs it",
     **dict.fromkeys(("ab", "curl", "nginx", "pg_dump", "psql"), "make proof installs it"),
+    **dict.fromkeys(("prometheus", "promtool"), "make dashboards installs it"),
     **dict.fromkeys(("mmdebstrap", "qemu-img", "qemu-system-x86_64"), "make rack-in-vms installs it"),
 }
 # First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.

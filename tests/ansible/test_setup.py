@@ -34,6 +34,7 @@ def test_help_names_every_target() -> None:
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
         "notebook",
         "scoreboard",
+        "dashboards",
         "lint",
         "test",
         "proof",
@@ -66,7 +67,9 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "found 'test', expected nothing, or one of the words tests, notebook, proofs and vms" in done.stderr
+    assert (
+        "found 'test', expected nothing, or one of the words tests, notebook, proofs, dashboards and vms" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
         ("notebook", ["./bootstrap notebook"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
+        ("dashboards", ["./bootstrap dashboards"]),
         ("bare", []),
     ],
 )

@@ -16,7 +16,6 @@ from rich.console import Console
 from roundabout.cli import live as screen, watch
 from roundabout.cli.main import main
 from roundabout.cli.status import status_of
-from roundabout.tree import ROOT
 from roundabout.runner import live
 from roundabout.runner.observer import CrossUse, LinkUse
 from roundabout.runner.progress import Ended, JobProgress, Progress, TrialProgress
@@ -24,6 +23,7 @@ from roundabout.runner.tables.records import Samples
 from roundabout.runner.trial.meter import TrafficMeter
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.tree import ROOT
 
 WAIT_S = 90
 

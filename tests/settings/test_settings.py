@@ -54,6 +54,18 @@ def test_a_second_apply_changes_nothing_and_journals_nothing(host: Host) -> None
     assert (host.state / "journal.jsonl").read_bytes() == journal
 
 
+def test_what_somebody_changed_since_has_drifted(host: Host) -> None:
+    assert settings.drifted(host) == {"differs": []}
+    assert not (host.state / "journal.jsonl").exists()
+    settings.apply(host, TRIAL, "run-1")
+    assert settings.drifted(host) == {"differs": []}
+    sysctl(host, "net.ipv4.tcp_ecn").write_text("2\n")
+    assert settings.drifted(host) == {"differs": [{"setting": "sysctl net.ipv4.tcp_ecn", "expected": 1, "found": 2}]}
+    assert json.loads(call(host, "drifted").stdout) == settings.drifted(host)
+    settings.restore(host, "run-1")
+    assert settings.drifted(host) == {"differs": []}
+
+
 def test_restore_twice_is_restore_once(host: Host) -> None:
     settings.apply(host, TRIAL, "run-1")
     settings.restore(host, "run-1")

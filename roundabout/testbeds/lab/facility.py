@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.runner.exported import Exported
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import call, check_call
@@ -21,6 +22,7 @@ from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.lab import Lab, LabError, allowed
 from roundabout.testbeds.lab.calibration import Calibration
 from roundabout.testbeds.lab.doctor import examine
+from roundabout.testbeds.lab.exported import exported_of
 from roundabout.testbeds.lab.inventory import inventory_of
 from roundabout.tree import ROOT
 
@@ -70,6 +72,12 @@ class LabFacility(SshFacility):
         """Deploy programs on its hosts."""
         with written(inventory_of(site)) as inventory:
             run_playbook("site", [inventory])
+
+    def exported(self) -> Iterator[Exported]:
+        """Every lab's, whoever raised it."""
+        for name in Lab.names():
+            with suppress(LabError):  # being built, or broken
+                yield from exported_of(Lab.open(name))
 
     @contextmanager
     def inventories(self, name: str, /) -> Iterator[tuple[Path, ...]]:

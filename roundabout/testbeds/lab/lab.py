@@ -263,18 +263,18 @@ class Lab(Pace):
 
     def switch_samplers(self) -> list[list[str]]:
         """A sampler command for each switch, to be run on this machine."""
-        pids = self.pids()
+        return [self.switch_sampler(switch, self.ms_on_host(COUNTERS_MS)) for switch in self.topology.switches]
+
+    def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
+        """The command that samples a switch's ports every so often, in the machine's time."""
         return [
-            [
-                str(paths.program("sampler")),
-                *("--name", switch),
-                *("--period-ms", str(round(self.ms_on_host(COUNTERS_MS)))),
-                *("--netns-of-pid", str(pids[switch])),
-                *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
-                "--queues",
-                *("--ecn-maps", str(self.files.pins)),
-            ]
-            for switch in self.topology.switches
+            str(paths.program("sampler")),
+            *("--name", switch),
+            *("--period-ms", str(round(period_ms))),
+            *("--netns-of-pid", str(self.pids()[switch])),
+            *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
+            "--queues",
+            *("--ecn-maps", str(self.files.pins)),
         ]
 
     def counters(self) -> dict[int, marking.PortCounters]:

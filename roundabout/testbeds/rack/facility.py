@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.runner.exported import Exported
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
 from roundabout.runner.hosts.playbooks import run_playbook, written
 from roundabout.runner.hosts.programs import Program, check_call
@@ -24,6 +26,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.rack import gpudirect, leases
 from roundabout.testbeds.rack.examine import GLIBC, WRITE, examine
+from roundabout.testbeds.rack.exported import exported_of
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.recording import recording
@@ -185,6 +188,12 @@ class RackFacility(SshFacility):
         with written(deployment(self._inventory, site.hosts)) as inventory:
             run_playbook("site", [inventory])
 
+    def exported(self) -> Iterator[Exported]:
+        """Its servers', and what else says metrics on them: no lease is taken, since nothing is changed."""
+        for name in self._inventory.servers:
+            connect = partial(self._connected, host_of(self._inventory, name))
+            yield exported_of(self._inventory, name, self._path.name, connect)
+
     @contextmanager
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
         """The inventory and what the roles make of it. Ansible reads both: beside the first it finds the vault."""
@@ -250,8 +259,7 @@ class RackFacility(SshFacility):
             stack.callback(lease.end)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
-                connection = SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias))
-                found[host] = stack.enter_context(closing(self._as_root(connection)))
+                found[host] = stack.enter_context(closing(self._connected(host)))
                 lease.guard(found[host])
             yield found
             lease.check()
@@ -334,7 +342,9 @@ class RackFacility(SshFacility):
             words = ["sh", "-c", 'mkdir -p "$0" && base64 -d > "$0/$1"', str(folder), file.name]
             self._on(host, words, base64.b64encode(file.read_bytes()).decode())
 
+    def _connected(self, host: Host) -> Connection:
+        return self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
+
     def _on(self, host: Host, argv: Sequence[str], stdin: str = "") -> None:
-        connection = self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
-        with closing(connection):
+        with closing(self._connected(host)) as connection:
             check_call(connection, argv, stdin)

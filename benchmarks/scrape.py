@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scrape of 24 lab hosts, all asked at once through the relay, against samplers started anew. Needs root.
+
+    python benchmarks/scrape.py [--rounds N] [--json]
+
+The peer is what an exporter without a process of its own on each host would do: enter every host and run `sampler`
+there for one sample, all at once too. They are taken in turn, so that a busy machine hurts both alike. Then CPU time
+of relay and exporters is told, while nobody asks, and while all are asked as often as Prometheus does.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.request import ProxyHandler, build_opener
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.lab_up_down import spread
+from roundabout.dashboards.exporters import Exporters
+from roundabout.dashboards.prometheus import EVERY_S
+from roundabout.dashboards.relay import Relay, relaying
+from roundabout.runner.exported import Exported
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.exported import exported_of
+
+NAME = "bench-scrape"
+SCALE = 200
+DIRECT = build_opener(ProxyHandler({}))
+
+
+def through_relay(relay: Relay, hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
+    """Ask every host; how many bytes of metrics came."""
+
+    def fetch(host: Exported) -> int:
+        with DIRECT.open(f"{relay.url}/metrics/{host.site}/{host.node}") as answer:
+            return len(answer.read())
+
+    return sum(pool.map(fetch, hosts))
+
+
+def anew(hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
+    """Start every host's sampler for one sample."""
+
+    def sample(host: Exported) -> int:
+        channel = host.connect().start(host.argv[3:])
+        channel.close_stdin()
+        said = b"".join(iter(channel.read, b""))
+        status, why = channel.result()
+        if status != 0:
+            sys.exit(f"error: the sampler of {host.node}: {why}")
+        return len(said)
+
+    return sum(pool.map(sample, hosts))
+
+
+def taken_s(work: Callable[[], int]) -> float:
+    """How long it takes."""
+    begin = time.monotonic()
+    if not work():
+        sys.exit("error: nothing was answered")
+    return time.monotonic() - begin
+
+
+def cpu_s(pids: Sequence[int]) -> float:
+    """CPU time of this process and of these."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def descendants() -> list[int]:
+    """Of this process: exporters and their samplers."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return [pid for pid in found - {os.getpid()} if Path(f"/proc/{pid}").exists()]
+
+
+def cost(seconds: float, ask: Callable[[], int] | None) -> float:
+    """CPUs' time a second, while nobody asks, or all are asked once every EVERY_S."""
+    pids = descendants()
+    before, begin = cpu_s(pids), time.monotonic()
+    while (left_s := begin + seconds - time.monotonic()) > 0:
+        if ask:
+            ask()
+        time.sleep(min(EVERY_S, left_s))
+    return (cpu_s(pids) - before) / (time.monotonic() - begin)
+
+
+def measure(hosts: Sequence[Exported], rounds: int, seconds: float) -> dict[str, Any]:
+    """Of these hosts."""
+    with (
+        relaying(Exporters(lambda: hosts), list, str) as relay,
+        ThreadPoolExecutor(len(hosts)) as pool,
+    ):
+        contenders: dict[str, Callable[[], int]] = {
+            "relay": lambda: through_relay(relay, hosts, pool),
+            "anew": lambda: anew(hosts, pool),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in contenders}
+        for work in contenders.values():
+            work()  # the first finds no connection, and no page in memory
+        for _ in range(rounds):
+            for name, work in contenders.items():
+                taken[name].append(taken_s(work))
+        medians_ms = {name: 1e3 * statistics.median(each) for name, each in taken.items()}
+        return {
+            "hosts": len(hosts),
+            "rounds": rounds,
+            "median_ms": medians_ms,
+            "most_ms": {name: 1e3 * max(each) for name, each in taken.items()},
+            "of_anew": medians_ms["relay"] / medians_ms["anew"],
+            "idle_cpus": cost(seconds, None),
+            "asked_cpus": cost(seconds, contenders["relay"]),
+        }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="a scrape of 24 lab hosts")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=15, help="how long CPU is measured, twice")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
+    lab = Lab.up(spread(), NAME, scale=SCALE, verify=False)
+    try:
+        hosts = [each for each in exported_of(lab) if each.node in lab.hosts]
+        result = measure(hosts, options.rounds, options.seconds)
+    finally:
+        Lab.down(NAME)
+    if options.json:
+        print(json.dumps(result, indent=1))
+        return
+    median_ms, most_ms = result["median_ms"], result["most_ms"]
+    for name in median_ms:
+        print(f"{result['hosts']} hosts, {name:5}: median {median_ms[name]:6.1f} ms, most {most_ms[name]:6.1f} ms")
+    print(f"the relay takes {result['of_anew']:.2f} of the time of samplers started anew")
+    print(f"CPUs: {result['idle_cpus']:.3f} while nobody asks, {result['asked_cpus']:.3f} asked every {EVERY_S} s")
+
+
+if __name__ == "__main__":
+    main()

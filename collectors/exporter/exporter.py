@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Says what this host counts in Prometheus' text format, whenever it is asked on stdin. Ends when stdin closes.
+
+    exporter.py [SAMPLER [ARGUMENT...]]
+
+The sampler counts, once a second, and this program translates what it said last. The first line on stdin is JSON, all
+of it optional; the answer is one line of JSON, the names of `beside` that answer on this host:
+
+    {"labels": {"host": "s0"},                                             of every series
+     "interfaces": {"eth0": {"link": "A0", "out": "s0 to sw0", "in": "sw0 to s0"}},
+     "senders": {"10.77.0.1": "s0"},                                       who has which address
+     "transports": "/run/roundabout/bpf/transports",                       the sampler starts anew where this changes
+     "settings": ["settings.py", "--state", "/run/roundabout/settings"],   asked once a minute what drifted
+     "series": [["roundabout_testbed_scale", {}, 100]],                    what else is so, named as in METRICS
+     "beside": {"node": 9100}}                                             others' exporters, by their ports here
+
+Every other line asks, and is answered by metrics and a line `# EOF`: `own` for this program's, followed by more
+`series` of the moment as JSON; or a name of `beside`.
+
+Python 3.8, standard library only: it is copied to hosts as it is.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import exporter_metrics
+
+END = "# EOF"
+FIRST_SAMPLE_S = 5
+DRIFT_S = 60
+BESIDE_S = 3  # as long as another's exporter may take
+
+
+class Sampler:
+    """A sampler at work, and the newest that it said."""
+
+    def __init__(self, argv):
+        """Start it, if there is one to start."""
+        self.record = exporter_metrics.Record()
+        self._sampled = threading.Event()
+        self._process = None
+        if argv:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, universal_newlines=True)
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def wait(self):
+        """Until there is a first sample, or none will come."""
+        if self._process:
+            self._sampled.wait(FIRST_SAMPLE_S)
+
+    def end(self):
+        """End it."""
+        if self._process:
+            self._process.stdin.close()
+            self._process.wait()
+
+    def _follow(self):
+        for line in self._process.stdout:
+            if self.record.take(line.rstrip("\n")):
+                self._sampled.set()
+        self.record = exporter_metrics.Record()  # what a sampler said that ended is not so any more
+        self._sampled.set()
+
+
+class Settings:
+    """How many settings drifted, asked by a thread once in a while."""
+
+    def __init__(self, argv):
+        """Ask by this command; none: nobody is asked."""
+        self._argv, self._differ = argv, None
+        if argv:
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def series(self):
+        """What was found last."""
+        return [] if self._differ is None else [["roundabout_settings_drifted", {}, self._differ]]
+
+    def _follow(self):
+        while True:
+            asked = subprocess.run(self._argv + ["drifted"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._differ = len(json.loads(asked.stdout)["differs"]) if asked.returncode == 0 else None
+            time.sleep(DRIFT_S)
+
+
+class Exporter:
+    """Answers for one host."""
+
+    def __init__(self, argv, facts):
+        self._argv, self._facts = argv, facts
+        self._beside = facts.get("beside", {})
+        self._loaded = self._transports()
+        self._sampler = Sampler(argv)
+        self._settings = Settings(facts.get("settings", []))
+
+    def beside(self):
+        """Who else answers here."""
+        return [name for name in self._beside if self._fetched(name)]
+
+    def answer(self, question):
+        """Metrics, as text."""
+        what, _, given = question.partition(" ")
+        if what != "own":
+            return self._fetched(what)
+        self._look_again()
+        self._sampler.wait()
+        series = self._facts.get("series", []) + self._settings.series() + (json.loads(given) if given else [])
+        return exporter_metrics.text(self._sampler.record, self._facts, series, time.time())
+
+    def end(self):
+        """End what was started."""
+        self._sampler.end()
+
+    def _transports(self):
+        folder = Path(self._facts.get("transports", "/nonexistent"))
+        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+    def _look_again(self):
+        loaded = self._transports()
+        if loaded != self._loaded:
+            self._sampler.end()
+            self._loaded, self._sampler = loaded, Sampler(self._argv)
+
+    def _fetched(self, name):
+        url = "http://127.0.0.1:%d/metrics" % self._beside[name]
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with direct.open(url, timeout=BESIDE_S) as answer:
+                return answer.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def main():
+    """Answer until end of file."""
+    lines = iter(sys.stdin.readline, "")
+    exporter = Exporter(sys.argv[1:], json.loads(next(lines, "{}")))
+    try:
+        print(json.dumps(exporter.beside()), flush=True)
+        for line in lines:
+            print(exporter.answer(line.strip()).rstrip("\n"), END, sep="\n", flush=True)
+    finally:
+        exporter.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exporters at work: one a host or switch, started where it is and asked over its stdin."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.exported import Exported
+from roundabout.runner.hosts.connections import Channel, LostHostError
+from roundabout.runner.hosts.programs import answering
+
+ANSWER_S, END_S = 10, 5
+AGAIN_S = 15  # a host that was lost is not tried more often
+AT_ONCE = 32
+END = b"# EOF\n"
+
+Place = tuple[str, str]
+"""A site, and a host or switch of it."""
+
+
+class Exporter:
+    """One exporter, from when it started until it is lost or closed."""
+
+    def __init__(self, what: Exported) -> None:
+        """Connect and start it. Raises LostHostError."""
+        self.what, self.lost = what, False
+        self._lock = threading.Lock()
+        self._connection = what.connect()
+        try:
+            self._channel: Channel = self._connection.start(what.argv)
+            self.beside: list[str] = json.loads(self._said(json.dumps(what.facts), b"\n"))
+        except (RoundaboutError, ValueError) as error:
+            self._connection.close()
+            raise LostHostError(what.node, f"its exporter did not start: {error}") from error
+
+    def ask(self, question: str) -> bytes:
+        """Its answer, metrics as text. Raises LostHostError."""
+        with self._lock:
+            if self.lost:
+                raise LostHostError(self.what.node, "its exporter ended")
+            try:
+                return self._said(question, END)
+            except RoundaboutError:
+                self.lost = True
+                raise
+
+    def close(self) -> None:
+        """Tell it to end, and wait for that."""
+        with self._lock, suppress(RoundaboutError):
+            if not self.lost:
+                self.lost = True
+                with answering(self._connection, self._channel, END_S, "ending its exporter"):
+                    self._channel.close_stdin()
+                    self._why_ended()
+        self._connection.close()
+
+    def _said(self, line: str, end: bytes) -> bytes:
+        with answering(self._connection, self._channel, ANSWER_S, "its exporter"):
+            self._channel.write(f"{line}\n".encode())
+            answer = b""
+            while not answer.endswith(end):
+                if not (chunk := self._channel.read()):
+                    raise LostHostError(self.what.node, f"its exporter ended: {self._why_ended()}")
+                answer += chunk
+        return answer
+
+    def _why_ended(self) -> str:
+        for _ in iter(self._channel.read, b""):
+            pass
+        status, said = self._channel.result()
+        return said.splitlines()[-1] if said else f"exit status {status}"
+
+
+class Exporters:
+    """The exporters of whatever stands; `standing` says what does, and is asked again and again."""
+
+    def __init__(self, standing: Callable[[], Iterable[Exported]]) -> None:
+        self._standing = standing
+        self._wanted: Mapping[Place, Exported] = {}
+        self._running: dict[Place, Exporter] = {}
+        self._tried_s: dict[Place, float] = {}
+        self._refused: dict[Place, str] = {}
+
+    def look(self) -> None:
+        """Start what is missing, and end what is not there any more. To be called by one thread."""
+        self._wanted = {(each.site, each.node): each for each in self._standing()}
+        gone = [place for place, exporter in self._running.items() if self._is_over(place, exporter)]
+        missing = [place for place in self._wanted if place in gone or self._may_start(place)]
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="exporter") as pool:
+            list(pool.map(Exporter.close, [self._running.pop(place) for place in gone]))
+            list(pool.map(self._start, missing))
+
+    def places(self) -> dict[Place, list[str]]:
+        """What stands, and who else says metrics there."""
+        running = dict(self._running)
+        return {place: running[place].beside if place in running else [] for place in self._wanted}
+
+    def ask(self, place: Place, question: str) -> bytes:
+        """An exporter's answer. Raises LostHostError."""
+        if place not in self._running:
+            raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
+        return self._running[place].ask(question)
+
+    def close(self) -> None:
+        """End them all."""
+        self._standing = tuple
+        self.look()
+
+    def _is_over(self, place: Place, exporter: Exporter) -> bool:
+        wanted = self._wanted.get(place)
+        return exporter.lost or wanted is None or wanted.argv != exporter.what.argv
+
+    def _may_start(self, place: Place) -> bool:
+        return place not in self._running and time.monotonic() - self._tried_s.get(place, -AGAIN_S) >= AGAIN_S
+
+    def _start(self, place: Place) -> None:
+        self._tried_s[place] = time.monotonic()
+        try:
+            self._running[place] = Exporter(self._wanted[place])
+        except RoundaboutError as error:
+            self._refused[place] = error.message

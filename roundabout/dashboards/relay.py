@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The relay: on loopback, it serves Prometheus one target a host and switch, and says which there are.
+
+/targets                          what Prometheus' http_sd reads
+/metrics/SITE/NODE                an exporter's metrics
+/metrics/SITE/NODE/NAME           those of another's exporter beside it (node, dcgm)
+/                                 a page for people
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import quote, unquote
+
+from roundabout.dashboards.exporters import Exporters
+from roundabout.errors import RoundaboutError
+from roundabout.runner.exported import Series
+from roundabout.runner.hosts.clocks import CONTROLLER
+from roundabout.runner.hosts.connections import LostHostError
+
+LOOPBACK = "127.0.0.1"
+LOOK_S = 1.0
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Relay(ThreadingHTTPServer):
+    """Answers on loopback. `now` gives what is known of the run at work; `page` is for people."""
+
+    daemon_threads = True
+    request_queue_size = 128  # all hosts may be asked at once
+
+    def __init__(self, exporters: Exporters, now: Callable[[], list[Series]], page: Callable[[], str]) -> None:
+        super().__init__((LOOPBACK, 0), _Handler)
+        self.exporters, self._now, self._page = exporters, now, page
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://{LOOPBACK}:{self.server_port}"
+
+    def answer(self, path: str) -> tuple[str, bytes]:
+        """Content type and body. Raises KeyError where there is no such thing, LostHostError."""
+        match [unquote(part) for part in path.strip("/").split("/")]:
+            case [""]:
+                return "text/html; charset=utf-8", self._page().encode()
+            case ["targets"]:
+                return "application/json", json.dumps(self.targets()).encode()
+            case ["metrics", site, node, *beside] if (site, node) in self.exporters.places() and len(beside) < 2:
+                known = f"own {json.dumps(self._now())}" if site == CONTROLLER else "own"
+                return TEXT, self.exporters.ask((site, node), beside[0] if beside else known)
+        raise KeyError(path)
+
+    def targets(self) -> list[dict[str, Any]]:
+        """All targets, as Prometheus discovers them."""
+        found = []
+        for (site, node), beside in self.exporters.places().items():
+            for name in ("", *beside):
+                path = "/".join(quote(part, safe="") for part in (site, node, name) if part)
+                labels = {"instance": f"{site}/{node}", "site": site, "host": node, **({"job": name} if name else {})}
+                where = {"__metrics_path__": f"/metrics/{path}"}
+                found.append({"targets": [f"{LOOPBACK}:{self.server_port}"], "labels": {**where, **labels}})
+        return found
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Relay
+    protocol_version = "HTTP/1.1"  # Prometheus keeps its connections
+    timeout = 60
+
+    def do_GET(self) -> None:
+        status, kind = 200, TEXT
+        try:
+            kind, body = self.server.answer(self.path.partition("?")[0])
+        except KeyError:
+            status, body = 404, b"there is no such page\n"
+        except LostHostError as error:
+            status, body = 503, f"{error}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nobody wants to read that."""
+
+
+@contextmanager
+def relaying(exporters: Exporters, now: Callable[[], list[Series]], page: Callable[[], str]) -> Iterator[Relay]:
+    """A relay at work, which follows what stands; at the end all exporters have ended."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(LOOK_S):
+            with suppress(RoundaboutError):  # a lab that went meanwhile: the next look finds what is there
+                exporters.look()
+
+    with Relay(exporters, now, page) as relay:
+        threads = [threading.Thread(target=relay.serve_forever, daemon=True), threading.Thread(target=follow)]
+        try:
+            exporters.look()
+            for thread in threads:
+                thread.start()
+            yield relay
+        finally:
+            ended.set()
+            if threads[0].ident:
+                relay.shutdown()
+            if threads[1].ident:
+                threads[1].join()
+            exporters.close()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of the run at work, as metrics: its live record, in the papers' units."""
+
+from pathlib import Path
+
+from roundabout.runner import live
+from roundabout.runner.exported import Series
+from roundabout.runner.progress import Progress
+
+
+def series_of(runs: Path) -> list[Series]:
+    """Of the run that has this machine, or else of the latest under `runs`; nothing without one."""
+    path = live.on_machine() or next(iter(live.going_on(runs)[::-1]), None)
+    told = live.read(path) if path else None
+    return of_progress(told.progress) if told and told.lives else []
+
+
+def of_progress(now: Progress) -> list[Series]:
+    """Where a run is, as metrics."""
+    trial = now.trial
+    about = {
+        "experiment": now.experiment,
+        "run": now.run,
+        "trial": trial.key if trial else "",
+        "variant": trial.variant if trial else "",
+        "repetition": str(trial.repetition) if trial else "",
+    }
+    found: list[Series] = [
+        ("roundabout_run_info", about, 1),
+        ("roundabout_run_trials", {}, now.trials),
+        ("roundabout_run_done_trials", {}, now.done),
+    ]
+    for name, job in now.jobs.items():
+        labels = {"job": name}
+        found += [
+            ("roundabout_job_iterations_total", labels, job.done),
+            ("roundabout_job_planned_iterations", labels, job.iterations),
+            ("roundabout_job_last_iteration_seconds", labels, job.last_ms / 1e3),
+        ]
+    for name, crossing in now.cross_traffic.items():
+        labels = {"traffic": name}
+        found.append(("roundabout_cross_traffic_asked_bytes_per_second", labels, crossing.asked_gbps * 1e9 / 8))
+        if crossing.sent_gbps is not None:
+            found.append(("roundabout_cross_traffic_sent_bytes_per_second", labels, crossing.sent_gbps * 1e9 / 8))
+    return found

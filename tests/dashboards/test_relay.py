@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The relay, with hosts that are programs here: who is asked, what comes of hosts that end; nothing is left."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from roundabout.dashboards import exporters as asking, relay as relay_module
+from roundabout.dashboards.exporters import Exporters
+from roundabout.dashboards.relay import Relay, relaying
+from roundabout.errors import RoundaboutError
+from roundabout.runner.exported import Exported
+from tests.dashboards.record import fake_host
+
+PATIENCE_S = 60
+DIRECT = build_opener(ProxyHandler({}))
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_module, "LOOK_S", 0.05)
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
+        time.sleep(0.02)
+
+
+def fetch(relay: Relay, path: str) -> str:
+    with DIRECT.open(relay.url + path) as answer:
+        return str(answer.read().decode())
+
+
+def status(relay: Relay, path: str) -> int:
+    return refusal(relay, path)[0]
+
+
+def refusal(relay: Relay, path: str) -> tuple[int, str]:
+    try:
+        with DIRECT.open(relay.url + path) as answer:
+            return answer.status, ""
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def targets(relay: Relay) -> set[str]:
+    return {each["labels"]["__metrics_path__"] for each in json.loads(fetch(relay, "/targets"))}
+
+
+@contextmanager
+def relay_of(standing: list[Exported]) -> Iterator[Relay]:
+    with relaying(
+        Exporters(lambda: list(standing)), lambda: [("roundabout_run_trials", {}, 4)], lambda: "hello"
+    ) as relay:
+        yield relay
+
+
+def running(folder: Path) -> list[int]:
+    """Exporters and samplers of hosts in this folder: what mentions it on its command line."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if str(folder).encode() in each.read_bytes():
+                found.append(int(each.parent.name))
+    return found
+
+
+def test_hosts_are_asked_at_once_and_nothing_is_left(tmp_path: Path) -> None:
+    standing = [fake_host(tmp_path, f"s{number}") for number in range(6)]
+    with relay_of(standing) as relay, ThreadPoolExecutor(6) as pool:
+        assert targets(relay) == {f"/metrics/fake/s{number}" for number in range(6)}
+        assert relay.server_address[0] == "127.0.0.1"
+        for number, said in enumerate(pool.map(lambda path: fetch(relay, path), sorted(targets(relay)))):
+            assert f'roundabout_interface_up{{host="s{number}"' in said
+            assert "roundabout_run_trials" not in said
+        assert fetch(relay, "/") == "hello"
+        for path in ("/metrics/fake/s9", "/metrics/other/s0", "/metrics/fake/s0/node/more", "/metrics", "/etc"):
+            assert status(relay, path) == 404
+        assert len(running(tmp_path)) == 12
+    assert running(tmp_path) == []
+
+
+def test_the_controller_says_what_is_known_of_the_run(tmp_path: Path) -> None:
+    with relay_of([fake_host(tmp_path, "controller", site="controller")]) as relay:
+        said = fetch(relay, "/metrics/controller/controller")
+        assert 'roundabout_run_trials{host="controller",site="controller"} 4' in said
+
+
+def test_hosts_come_and_go(tmp_path: Path) -> None:
+    standing = [fake_host(tmp_path, "s0")]
+    with relay_of(standing) as relay:
+        standing.append(fake_host(tmp_path, "s1"))
+        until(lambda: status(relay, "/metrics/fake/s1") == 200, "s1 answers")
+        standing.pop(0)
+        until(lambda: targets(relay) == {"/metrics/fake/s1"}, "s0 is gone")
+        until(lambda: len(running(tmp_path)) == 2, "what ran for s0 ended")
+
+
+def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "AGAIN_S", 3600)
+    with relay_of([fake_host(tmp_path, "s0")]) as relay:
+        for pid in running(tmp_path):
+            os.kill(pid, signal.SIGKILL)
+        assert status(relay, "/metrics/fake/s0") == 503
+        until(lambda: status(relay, "/metrics/fake/s0") == 200, "it is started anew")
+
+
+def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise RoundaboutError("cannot be reached")
+
+    host = fake_host(tmp_path, "s0", beside={"node": 1})
+    unreachable = type(host)(host.site, host.node, host.argv, host.facts, refuse)
+    with relay_of([unreachable]) as relay:
+        assert targets(relay) == {"/metrics/fake/s0"}
+        assert refusal(relay, "/metrics/fake/s0") == (503, "lost host s0: cannot be reached\n")
+
+
+def test_what_cannot_be_listed_now_is_listed_later(tmp_path: Path) -> None:
+    calls: list[Callable[[], list[Exported]]] = []
+
+    def standing() -> list[Exported]:
+        calls.append(standing)
+        if len(calls) == 2:
+            raise RoundaboutError("the lab went meanwhile")
+        return [fake_host(tmp_path, "s0")]
+
+    with relaying(Exporters(standing), list, str) as relay:
+        until(lambda: len(calls) > 3, "it is listed again")
+        assert status(relay, "/metrics/fake/s0") == 200
