@@ -33,7 +33,7 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
             _head("verdict"),
         )
         why = _why_not(figures)
-        rows = [(Cell(described(each)), Cell(each.expected), _measured(each), _verdict(each)) for each in figures]
+        rows = [(Cell(described(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
         tables.append(Table(columns, plain([] if why else rows), "Against the paper", empty=f"Expectations: {why}."))
     if claims:
         known = _known(claims)
@@ -55,6 +55,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
     cards = [
         {
             "of": each,
+            "whose": "ours:" if _is_ours(each) else "paper",
             "tone": TONES[each.verdict].value,
             "word": WORDS[each.verdict],
             "about": described(each),
@@ -131,6 +132,15 @@ def _why_not(verdicts: Sequence[Verdict]) -> str:
     """What keeps all of these from being judged; empty where one is, or nothing is said."""
     reasons = set() if _known(verdicts) else {each.found for each in verdicts}
     return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _is_ours(verdict: Verdict) -> bool:
+    """Whether what is expected is a bound that no paper prints."""
+    return verdict.kind == "bound" and verdict.source is None
+
+
+def _expected(verdict: Verdict) -> Cell:
+    return Cell(verdict.expected, note="ours" if _is_ours(verdict) else "")
 
 
 def _measured(verdict: Verdict) -> Cell:

@@ -14,7 +14,7 @@ from analysis.expected import Limits, complain
 from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
 from analysis.quantities._registry import Quantity
 from analysis.reading.marks import JobMarks
-from analysis.render.verdicts import cards, in_short
+from analysis.render.verdicts import cards, in_short, screen
 from analysis.results import _statistics
 from analysis.verdicts import _bounded, judge, together, verdict
 from roundabout.errors import UsageError
@@ -96,6 +96,15 @@ def test_of_several_jobs_all_must_do_as_expected(toy):
 )
 def test_a_bound_is_judged_by_the_interval(toy, ci95, word):
     assert toy(expected(Bound, at_least=0.5, at_most=2), [Case("j1", 1.0, ci95)]).verdict == word
+
+
+@pytest.mark.parametrize(("source", "whose"), [(None, "ours: at least 0.5"), ("A Fig 2", "paper at least 0.5")])
+def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
+    found = toy(expected(Bound, at_least=0.5, source=source), [exact("j1", 1.0)])
+    assert whose in cards([found])
+    (table,) = screen([found])
+    ((_, said, *_),) = table.sections[0].rows
+    assert said.note == ("ours" if source is None else "")
 
 
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
