@@ -126,10 +126,10 @@ def _head(now: Progress) -> Iterator[Forms]:
         yield (now.what,)
         return
     full = BAR * now.done // now.trials
-    left_s = f"about {duration(now.time_left_s)} left"
     bar = f"[{'#' * full}{'.' * (BAR - full)}]"
     phase = f", {now.phase}" if now.phase else ""
-    yield f"{bar}  {now.what}{phase}  {left_s}", f"{bar}  {now.what}  {left_s}", f"{now.what}  {left_s}", now.what
+    left_s = f"  about {duration(now.time_left_s)} left" if now.done < now.trials else ""
+    yield f"{bar}  {now.what}{phase}{left_s}", f"{bar}  {now.what}{left_s}", f"{now.what}{left_s}", now.what
 
 
 def _job(name: str, job: JobProgress) -> Forms:
