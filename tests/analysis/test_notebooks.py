@@ -56,7 +56,9 @@ def executed(paths, folder):
     return json.dumps([cell.outputs for cell in done.cells if cell.cell_type == "code"])
 
 
-def test_both_work_from_another_folder(run, tmp_path):
+def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
+    for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):  # else in the home directory
+        monkeypatch.setenv(name, str(tmp_path))
     paths = begin(run)
     assert [path.name for path in paths] == ["report.ipynb", "own.ipynb"]
     shown = executed(paths, tmp_path)
