@@ -48,18 +48,21 @@ def run(tmp_path_factory):
     return run
 
 
-def executed(path, folder):
-    """What its cells show, executed in another folder than its own."""
-    done = nbformat.read(path, as_version=4)
+def executed(paths, folder):
+    """What cells show, executed one after the other in another folder than their own."""
+    done = nbformat.v4.new_notebook()
+    done.cells = [cell for path in paths for cell in nbformat.read(path, as_version=4).cells]
     NotebookClient(done, timeout=300, startup_timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     return json.dumps([cell.outputs for cell in done.cells if cell.cell_type == "code"])
 
 
-def test_both_work_from_another_folder(run, tmp_path):
-    report, own = begin(run)
-    assert (report.name, own.name) == ("report.ipynb", "own.ipynb")
-    assert "data:image/svg+xml;base64" in executed(report, tmp_path)
-    shown = executed(own, tmp_path)
+def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
+    for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):  # else in the home directory
+        monkeypatch.setenv(name, str(tmp_path))
+    paths = begin(run)
+    assert [path.name for path in paths] == ["report.ipynb", "own.ipynb"]
+    shown = executed(paths, tmp_path)
+    assert "data:image/svg+xml;base64" in shown
     assert "captures/s0/0.pcap" in shown
     assert {"iteration_ms", "image/png", "frame_bytes"} <= set(re.findall("iteration_ms|image/png|frame_bytes", shown))
 

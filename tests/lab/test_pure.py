@@ -187,7 +187,7 @@ def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path)
         patch.setattr(paths, "BUILD", tmp_path)
         with pytest.raises(LabError, match="labinit is not there") as caught:
             needs.require_all()
-        assert caught.value.hint == "run `make setup`"
+        assert caught.value.hint == "./bootstrap"
 
 
 def test_a_refusal_of_the_kernel_says_what_was_being_made():
