@@ -73,9 +73,9 @@ page.all_of(
 # ## Table 3.11
 #
 # A ring conserves bytes: over all the time, compute phases included, flows 1 and 2 have sent as much, and as much would
-# suffice for both: what they sent, evenly over the time in which the job communicated. The mean of readings is another
-# figure: the more a sender waits and then hurries, the higher it is. What it lies above the sufficient bandwidth is
-# what a node could have left to others without slowing the ring.
+# suffice for both: what they sent, evenly over the time in which their worker communicated. The mean of readings is
+# another figure: the more a sender waits and then hurries, the higher it is. What it lies above the sufficient
+# bandwidth is what a node could have left to others without slowing the ring.
 
 # %%
 page.shown(tables.bandwidths(results))

@@ -14,7 +14,7 @@ from roundabout.store import Run
 class FlowResult(Result):
     """A flow of a cell, Gbit/s: the mean of its readings, and all that it sent over the time of the iterations.
 
-    `sufficient_gbps` is what would have sufficed, all of it evenly over the time in which the job communicated, and
+    `sufficient_gbps` is what would have sufficed, all of it evenly over the time in which the worker communicated, and
     `beyond` how many times that the mean of readings is; None of cross traffic, which always sends.
     Flows 1 and 2 leave workers, flow 3 is the cross traffic. `paper_gbps` is Salamy's mean of readings.
     """
