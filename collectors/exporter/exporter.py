@@ -12,6 +12,7 @@ of it optional; the answer is one line of JSON, the names of `beside` that answe
      "senders": {"10.77.0.1": "s0"},                                       who has which address
      "transports": "/run/roundabout/bpf/transports",                       the sampler starts anew where this changes
      "settings": ["settings.py", "--state", "/run/roundabout/settings"],   asked once a minute what drifted
+     "ends_with": 1234,                                                    a process, such as a lab's host
      "series": [["roundabout_testbed_scale", {}, 100]],                    what else is so, named as in METRICS
      "beside": {"node": 9100}}                                             others' exporters, by their ports here
 
@@ -22,6 +23,8 @@ Python 3.8, standard library only: it is copied to hosts as it is.
 """
 
 import json
+import os
+import select
 import subprocess
 import sys
 import threading
@@ -33,7 +36,7 @@ import exporter_metrics
 
 END = "# EOF"
 FIRST_SAMPLE_S = 5
-DRIFT_S = 60
+DRIFT_S, UNKNOWN_S = 60, 5  # where settings are not told, the program may come yet
 BESIDE_S = 3  # as long as another's exporter may take
 
 
@@ -86,7 +89,7 @@ class Settings:
         while True:
             asked = subprocess.run(self._argv + ["drifted"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self._differ = len(json.loads(asked.stdout)["differs"]) if asked.returncode == 0 else None
-            time.sleep(DRIFT_S)
+            time.sleep(UNKNOWN_S if self._differ is None else DRIFT_S)
 
 
 class Exporter:
@@ -137,10 +140,28 @@ class Exporter:
             return ""
 
 
+def end_with(pid):
+    """End at once when that process does: what a sampler holds open of a lab would keep the lab from ending."""
+
+    def follow():
+        ended = select.poll()
+        try:
+            ended.register(os.pidfd_open(pid), select.POLLIN)  # novm - Python 3.9, which labs' machines have
+            ended.poll()
+        except ProcessLookupError:
+            pass
+        os._exit(0)  # its pipe tells the sampler
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
 def main():
     """Answer until end of file."""
     lines = iter(sys.stdin.readline, "")
-    exporter = Exporter(sys.argv[1:], json.loads(next(lines, "{}")))
+    facts = json.loads(next(lines, "{}"))
+    if "ends_with" in facts:
+        end_with(facts["ends_with"])
+    exporter = Exporter(sys.argv[1:], facts)
     try:
         print(json.dumps(exporter.beside()), flush=True)
         for line in lines:

@@ -8,6 +8,7 @@
 """
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -48,10 +49,17 @@ class Relay(ThreadingHTTPServer):
                 return "text/html; charset=utf-8", self._page().encode()
             case ["targets"]:
                 return "application/json", json.dumps(self.targets()).encode()
-            case ["metrics", site, node, *beside] if (site, node) in self.exporters.places() and len(beside) < 2:
+            case ["metrics", site, node] if (site, node) in self.exporters.places():
                 known = f"own {json.dumps(self._now())}" if site == CONTROLLER else "own"
-                return TEXT, self.exporters.ask((site, node), beside[0] if beside else known)
+                return TEXT, self.exporters.ask((site, node), known)
+            case ["metrics", site, node, name] if name in self.exporters.places().get((site, node), ()):
+                return TEXT, self.exporters.ask((site, node), name)
         raise KeyError(path)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of readers that went away."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
 
     def targets(self) -> list[dict[str, Any]]:
         """All targets, as Prometheus discovers them."""

@@ -240,6 +240,17 @@ def test_an_exporter_whose_sampler_ended_says_nothing_old(tmp_path: Path) -> Non
     short.close()
 
 
+def test_an_exporter_ends_with_what_it_is_told(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as lab:
+        exporter = Exporter(fake_host(tmp_path, "s0", ends_with=lab.pid))
+        assert b"roundabout_interface_up" in exporter.ask("own")
+        lab.kill()
+        assert exporter._channel.read() == b""
+    with pytest.raises(RoundaboutError, match="exporter ended: exit status 0"):
+        exporter.ask("own")
+    exporter.close()
+
+
 def test_a_sampler_starts_anew_when_transports_came(tmp_path: Path) -> None:
     transports = tmp_path / "transports"
     exporter = Exporter(fake_host(tmp_path, "s0", transports=str(transports)))

@@ -86,7 +86,7 @@ def test_hosts_are_asked_at_once_and_nothing_is_left(tmp_path: Path) -> None:
             assert f'roundabout_interface_up{{host="s{number}"' in said
             assert "roundabout_run_trials" not in said
         assert fetch(relay, "/") == "hello"
-        for path in ("/metrics/fake/s9", "/metrics/other/s0", "/metrics/fake/s0/node/more", "/metrics", "/etc"):
+        for path in ("/metrics/fake/s9", "/metrics/other/s0", "/metrics/fake/s0/node", "/metrics", "/etc"):
             assert status(relay, path) == 404
         assert len(running(tmp_path)) == 12
     assert running(tmp_path) == []

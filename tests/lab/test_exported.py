@@ -48,7 +48,7 @@ def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Ca
         Lab.up(topology, name, verify=False)
         exporters.look()
         assert b"roundabout_interface_up" in exporters.ask(place, "own")
-        Lab.down(name)  # whose namespaces samplers still hold
+        Lab.down(name)  # which exporters do not hold up: nobody looked yet
         Lab.up(topology, name, verify=False)
         exporters.look()
         assert b"roundabout_interface_up" in exporters.ask(place, "own")

@@ -26,6 +26,7 @@ def exported_of(lab: Lab) -> Iterator[Exported]:
                 [*of_host(replace(host, prefix=ROOT / "build")), "--netns-of-pid", str(pids[host.name])],
                 scaled=scaled,
                 ways={HOST_INTERFACE: Way(cable.link.name, near.node, far.node)},
+                ends_with=pids[host.name],
                 transports=TRANSPORTS,
                 settings=[*enter, *program(host, lab.settings_state)],
             )
@@ -38,6 +39,7 @@ def exported_of(lab: Lab) -> Iterator[Exported]:
             switch,
             lab.switch_sampler(switch, PERIOD_MS),
             scaled=scaled,
+            ends_with=pids[switch],
             ways=ways,
             capacities=[(ways[port.interface], queues[port].drain_bytes_per_s) for port in ports],
             senders={host.address: name for name, host in lab.hosts.items()},
