@@ -68,7 +68,8 @@ def test_what_was_stolen_counts_on_the_host_with_most():
 @given(st.floats(0.0, 0.3), st.floats(0.2, 1.0), st.integers(0, 100))
 def test_a_link_that_stood_still_is_known_by_what_it_did_not_send(standing, waiting, seed):
     found = measured(port(*steady(standing, waiting, seed)))["stalled_share"]
-    assert found == pytest.approx(standing * waiting, abs=0.01)
+    # What is missing before it was first full, and after it was last, is not counted.
+    assert found == pytest.approx(standing * waiting, abs=0.02)
 
 
 def test_a_link_without_waiting_packets_may_be_as_slow_as_it_likes():
