@@ -88,10 +88,7 @@ def test_the_text_is_prometheus_format_and_no_series_comes_twice(said: str) -> N
         assert name.startswith("roundabout_")
 
 
-promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: ./bootstrap dashboards")
-
-
-@promtool
+@pytest.mark.proof
 def test_rules_alarm_when_they_should(tmp_path: Path) -> None:
     for path in (RULES, Path(__file__).with_name("rules_test.yml")):
         shutil.copy(path, tmp_path)
@@ -99,7 +96,7 @@ def test_rules_alarm_when_they_should(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@promtool
+@pytest.mark.proof
 def test_promtool_accepts_it(said: str) -> None:
     done = subprocess.run(["promtool", "check", "metrics"], input=said, capture_output=True, text=True)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
