@@ -62,7 +62,7 @@ def render(run: Run) -> Path:
             # IPC: socket files that only we can open, where TCP would be a port that every local user can. Unless they
             # are told where, they lie in the working folder, under names that two reports at a time would share.
             config = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
-            # In a folder of ours: modules are first looked for where the kernel is, and a user may have `analysis`, too.
+            # In a folder of ours: modules are first looked for where a kernel is, and users may have an `analysis`.
             client = NotebookClient(
                 notebook,
                 config=config,
