@@ -62,14 +62,8 @@ def render(run: Run) -> Path:
             # IPC: socket files that only we can open, where TCP would be a port that every local user can. Unless they
             # are told where, they lie in the working folder, under names that two reports at a time would share.
             config = Config(KernelManager={"transport": "ipc", "ip": str(folder / "kernel")})
-            # In a folder of ours: modules are first looked for where a kernel is, and users may have an `analysis`.
             client = NotebookClient(
-                notebook,
-                config=config,
-                kernel_name="python3",
-                timeout=TIMEOUT_S,
-                startup_timeout=START_TIMEOUT_S,
-                resources={"metadata": {"path": str(folder)}},
+                notebook, config=config, kernel_name="python3", timeout=TIMEOUT_S, startup_timeout=START_TIMEOUT_S
             )
             with asyncio.Runner(loop_factory=_Loop) as runner:
                 runner.run(client.async_execute())

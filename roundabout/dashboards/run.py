@@ -35,9 +35,8 @@ def of_progress(now: Progress) -> list[Series]:
         found += [
             ("roundabout_job_iterations_total", labels, job.done),
             ("roundabout_job_planned_iterations", labels, job.iterations),
+            ("roundabout_job_last_iteration_seconds", labels, job.last_ms / 1e3),
         ]
-        if job.done:
-            found.append(("roundabout_job_last_iteration_seconds", labels, job.last_ms / 1e3))
     for name, crossing in now.cross_traffic.items():
         labels = {"traffic": name}
         found.append(("roundabout_cross_traffic_asked_bytes_per_second", labels, crossing.asked_gbps * 1e9 / 8))

@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -141,8 +140,6 @@ def test_counters_come_in_base_units_with_their_link_way_and_priority(said: str,
 def test_what_is_not_known_is_not_said(said: str) -> None:
     assert not [labels for labels, _ in samples(said)["roundabout_interface_bytes_total"] if "eth1" in labels]
     assert "lifespan" not in said
-    begun = replace(NOW, jobs={"j1": JobProgress(iterations=50)})
-    assert "roundabout_job_last_iteration_seconds" not in {name for name, *_ in of_progress(begun)}
 
 
 def test_every_metric_of_the_table_is_said_and_no_other_can_be(said: str) -> None:
