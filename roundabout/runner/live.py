@@ -98,7 +98,7 @@ def read(run: Path) -> Live | None:
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
                 progress = _PROGRESS.validate_json(file.read())
-                if _is_locked(file.fileno()):
+                if not files.lock(file.fileno(), fcntl.LOCK_SH):
                     return Live(progress, lives=True)
                 if _lies_at(file.fileno(), path):
                     return Live(progress, lives=False)
@@ -125,11 +125,3 @@ def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
 
 def _lies_at(handle: int, path: Path) -> bool:
     return os.path.samestat(os.stat(path), os.fstat(handle))
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False

@@ -4,6 +4,7 @@ disk.
 """
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -44,6 +45,15 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
             give_back(each)
             sync(each.parent)
     return path
+
+
+def lock(handle: int, kind: int) -> bool:
+    """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file, unless one had to wait for it. Whether it is ours."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

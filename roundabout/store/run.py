@@ -321,7 +321,7 @@ class Run:
         with files.disk_errors(self.path):
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if not _locked(handle):
+            if not files.lock(handle, fcntl.LOCK_EX):
                 raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
             yield
         finally:
@@ -370,14 +370,6 @@ def _drop(folder: Path) -> None:
     gone = folder.rename(folder.with_name(DROPPED))
     files.sync(gone.parent)
     shutil.rmtree(gone)
-
-
-def _locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read_parquet(path: Path) -> pa.Table:

@@ -80,16 +80,14 @@ class TrafficMeter:
         }
 
     def _use(self, link: Link) -> LinkUse | None:
-        spans = [(history[0], history[-1]) for history in self._histories(link) if len(history) > 1]
+        histories = self._histories(link)
+        spans = [(history[0], history[-1]) for history in histories if len(history) > 1]
         if not spans:
             return None
         bytes_per_ns = max(max(_rate(old, new, "tx_bytes"), _rate(old, new, "rx_bytes")) for old, new in spans)
         marks = [_rate(old, new, "marks") for old, new in spans if None not in (old.marks, new.marks)]
         waiting = [
-            sample.backlog_bytes
-            for history in self._histories(link)
-            for sample in history
-            if sample.backlog_bytes is not None
+            sample.backlog_bytes for history in histories for sample in history if sample.backlog_bytes is not None
         ]
         return LinkUse(
             link.line_rate_gbps,

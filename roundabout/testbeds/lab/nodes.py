@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from roundabout.store import files
 from roundabout.testbeds.lab import paths
 from roundabout.testbeds.lab.errors import LabError
 
@@ -107,9 +108,7 @@ def _kill(pid_file: Path) -> int | None:
 
 
 def _is_held(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not files.lock(descriptor, fcntl.LOCK_SH):
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
