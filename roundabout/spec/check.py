@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from roundabout.spec.cluster import Cluster
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import Basis, Complain, Expectation, Order
 from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
@@ -81,7 +82,8 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
     Raises:
         SpecError: these differ, or one asks for thresholds of ports that do not mark.
     """
-    users: dict[str, Job | CrossTraffic] = {**treatment.jobs, **treatment.cross_traffic}
+    users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
+    users |= {"cluster": treatment.cluster} if treatment.cluster else {}
     meant = {name: user.transport.meant_for for name, user in users.items()}
     if treatment.queue == "meant" and len(set(meant.values())) > 1:
         found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())

@@ -32,6 +32,7 @@ from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
+    Clustered,
     Experiment,
     Header,
     Job,
@@ -309,8 +310,10 @@ def _cell(merged: Merged, library: Library) -> Cell:
     root = _part(merged.root, tuple(Treatment.model_fields))
     root = _complete(root, "jobs", ("profile", "transport"))
     root = _complete(root, "cross_traffic", ("load_gbps",))
+    if isinstance(root.get("cluster"), Block):
+        root["cluster"] = merge(_part(root, ("transport",)), root["cluster"])
     merged = merged._replace(root=root)
-    treatment = _validate(Treatment, merged.document, root)
+    treatment = _validate(Clustered if root.get("cluster") else Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     topology = _at_rates(merged, treatment, topology)
     check_workers(merged, treatment, topology)
@@ -321,6 +324,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     spec = TrialSpec(
         topology=topology,
         jobs={name: _resolve(merged, library, name, job, treatment.resized) for name, job in treatment.jobs.items()},
+        cluster=treatment.cluster,
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         tcp=treatment.tcp,
