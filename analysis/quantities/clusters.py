@@ -5,7 +5,7 @@ Two schedulers are held against each other over repetitions that both have, whos
 do the same work under both, but not always in as many iterations: a scheduler may give them more workers or fewer.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -32,17 +32,19 @@ def of_tail(asked: Asked) -> list[Case]:
 
 @quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")
 def slowed(asked: Asked) -> list[Case]:
-    """The mean over all iterations of how many times as long they take as with the same workers and nobody else."""
+    """Mean over all iterations of how many times as long they take as with the same workers and nobody else."""
     return [_case(cell, *estimate(cell.slowed, np.mean)) for cell in _cells(asked, asked.of)]
 
 
 @quantity("fewer ECN marks per iteration of a model", unit="times", digits=1, needs=("over",), by="model")
 def fewer_marks(asked: Asked) -> list[Case]:
-    """By model: mean marks of an iteration under scheduler `over` over those under `of`; infinite where none is left."""
+    """By model: mean marks of an iteration under scheduler `over` over those under `of`; infinite where none are."""
     cases = []
     for of, over in _pairs(asked):
         for model in of.models:
-            before, after = (estimate(own, np.mean, at_least=0) if (own := each.marks(model)) else None for each in (over, of))
+            before, after = (
+                estimate(own, np.mean, at_least=0) if (own := each.marks(model)) else None for each in (over, of)
+            )
             if before and after and before[0] > 0:
                 found = ratio(before, after) if after[0] > 0 else (np.inf, None)
                 cases.append(_case(of, *found, model=model))
@@ -103,5 +105,5 @@ def _lives(asked: Asked, figure: Callable[[Life], float | None], of_all: Callabl
     def measured(trial: ClusterTrial) -> list[float]:
         return [found for life in trial.timeline.jobs if (found := figure(life)) is not None]
 
-    found = ((cell, [own for trial in cell.trials.values() if (own := measured(trial))]) for cell in _cells(asked, asked.of))
+    found = ((cell, list(filter(None, map(measured, cell.trials.values())))) for cell in _cells(asked, asked.of))
     return [_case(cell, *mean_of([float(of_all(own)) for own in each])) for cell, each in found if each]

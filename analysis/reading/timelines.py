@@ -5,7 +5,7 @@ A trial's jobs are stints there: a job on one placement. No two trials share the
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -144,6 +144,11 @@ class Points:
         """How many times as long they took as in a dedicated cluster."""
         return self.times_ms / self.dedicated_ms
 
+    def of(self, model: str) -> "Points":
+        """Those of one model's jobs."""
+        own = self.models == model
+        return Points(*(getattr(self, each.name)[own] for each in fields(self)))
+
 
 @dataclass(frozen=True)
 class ClusterTrial:
@@ -195,9 +200,8 @@ class ClusterCell:
 
     def marks(self, model: str) -> list[Array]:
         """Marks per iteration of a model's jobs where they are known, one array a repetition that has any."""
-        points = (trial.points for trial in self.trials.values())
-        known = (each.marks[(each.models == model) & np.isfinite(each.marks)] for each in points)
-        return [each for each in known if len(each)]
+        counted = (trial.points.of(model).marks for trial in self.trials.values())
+        return [known for each in counted if len(known := each[np.isfinite(each)])]
 
 
 @read_once

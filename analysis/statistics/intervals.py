@@ -101,7 +101,7 @@ def ratio(one: Measured, other: Measured) -> Measured:
 
 
 def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Array], float]) -> Measured:
-    """A statistic of some over that of others, all repetitions together, where both of a repetition share what was drawn.
+    """A statistic of some over that of others, all repetitions together; both of a repetition share what was drawn.
 
     Its interval is one of the scatter of the repetitions' own ratios, which is less than their parts'.
     """

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace
 from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, Timeline
 from analysis.render.style import INK, JOBS, ROW, SOFT, figure, level, panels, words
 from analysis.statistics.intervals import Array
-from analysis.studies.cluster.study import Pooled
+from analysis.studies.cluster.study import IDEAL, Pooled
 
 DOTS = 1500
 """At most, a panel: of more iterations every so many-th is drawn."""
@@ -52,8 +53,8 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
     for panel, cell in zip(axes, cells, strict=True):
         _dots(panel, cell.first, looks, scale)
         panel.set_yscale("log")
-        panel.yaxis.set_major_formatter(ScalarFormatter())
-        panel.set_title(cell.name)
+        _plainly(panel.yaxis)
+        panel.set_title(cell.name, pad=18)
         panel.set_ylabel("iteration, ms")
     for panel, cell in zip(axes, cells, strict=True):
         _happened(panel, cell.first.timeline, scale)
@@ -73,9 +74,7 @@ def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours
         for cell, repetitions in zip(cells, values, strict=True):
             panel.plot(np.quantile(np.concatenate(repetitions), LEVELS), LEVELS, color=colours[cell.name])
         panel.set_xscale("log")
-        panel.xaxis.set_major_formatter(ScalarFormatter())
-        panel.xaxis.set_minor_formatter(ScalarFormatter())
-        panel.tick_params(axis="x", which="minor", labelsize=7)
+        _plainly(panel.xaxis)
         panel.set_xlabel(label)
     axes[0].set_ylabel("share of iterations")
     gained = "\n".join(map(_gained, (each for each in found if each.baseline and each.speedup_mean)))
@@ -93,10 +92,9 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
     scale, unit = _clock(cells)
     for panel, model in zip(axes, models, strict=True):
         for cell in cells:
-            points = cell.first.points
-            own = np.flatnonzero((points.models == model) & np.isfinite(points.marks))
-            own = own[:: _every(len(own))]
-            panel.plot(points.start_s[own] / scale, points.marks[own], ".", color=colours[cell.name], markersize=3)
+            own = cell.first.points.of(model)
+            some = slice(None, None, _every(len(own.marks)))
+            panel.plot(own.start_s[some] / scale, own.marks[some], ".", color=colours[cell.name], markersize=3)
         panel.set_ylim(bottom=0)
         panel.set_title(model)
         panel.set_xlabel(f"{unit} since the trace began")
@@ -105,9 +103,7 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
     return result
 
 
-def links(
-    cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colours: Mapping[str, str]
-) -> Figure | None:
+def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colours: Mapping[str, str]) -> Figure | None:
     """Use of the links between switches that carry most, one panel a link and direction; None where nobody counted."""
     busiest = _busiest(cells, sent)
     if not busiest:
@@ -132,8 +128,11 @@ def links(
     return result
 
 
-def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
-    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler."""
+def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure | None:
+    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler that has to share."""
+    cells = [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
+    if not cells:
+        return None
     hosts = list(cells[0].first.spec.topology.hosts)
     height = max(0.09 * len(hosts), 0.8)
     result, axes = figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
@@ -182,13 +181,22 @@ def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure |
     scale, unit = _clock(cells)
     for cell in ranked:
         told = [(each.at_s / scale, each.scores) for each in cell.first.timeline.decisions if each.scores]
-        others = [(at, score) for at, own in told for score in own]
-        panel.plot(*zip(*others, strict=True), ".", color=colours[cell.name], alpha=0.25, markersize=4, gid="candidates")
-        panel.step(*zip(*((at, max(own)) for at, own in told), strict=True), where="post", color=colours[cell.name], gid="chosen")
+        others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
+        look: Any = {"color": colours[cell.name]}
+        panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
+        panel.step(*zip(*chosen, strict=True), where="post", gid="chosen", **look)
     panel.set_xlabel(f"{unit} since the trace began")
+    panel.set_ylim(min(0, panel.get_ylim()[0]), 1.05)
     panel.set_ylabel("compatibility score")
     words(panel, {cell.name: colours[cell.name] for cell in ranked})
     return result
+
+
+def _plainly(axis: Axis) -> None:
+    """Numbers as they are, on a logarithmic axis."""
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _pooled_values(cells: Sequence[ClusterCell]) -> list[tuple[str, list[list[Array]]]]:
@@ -206,9 +214,9 @@ def _gained(each: Pooled) -> str:
 def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]], scale: float) -> None:
     points, every = trial.points, _every(len(trial.points.times_ms))
     for model, (marker, colour) in looks.items():
-        own = np.flatnonzero(points.models == model)[::every]
+        own = points.of(model)
         look: Any = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "", "gid": model}
-        panel.plot(points.start_s[own] / scale, points.times_ms[own], markeredgewidth=0, **look)
+        panel.plot(own.start_s[::every] / scale, own.times_ms[::every], markeredgewidth=0, **look)
 
 
 def _happened(panel: Axes, timeline: Timeline, scale: float) -> None:

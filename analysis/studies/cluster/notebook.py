@@ -23,13 +23,14 @@ from analysis.reading.timelines import ClusterCell, clusters_of
 from analysis.render import about, page, verdicts
 from analysis.render.style import variant_colours
 from analysis.studies.cluster import figures, tables
-from analysis.studies.cluster.study import Results, groups
+from analysis.studies.cluster.study import Pooled, Results, groups
 from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
+pooled = results.pooled
 cells = clusters_of(run)
 colours = variant_colours([cell.variant for cell in cells])
 looks = figures.model_looks(cells)
@@ -39,11 +40,16 @@ sent = ports(run, "tx_bytes")
 def each_group(draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str = "") -> page.Html:
     """A figure a group of cells that are compared, under its name."""
     drawn = [(name, draw(some)) for name, some in groups(cells)]
-    return page.all_of(
+    return page.Html("").join(
         page.named(name) + page.drawn(result, caption, f"{what}: {name}" if name else what)
         for name, result in drawn
         if result
     )
+
+
+def of_group(some: list[ClusterCell]) -> list[Pooled]:
+    """What was found of these cells."""
+    return [each for each in pooled if each.group == some[0].id.others]
 
 
 # %%
@@ -65,8 +71,7 @@ page.shown(tables.pooled(results))
 
 # %%
 each_group(
-    lambda some: figures.distributions(some, [each for each in results.pooled if each.group == some[0].id.others], colours),
-    "Cumulative distributions of all iteration times",
+    lambda some: figures.distributions(some, of_group(some), colours), "Cumulative distributions of all iteration times"
 )
 
 # %% [markdown]
@@ -106,9 +111,9 @@ each_group(lambda some: figures.placements(some, looks), "Jobs by host over time
 # ## What became of jobs
 #
 # By the timeline of each trial. Completion is from arrival to end, queueing from arrival to the first placement.
-# Fairness is Themis' finish-time fairness: time in the shared cluster over that in a dedicated one with the workers that
-# the job asked for. *Worst* is the mean over repetitions of the job that fared worst. Jobs that never were placed, or
-# were not done at the end, are counted and are in no mean.
+# Fairness is Themis' finish-time fairness: time in the shared cluster over that in a dedicated one with the workers
+# that the job asked for. *Worst* is the mean over repetitions of the job that fared worst. Jobs that never were placed,
+# or were not done at the end, are counted and are in no mean.
 
 # %%
 page.shown(tables.lives(results))
@@ -122,13 +127,13 @@ each_group(lambda some: figures.scores(some, colours), "Compatibility scores of 
 # %% [markdown]
 # ## Congestion
 #
-# ECN marks of each iteration of a model's jobs, where switches count them.
+# ECN marks of each iteration of a model's jobs, where somebody counted them and it can be told whose they are.
 
 # %%
-page.all_of([
-    *map(page.shown, tables.marked(results)),
-    each_group(lambda some: figures.marks(some, colours), "ECN marks per iteration, by model"),
-])
+page.all_of(map(page.shown, tables.marked(results)))
+
+# %%
+each_group(lambda some: figures.marks(some, colours), "ECN marks per iteration, by model")
 
 # %% [markdown]
 # The links between switches that carry most of what they could, in the first repetition.

@@ -39,9 +39,9 @@ class Figure(Result):
     ci95: Interval | None
 
     @classmethod
-    def of(cls, measured: Measured | None) -> "Figure | None":
-        """None where nothing was measured."""
-        return measured and cls(value=measured[0], ci95=measured[1])
+    def of(cls, measured: Measured) -> "Figure":
+        """A figure and its interval."""
+        return cls(value=measured[0], ci95=measured[1])
 
 
 class Row(Result):
@@ -180,14 +180,15 @@ def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | No
 
 
 def _spread(repetitions: Sequence[Array]) -> Spread:
-    def figure(statistic: Callable[[Array], float]) -> Figure | None:
+    def figure(statistic: Callable[[Array], float]) -> Figure:
         return Figure.of(estimate(repetitions, statistic, at_least=0))
 
+    beyond = tail(repetitions)
     return Spread(
         mean=figure(np.mean),
         median=figure(np.median),
         p90=figure(lambda times: float(np.quantile(times, 0.9))),
-        p99=Figure.of(tail(repetitions)),
+        p99=Figure.of(beyond) if beyond else None,
         max=max(float(times.max()) for times in repetitions),
     )
 
@@ -206,12 +207,12 @@ def _ratio(
 
 
 def _of_model(cell: ClusterCell, over: ClusterCell | None, model: str) -> OfModel:
-    def own(trial: ClusterTrial) -> Array:
-        return trial.points.times_ms[trial.points.models == model]
+    def own_ms(trial: ClusterTrial) -> Array:
+        return trial.points.of(model).times_ms
 
-    times = [each for trial in cell.trials.values() if len(each := own(trial))]
-    slowed = [each for trial in cell.trials.values() if len(each := trial.points.slowed[trial.points.models == model])]
-    pairs = [(one, other) for one, other in (paired(over, cell, own) if over else []) if len(one) and len(other)]
+    own = [each for trial in cell.trials.values() if len((each := trial.points.of(model)).times_ms)]
+    times, slowed = [each.times_ms for each in own], [each.slowed for each in own]
+    pairs = [(one, other) for one, other in (paired(over, cell, own_ms) if over else []) if len(one) and len(other)]
     marks = cell.marks(model)
     return OfModel(
         levels=dict(cell.id.levels),
@@ -233,23 +234,24 @@ def _lives(cell: ClusterCell) -> Lives:
         return [np.array(own) for own in each if own]
 
     def mean(repetitions: list[Array]) -> Figure | None:
-        return Figure.of(estimate(repetitions, np.mean)) if repetitions else None
+        return Figure.of(estimate(repetitions, np.mean, at_least=0)) if repetitions else None
 
     completion, fairness = known(lambda life: life.completion_s), known(lambda life: life.fairness)
     scores = [
         np.array(own) for each in timelines if (own := [max(found.scores) for found in each.decisions if found.scores])
     ]
+    beyond = tail(completion) if completion else None
     return Lives(
         levels=dict(cell.id.levels),
         jobs=len(jobs),
         waiting=sum(life.started_s is None for life in jobs),
         unfinished=sum(life.started_s is not None and life.ended_s is None for life in jobs),
         completion_mean_s=mean(completion),
-        completion_p99_s=Figure.of(tail(completion)) if completion else None,
+        completion_p99_s=Figure.of(beyond) if beyond else None,
         completion_max_s=max((float(each.max()) for each in completion), default=None),
         queueing_mean_s=mean(known(lambda life: life.queueing_s)),
         fairness_mean=mean(fairness),
         fairness_worst=Figure.of(mean_of([float(each.max()) for each in fairness])) if fairness else None,
-        moves=mean(known(lambda life: float(life.moves))),
+        moves=Figure.of(estimate(known(lambda life: float(life.moves)), np.mean, at_least=0)),
         score=mean(scores),
     )

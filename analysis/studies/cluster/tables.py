@@ -66,13 +66,14 @@ def marked(results: Results) -> list[Table]:
 
 
 def _by_model(results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None]) -> Table:
-    """A row a model, a column a scheduler of which there is a figure; intervals on the page's wider rows only."""
+    """A row a model, a column a scheduler of which there is a figure."""
     known = [each for each in results.models if figure(each)]
     names = list(dict.fromkeys(each.name for each in known))
     sections = []
     for group in dict.fromkeys(each.group for each in known):
         own = {(each.model, each.name): figure(each) for each in known if each.group == group}
-        rows = ((Cell(model), *(_cell(own.get((model, name))) for name in names)) for model in sorted({m for m, _ in own}))
+        models = sorted({model for model, _ in own})
+        rows = ((Cell(model), *(_cell(own.get((model, name))) for name in names)) for model in models)
         sections.append(Section(tuple(rows), group))
     return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
 
@@ -86,19 +87,23 @@ def _pooled(each: Pooled) -> Sequence[Cell]:
 
 
 def _spread(each: Spread, count: int) -> Sequence[Cell]:
-    longest = tail(each.p99 and each.p99.value, each.p99 and each.p99.ci95, each.max, count)
-    return _cell(each.mean), _cell(each.median), _cell(each.p90), longest
+    return _cell(each.mean), _cell(each.median), _cell(each.p90), _tail(each.p99, each.max, count)
 
 
 def _lives(each: Lives) -> Sequence[Cell]:
     done = each.jobs - each.waiting - each.unfinished
-    p99 = each.completion_p99_s
-    longest = tail(p99 and p99.value, p99 and p99.ci95, each.completion_max_s, done) if done else Cell()
+    longest = _tail(each.completion_p99_s, each.completion_max_s, done)
     return (
         *(Cell(each.name), Cell(each.jobs), Cell(each.waiting), Cell(each.unfinished)),
         *(_cell(each.completion_mean_s), longest, _cell(each.queueing_mean_s)),
         *(_cell(each.fairness_mean), _cell(each.fairness_worst), _cell(each.moves), _cell(each.score)),
     )
+
+
+def _tail(p99: Figure | None, longest: float | None, count: int) -> Cell:
+    if p99 or longest is None:
+        return _cell(p99)
+    return tail(None, None, longest, count)
 
 
 def _cell(figure: Figure | None) -> Cell:
