@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scheduler sees, and what it answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
+from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 
 Placement = tuple[str, ...]
@@ -36,6 +38,7 @@ class Job:
     placed_s: float | None = None  # since when it is there
     lease_s: float | None = None  # until when
     ran_s: float = 0.0  # in all, on any placement
+    moves: int = 0  # how often it was placed anew while it ran
 
     @property
     def left(self) -> float:
@@ -57,11 +60,37 @@ class State:
         return {job.request.name: job.placement for job in self.jobs if job.placement}
 
 
+class Known:
+    """What schedulers know of jobs before they run, from profiling them alone.
+
+    `profile` gives a model's iteration alone by model, workers and batch a GPU, `noise` the gradient noise scale of a
+    model and batch, in examples, which Pollux goes by.
+    """
+
+    def __init__(self, profile: Callable[[str, int, int], Profile], noise: Callable[[str, int], float]) -> None:
+        self._profile, self._noise = cache(profile), cache(noise)
+
+    def profile(self, request: Request, workers: int) -> Profile:
+        """One iteration of the job alone with so many workers."""
+        return self._profile(request.model, workers, request.batch)
+
+    def noise(self, request: Request) -> float:
+        """The job's gradient noise scale, examples."""
+        return self._noise(request.model, request.batch)
+
+    def alone_s(self, request: Request, iterations: float, workers: int) -> float:
+        """How long so many of the request's iterations take with so many workers, which process as many examples."""
+        return iterations * request.workers / workers * self.profile(request, workers).alone_ms / 1e3
+
+
 class Scheduler(Protocol):
     """Decides who runs where. Keeps nothing between calls: the same state and seed give the same answer.
 
-    One is asked when a job arrives or ends, when a lease ends, and at the instants that it names itself.
+    One is asked when a job arrives or ends, when a lease ends, and at the instants that it names itself. Where it is
+    `dedicated`, each job has a cluster of its own, and placements may name the same GPUs.
     """
+
+    dedicated: bool
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Placements of equal standing, the one that it would take itself first; ten at most. Who is left out waits."""

@@ -9,7 +9,9 @@ from roundabout.fluid.mltcp import Factor, factor_of
 from roundabout.fluid.rates import Direction
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
+from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.patterns import Transfer
+from roundabout.spec.topology import Topology
 
 Path = tuple[Direction, ...]
 
@@ -90,7 +92,35 @@ class FluidJob:
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
     """The jobs of a trial by name, each with its place in the trial's time."""
-    return {name: _job(spec, name) for name in spec.jobs}
+    return {
+        name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of.get(job.priority or 0, 0))
+        for name, job in spec.jobs.items()
+    }
+
+
+def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
+    """A job on its hosts; `priority` is the place of its queue."""
+    phases: list[Compute | Send] = []
+    for phase in job.profile.phases:
+        if phase.compute_ms is not None:
+            phases.append(Compute(phase.compute_ms))
+            continue
+        assert phase.alone_ms is not None
+        transfers = job.transfers(phase)
+        ends = [(job.workers[each.sender], job.workers[each.receiver]) for each in transfers]
+        paths = [tuple((hop.sender, hop.receiver) for hop in topology.path(*pair)) for pair in ends]
+        phases.append(send(transfers, paths, phase.alone_ms))
+    return FluidJob(
+        phases=tuple(phases),
+        workers=len(job.workers),
+        weight=float(job.flows),
+        priority=priority,
+        start_ms=job.begins_ms,
+        iterations=iterations,
+        departs_ms=job.departs_ms,
+        factor=factor_of(job.transport),
+        timetable=job.held_to,
+    )
 
 
 def send(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> Send:
@@ -128,28 +158,3 @@ def _others(transfers: Sequence[Transfer]) -> list[Party]:
             places.setdefault(each.sender, []).append(place)
             places.setdefault(each.receiver, []).append(place)
     return [Party((worker,), tuple(awaits)) for worker, awaits in places.items()]
-
-
-def _job(spec: TrialSpec, name: str) -> FluidJob:
-    job = spec.jobs[name]
-    phases: list[Compute | Send] = []
-    for phase in job.profile.phases:
-        if phase.compute_ms is not None:
-            phases.append(Compute(phase.compute_ms))
-            continue
-        assert phase.alone_ms is not None
-        transfers = job.transfers(phase)
-        ends = [(job.workers[each.sender], job.workers[each.receiver]) for each in transfers]
-        paths = [tuple((hop.sender, hop.receiver) for hop in spec.topology.path(*pair)) for pair in ends]
-        phases.append(send(transfers, paths, phase.alone_ms))
-    return FluidJob(
-        phases=tuple(phases),
-        workers=len(job.workers),
-        weight=float(job.flows),
-        priority=spec.queue_of.get(job.priority or 0, 0),
-        start_ms=job.begins_ms,
-        iterations=spec.iterations_of(name),
-        departs_ms=job.departs_ms,
-        factor=factor_of(job.transport),
-        timetable=job.held_to,
-    )

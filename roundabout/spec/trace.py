@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace: the jobs that come to a cluster, and when. roundabout.cluster.traces makes requests of it.
+
+Models are those of roundabout/cluster/models.yaml, or sets of them. What is not said is drawn by the seed: a model
+among `models` (all equally likely), a number of `workers` and of `iterations` from their ranges, a batch from the
+model's.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Jobs = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Range(Strict):
+    """Whole numbers, both ends among them."""
+
+    least: Count
+    most: Count
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.least > self.most:
+            raise ValueError("a least that is no more than the most")
+        return self
+
+
+class Drawn(Strict):
+    """What a seed draws from."""
+
+    models: Annotated[Tuple[Name], Field(min_length=1)] = Field(
+        default=("mixed",), description="models and sets of them, each model as likely as any other"
+    )
+    workers: Range = Field(
+        default=Range(least=1, most=12), description="GPUs asked for; of a file's jobs, others are left out"
+    )
+    iterations: Range = Range(least=200, most=1000)
+
+
+class Listed(Strict):
+    """A job of a list; what it does not say is drawn."""
+
+    model: Name | None = None
+    batch: Count | None = Field(default=None, description="of a GPU")
+    workers: Count | None = None
+    iterations: Count | None = None
+
+
+List = Annotated[Tuple[Listed], Field(min_length=1)]
+
+
+class Poisson(Drawn):
+    """Jobs that arrive as a Poisson process (section 4.5.1): `jobs` of them, or for some `minutes`.
+
+    `load` is the average fraction of GPUs that serve active jobs, were each job alone on the network and never waiting.
+    """
+
+    kind: Literal["poisson"]
+    load: Annotated[float, Field(gt=0, le=10)]
+    jobs: Jobs | None = None
+    minutes: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if (self.jobs is None) == (self.minutes is None):
+            raise ValueError("either jobs or minutes")
+        return self
+
+
+class Dynamic(Drawn):
+    """Jobs that are there, and others that arrive all at once (sections 4.5.1, 4.5.3 and 4.5.4)."""
+
+    kind: Literal["dynamic"]
+    present: List
+    arriving: List
+    arrive_s: NotNegative = Field(default=60.0, description="when; a guess: no instant is printed")
+
+
+class Snapshot(Drawn):
+    """Jobs that are all there from the start (sections 4.5.1 and 4.5.5)."""
+
+    kind: Literal["snapshot"]
+    jobs: List
+
+
+class Recorded(Drawn):
+    """A real trace: arrivals, GPUs and, where it is known, for how long a job ran. Model and batch are drawn."""
+
+    file: Text
+    jobs: Jobs | None = Field(default=None, description="the first so many; all unless given")
+
+
+class Philly(Recorded):
+    """Microsoft's cluster_job_log (USENIX ATC'19)."""
+
+    kind: Literal["philly"]
+
+
+class Lingjun(Recorded):
+    """Alibaba's job.csv of 2023 (SIGCOMM'24), with its worker.csv beside it."""
+
+    kind: Literal["lingjun"]
+
+
+Trace = Annotated[Poisson | Dynamic | Snapshot | Philly | Lingjun, Field(discriminator="kind")]
+
+
+class Submitted(Strict):
+    """A job as a real trace has it: when it came, with how many GPUs it ran, and for how long if that is known."""
+
+    name: Text
+    at_s: NotNegative
+    gpus: Count
+    ran_s: NotNegative | None = None
