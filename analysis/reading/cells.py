@@ -156,8 +156,9 @@ def cells_of(run: Run) -> list[CellTrials]:
     series = iterations(run).group_by(["trial", "job", "repetition"], use_threads=False)
     rows = series.aggregate([("iteration_ms", "list")])
     for row in rows.sort_by([("job", "ascending"), ("repetition", "ascending")]).to_pylist():
-        times = at[of_trial[row["trial"]]].times.setdefault(row["job"], {})
-        times[row["repetition"]] = np.array(row["iteration_ms_list"])
+        cell = at[of_trial[row["trial"]]]
+        if row["job"] in cell.spec.jobs:  # a cluster's are not: no two of its trials have the same (timelines.py)
+            cell.times.setdefault(row["job"], {})[row["repetition"]] = np.array(row["iteration_ms_list"])
     for cell in cells:
         for times in cell.times.values():
             # Only of a job that departs do repetitions differ: as many iterations count as all of them have.

@@ -105,7 +105,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
 
 def of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
     """Per cell, and per job of which they are known: its marks per iteration."""
-    counted = per_iteration(run, what)
+    counted = per_iteration(run, what) if cells else None
     if counted is None:
         return [{} for _ in cells]
     found = ({job: _of_job(counted, cell.trials, job) for job in cell.times} for cell in cells)

@@ -100,6 +100,18 @@ def ratio(one: Measured, other: Measured) -> Measured:
     return value, (value * math.exp(-math.hypot(low, other_high)), value * math.exp(math.hypot(high, other_low)))
 
 
+def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Array], float]) -> Measured:
+    """A statistic of some over that of others, all repetitions together; both of a repetition share what was drawn.
+
+    Its interval is one of the scatter of the repetitions' own ratios, which is less than their parts'.
+    """
+    figure, *figures = (
+        float(statistic(one)) / float(statistic(other))
+        for one, other in (tuple(map(np.concatenate, zip(*pairs, strict=True))), *pairs)
+    )
+    return around(figure, figures)
+
+
 def difference(one: Measured, other: Measured) -> Measured:
     """One figure less another that was measured apart from it."""
     value, ends = average([one, through(lambda each: -each, other)])

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How schedulers of a cluster compare: all iterations of all jobs together, as the interleaving thesis pools them.
+
+Two schedulers are held against each other over repetitions that both have, whose trials share trace and guesses. Jobs
+do the same work under both, but not always in as many iterations: a scheduler may give them more workers or fewer.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from analysis.quantities import Asked, Case, Reading, quantity
+from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, beside, clusters_of, paired
+from analysis.statistics.intervals import LEAST_TAIL, TAIL, Array, Interval, estimate, mean_of, paired_ratio, ratio
+
+Statistic = Callable[[Array], float]
+p99: Statistic = partial(np.quantile, q=TAIL)
+
+
+@quantity("speedup of mean iteration time over all jobs", unit="times", needs=("over",), by="variant")
+def of_mean(asked: Asked) -> list[Case]:
+    """Mean of all iterations of all jobs under scheduler `over` over that under `of`; one number a cluster."""
+    return _speedups(asked, np.mean)
+
+
+@quantity("speedup of 99th percentile iteration time over all jobs", unit="times", needs=("over",), by="variant")
+def of_tail(asked: Asked) -> list[Case]:
+    """The same of the 99th percentile; not measured by fewer than a thousand iterations of either."""
+    return _speedups(asked, p99, LEAST_TAIL)
+
+
+@quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")
+def slowed(asked: Asked) -> list[Case]:
+    """Mean over all iterations of how many times as long they take as with the same workers and nobody else."""
+    return [_case(cell, *estimate(cell.slowed, np.mean)) for cell in _cells(asked, asked.of)]
+
+
+@quantity("fewer ECN marks per iteration of a model", unit="times", digits=1, needs=("over",), by="model")
+def fewer_marks(asked: Asked) -> list[Case]:
+    """By model: mean marks of an iteration under scheduler `over` over those under `of`; infinite where none are."""
+    cases = []
+    for of, over in _pairs(asked):
+        for model in of.models:
+            before, after = (
+                estimate(own, np.mean, at_least=0) if (own := each.marks(model)) else None for each in (over, of)
+            )
+            if before and after and before[0] > 0:
+                found = ratio(before, after) if after[0] > 0 else (np.inf, None)
+                cases.append(_case(of, *found, model=model))
+    return cases
+
+
+@quantity("mean job completion time", unit="s", digits=0, by="variant")
+def completion(asked: Asked) -> list[Case]:
+    """From arrival to end, of the jobs that ended."""
+    return _lives(asked, lambda life: life.completion_s)
+
+
+@quantity("mean queueing delay", unit="s", digits=0, by="variant")
+def queueing(asked: Asked) -> list[Case]:
+    """From arrival to the first placement, of the jobs that were placed."""
+    return _lives(asked, lambda life: life.queueing_s)
+
+
+@quantity("worst finish-time fairness", unit="times", by="variant")
+def fairness(asked: Asked) -> list[Case]:
+    """Time in the cluster over that in a dedicated one, of the job for which that is most; the mean of repetitions."""
+    return _lives(asked, lambda life: life.fairness, max)
+
+
+def _case(cell: ClusterCell, value: float, ci95: Interval | None, **properties: str) -> Case:
+    name = ", ".join([cell.name, *properties.values()])
+    levels = {factor: str(level) for factor, level in cell.id.levels.items()}
+    return Case(name, value, ci95, levels | {"variant": cell.variant} | properties)
+
+
+def _cells(asked: Asked, variant: str | None) -> list[ClusterCell]:
+    cells = asked.reading.once(_clusters)
+    return [cell for cell in cells if variant in (None, cell.variant) and cell.id.matches(asked.at)]
+
+
+def _clusters(reading: Reading) -> list[ClusterCell]:
+    return clusters_of(reading.run)
+
+
+def _pairs(asked: Asked) -> Iterator[tuple[ClusterCell, ClusterCell]]:
+    """Each cell asked for, and what it is compared with."""
+    for of in _cells(asked, asked.of):
+        over = beside(_cells(asked, asked.over), of, str(asked.over))
+        if over and over is not of and over.trials.keys() & of.trials.keys():
+            yield of, over
+
+
+def _speedups(asked: Asked, statistic: Statistic, least: int = 1) -> list[Case]:
+    found = ((of, paired(over, of, lambda trial: trial.points.times_ms)) for of, over in _pairs(asked))
+    return [
+        _case(of, *paired_ratio(pairs, statistic))
+        for of, pairs in found
+        if min(sum(map(len, side)) for side in zip(*pairs, strict=True)) >= least
+    ]
+
+
+def _lives(asked: Asked, figure: Callable[[Life], float | None], of_all: Callable[..., float] = np.mean) -> list[Case]:
+    def measured(trial: ClusterTrial) -> list[float]:
+        return [found for life in trial.timeline.jobs if (found := figure(life)) is not None]
+
+    found = ((cell, list(filter(None, map(measured, cell.trials.values())))) for cell in _cells(asked, asked.of))
+    return [_case(cell, *mean_of([float(of_all(own)) for own in each])) for cell, each in found if each]

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of a cluster's jobs: the timeline.json of each trial (docs/cluster-runs.md), and their iterations.
+
+A trial's jobs are stints there: a job on one placement. No two trials share them, so cells.py knows none of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.counted import Floats
+from analysis.reading.data import iterations, rows_of
+from analysis.reading.marks import per_iteration
+from analysis.reading.once import read_once
+from analysis.statistics.intervals import Array
+from roundabout.spec import TrialSpec
+from roundabout.store import Run, StoreError
+from roundabout.store.files import LOST, read_json
+
+NAME = "timeline.json"
+Names = NDArray[np.object_]
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Request(_Told):
+    """A job as its trace has it."""
+
+    name: str
+    model: str
+    batch: int
+    workers: int
+    iterations: int
+    arrives_s: float
+
+
+class Stint(_Told):
+    """A job on one placement, with one timetable at most; the trial's job of that name."""
+
+    name: str
+    job: str
+    begins_s: float
+    ends_s: float
+    workers: tuple[str, ...]
+    iterations: int
+    shift_ms: float | None = None
+    period_ms: float | None = None
+
+
+class Decision(_Told):
+    """What a scheduler answered; `scores` are its candidates' compatibility where Cassini ranked them."""
+
+    at_s: float
+    why: str
+    job: str | None
+    placements: Mapping[str, tuple[str, ...]]
+    scores: tuple[float, ...] | None = None
+
+
+class Life(_Told):
+    """A job from its arrival to its end; `dedicated_s` is what it takes in a cluster of its own."""
+
+    name: str
+    arrived_s: float
+    started_s: float | None
+    ended_s: float | None
+    dedicated_s: float
+    moves: int
+
+    @property
+    def completion_s(self) -> float | None:
+        """From its arrival to its end."""
+        return None if self.ended_s is None else self.ended_s - self.arrived_s
+
+    @property
+    def queueing_s(self) -> float | None:
+        """From its arrival to its first placement."""
+        return None if self.started_s is None else self.started_s - self.arrived_s
+
+    @property
+    def fairness(self) -> float | None:
+        """Themis' finish-time fairness, rho: time in the shared cluster over that in a dedicated one."""
+        return None if self.completion_s is None else self.completion_s / self.dedicated_s
+
+
+class Timeline(_Told):
+    """All of it, seconds from the trace's start; stints from the trial's."""
+
+    version: Literal[1] = Field(alias="schema")
+    scheduler: str
+    cassini: bool
+    requests: tuple[Request, ...]
+    stints: tuple[Stint, ...]
+    decisions: tuple[Decision, ...]
+    jobs: tuple[Life, ...]
+
+    @cached_property
+    def models(self) -> dict[str, str]:
+        """By job."""
+        return {each.name: each.model for each in self.requests}
+
+    @property
+    def moves(self) -> list[Stint]:
+        """Stints that began on other workers than their job had before."""
+        before: dict[str, Stint] = {}
+        moved = []
+        for stint in sorted(self.stints, key=lambda each: each.begins_s):
+            if stint.job in before and before[stint.job].workers != stint.workers:
+                moved.append(stint)
+            before[stint.job] = stint
+        return moved
+
+
+@dataclass(frozen=True)
+class Points:
+    """Every iteration that a trial's jobs completed, in the order of jobs and iterations: arrays of equal length.
+
+    `models` names the model of each, `start_s` when it began, from the trial's start; `dedicated_ms` is what it takes
+    with the same workers and no one else on any link: what the stint's profile takes alone. `marks` are its packets'
+    that switches marked, nan where that is not known.
+    """
+
+    models: Names
+    jobs: Names
+    start_s: Floats
+    times_ms: Floats
+    dedicated_ms: Floats
+    marks: Floats
+
+    @property
+    def slowed(self) -> Floats:
+        """How many times as long they took as in a dedicated cluster."""
+        return self.times_ms / self.dedicated_ms
+
+    def of(self, model: str) -> "Points":
+        """Those of one model's jobs."""
+        own = self.models == model
+        return Points(*(getattr(self, each.name)[own] for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class ClusterTrial:
+    """A valid trial of a cluster."""
+
+    key: str
+    spec: TrialSpec
+    timeline: Timeline
+    start_ns: int
+    points: Points
+
+
+@dataclass(frozen=True)
+class ClusterCell:
+    """The valid trials of one scheduler at the same other levels, by repetition: those of one number share a trace."""
+
+    id: CellId
+    trials: Mapping[int, ClusterTrial]
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it."""
+        return self.id.name
+
+    @property
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return self.id.variant
+
+    @property
+    def first(self) -> ClusterTrial:
+        """The trial that figures show."""
+        return self.trials[min(self.trials)]
+
+    @property
+    def times_ms(self) -> list[Array]:
+        """All iterations of all jobs, one array a repetition."""
+        return [trial.points.times_ms for trial in self.trials.values()]
+
+    @property
+    def slowed(self) -> list[Array]:
+        """The same as multiples of a dedicated cluster's."""
+        return [trial.points.slowed for trial in self.trials.values()]
+
+    @property
+    def models(self) -> list[str]:
+        """Of the jobs that completed an iteration."""
+        return sorted({model for trial in self.trials.values() for model in trial.points.models})
+
+    def marks(self, model: str) -> list[Array]:
+        """Marks per iteration of a model's jobs where they are known, one array a repetition that has any."""
+        counted = (trial.points.of(model).marks for trial in self.trials.values())
+        return [known for each in counted if len(known := each[np.isfinite(each)])]
+
+
+@read_once
+def clusters_of(run: Run) -> list[ClusterCell]:
+    """Every cell of which a valid trial has a timeline and an iteration, in the experiment's order.
+
+    Raises StoreError where a timeline cannot be read.
+    """
+    found: dict[CellId, dict[int, ClusterTrial]] = {CellId(cell.levels): {} for cell in experiment_of(run).cells}
+    table = _with_marks(run)
+    for record in sorted(run.trials(), key=itemgetter("repetition")):
+        path = run.path / "trials" / str(record["trial"]) / NAME
+        if record["valid"] and path.is_file():
+            trial = _trial(record, _timeline(path), table)
+            if len(trial.points.times_ms):
+                found[CellId.of(record)][record["repetition"]] = trial
+    return [ClusterCell(cell, trials) for cell, trials in found.items() if trials]
+
+
+def beside(cells: Iterable[ClusterCell], cell: ClusterCell, variant: str) -> ClusterCell | None:
+    """The cell of this variant, at the others' same levels."""
+    alike = (each for each in cells if each.id.without("variant") == cell.id.without("variant"))
+    return next((each for each in alike if each.variant == variant), None)
+
+
+def paired(over: ClusterCell, of: ClusterCell, what: Callable[[ClusterTrial], Array]) -> list[tuple[Array, Array]]:
+    """The same of two cells, by the repetitions that both have: a repetition's trials share their trace."""
+    return [(what(over.trials[number]), what(trial)) for number, trial in of.trials.items() if number in over.trials]
+
+
+def _timeline(path: Path) -> Timeline:
+    try:
+        return Timeline.model_validate(read_json(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise StoreError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}", LOST) from error
+
+
+def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> ClusterTrial:
+    spec = TrialSpec.model_validate(record["spec"])
+    rows = rows_of(table, trial=record["trial"])
+    job_of = {stint.name: stint.job for stint in timeline.stints}
+    stints = rows["job"].combine_chunks().dictionary_encode()
+    names, place = stints.dictionary.to_pylist(), stints.indices.to_numpy()
+    jobs = np.array([job_of[name] for name in names], object)
+    models = np.array([timeline.models[job] for job in jobs], object)
+    alone_ms = np.array([spec.jobs[name].profile.alone_ms for name in names])
+    start_ns = int(record["start_ns"])
+    points = Points(
+        models=models[place],
+        jobs=jobs[place],
+        start_s=(rows["start_ns"].to_numpy() - start_ns) / 1e9,
+        times_ms=rows["iteration_ms"].to_numpy(),
+        dedicated_ms=alone_ms[place],
+        marks=rows["marks"].to_numpy(),
+    )
+    return ClusterTrial(str(record["trial"]), spec, timeline, start_ns, points)
+
+
+def _with_marks(run: Run) -> pa.Table:
+    """The iterations of all jobs, and marks: null where nothing counted them or nobody can tell."""
+    table, counted = iterations(run), per_iteration(run)
+    keys = ["trial", "job", "iteration"]
+    if counted is None:
+        return table.append_column("marks", pa.nulls(len(table), pa.float64()))
+    sums = counted.iterations.group_by(keys).aggregate([("count", "sum", pc.ScalarAggregateOptions(skip_nulls=False))])
+    marks = sums.rename_columns({"count_sum": "marks"}).set_column(3, "marks", sums["count_sum"].cast(pa.float64()))
+    return table.join(marks, keys).sort_by([(key, "ascending") for key in keys])

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a cluster: schedulers of one group beside each other. Each function draws one and returns it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+from analysis.reading.counted import Counted
+from analysis.reading.data import PortPlace
+from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, Timeline
+from analysis.render.style import INK, JOBS, ROW, SOFT, figure, level, panels, words
+from analysis.statistics.intervals import Array
+from analysis.studies.cluster.study import IDEAL, Pooled
+
+DOTS = 1500
+"""At most, a panel: of more iterations every so many-th is drawn."""
+BINS = 200
+"""Of links' use, over a trial."""
+BUSIEST = 3
+MINUTES_FROM_S = 300
+LEVELS = np.unique([*np.linspace(0, 1, 401), *(1 - np.geomspace(1e-5, 0.0025, 100))])
+"""Shares at which distributions are drawn: finest in the tail."""
+EVENTS = {"arrival": ("v", "#009E73"), "end": ("^", INK), "move": ("D", "#D55E00")}
+TINT = 0.5
+"""Of the palette's second round, for more models than it has colours."""
+
+
+def model_looks(cells: Iterable[ClusterCell]) -> dict[str, tuple[str, str]]:
+    """A marker and a colour for each model, the same in all figures."""
+    models = sorted({request.model for cell in cells for request in cell.first.timeline.requests})
+    return {model: _look(place) for place, model in enumerate(models)}
+
+
+def decimated(cells: Sequence[ClusterCell]) -> str:
+    """What figures of single iterations leave out, in words."""
+    most = max((len(cell.first.points.times_ms) for cell in cells), default=0)
+    return f"Every {_every(most)}th iteration of each model is drawn, of up to {most:,}." if most > DOTS else ""
+
+
+def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
+    """Iteration times as the trace goes on, one panel a scheduler, and above them what happened to jobs.
+
+    The interleaving thesis, Figures 4.11a and 4.12a.
+    """
+    result, axes = figure(len(cells), 1, 0.9 + 1.75 * len(cells), sharex=True, sharey=True)
+    scale, unit = _clock(cells)
+    for panel, cell in zip(axes, cells, strict=True):
+        _dots(panel, cell.first, looks, scale)
+        panel.set_yscale("log")
+        _plainly(panel.yaxis)
+        panel.set_title(cell.name, pad=18)
+        panel.set_ylabel("iteration, ms")
+    for panel, cell in zip(axes, cells, strict=True):
+        _happened(panel, cell.first.timeline, scale)
+    axes[-1].set_xlabel(f"{unit} since the trace began")
+    happened = [_key(marker, colour, what, size=5) for what, (marker, colour) in EVENTS.items()]
+    result.legend(handles=[*_model_keys(looks), *happened], loc="outside lower center", ncols=6)
+    return result
+
+
+def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours: Mapping[str, str]) -> Figure:
+    """Cumulative distributions of all iterations of all jobs: in ms, and over a dedicated cluster's.
+
+    The interleaving thesis, Figures 4.11b, 4.12b, 4.13, 4.15 and 4.17.
+    """
+    result, axes = figure(1, 2, 3.6, sharey=True)
+    for panel, (label, values) in zip(axes, _pooled_values(cells), strict=True):
+        for cell, repetitions in zip(cells, values, strict=True):
+            panel.plot(np.quantile(np.concatenate(repetitions), LEVELS), LEVELS, color=colours[cell.name])
+        panel.set_xscale("log")
+        _plainly(panel.xaxis)
+        panel.set_xlabel(label)
+    axes[0].set_ylabel("share of iterations")
+    gained = "\n".join(map(_gained, (each for each in found if each.baseline and each.speedup_mean)))
+    axes[1].text(0.98, 0.04, gained, transform=axes[1].transAxes, ha="right", va="bottom", fontsize=8, color=SOFT)
+    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    return result
+
+
+def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
+    """ECN marks of each iteration, one panel a model (the interleaving thesis, Figure 4.14); None where not known."""
+    models = sorted({model for cell in cells for model in cell.models if cell.marks(model)})
+    if not models:
+        return None
+    result, axes = _rows_of_panels(len(models))
+    scale, unit = _clock(cells)
+    for panel, model in zip(axes, models, strict=True):
+        for cell in cells:
+            own = cell.first.points.of(model)
+            some = slice(None, None, _every(len(own.marks)))
+            panel.plot(own.start_s[some] / scale, own.marks[some], ".", color=colours[cell.name], markersize=3)
+        panel.set_ylim(bottom=0)
+        panel.set_title(model)
+        panel.set_xlabel(f"{unit} since the trace began")
+    axes[0].set_ylabel("ECN marks per iteration")
+    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    return result
+
+
+def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colours: Mapping[str, str]) -> Figure | None:
+    """Use of the links between switches that carry most, one panel a link and direction; None where nobody counted."""
+    busiest = _busiest(cells, sent)
+    if not busiest:
+        return None
+    result, axes = figure(len(busiest), 1, 0.9 + 1.6 * len(busiest), sharex=True)
+    scale, unit = _clock(cells)
+    edges_s = np.linspace(0, _until_s(cells), BINS + 1)
+    for panel, (link, towards) in zip(axes, busiest, strict=True):
+        for cell in cells:
+            port = sent.get(PortPlace(cell.first.key, link, towards))
+            if port:
+                rate_gbps = 8e-9 * port.rate(cell.first.start_ns + (1e9 * edges_s).astype(np.int64))
+                panel.plot((edges_s[:-1] + edges_s[1:]) / 2 / scale, rate_gbps, color=colours[cell.name], linewidth=1.1)
+        carried = next(each for each in cells[0].first.spec.topology.links if each.name == link)
+        panel.set_ylim(0, 1.15 * carried.payload_rate_gbps)
+        panel.set_xlim(0, edges_s[-1] / scale)
+        level(panel, carried.payload_rate_gbps, f"carries {carried.payload_rate_gbps:g}")
+        panel.set_title(f"{link} towards {towards}")
+        panel.set_ylabel("Gbit/s")
+    axes[-1].set_xlabel(f"{unit} since the trace began")
+    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    return result
+
+
+def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure | None:
+    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler that has to share."""
+    cells = [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
+    if not cells:
+        return None
+    hosts = list(cells[0].first.spec.topology.hosts)
+    height = max(0.09 * len(hosts), 0.8)
+    result, axes = figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
+    scale, unit = _clock(cells)
+    for panel, cell in zip(axes, cells, strict=True):
+        _placed(panel, cell.first.timeline, {host: row for row, host in enumerate(hosts)}, looks, scale)
+        panel.set_ylim(len(hosts) - 0.5, -0.5)
+        ticks = range(0, len(hosts), max(1, len(hosts) // 6))
+        panel.set_yticks(ticks, [hosts[tick] for tick in ticks])
+        panel.grid(visible=False)
+        panel.set_title(cell.name)
+    axes[-1].set_xlim(0, _until_s(cells) / scale)
+    axes[-1].set_xlabel(f"{unit} since the trace began")
+    result.legend(handles=_model_keys(looks, "s"), loc="outside lower center", ncols=7)
+    return result
+
+
+def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
+    """Cumulative distributions over jobs: completion time, queueing delay, and finish-time fairness."""
+    shown: dict[str, Callable[[Life], float | None]] = {
+        "job completion time, s": lambda life: life.completion_s,
+        "queueing delay, s": lambda life: life.queueing_s,
+        "finish-time fairness": lambda life: life.fairness,
+    }
+    result, axes = panels(len(shown), 3.2)
+    for panel, (label, figure_of) in zip(axes, shown.items(), strict=True):
+        for cell in cells:
+            all_lives = (life for trial in cell.trials.values() for life in trial.timeline.jobs)
+            known = np.sort([each for life in all_lives if (each := figure_of(life)) is not None])
+            if len(known):
+                share = np.linspace(0, 1, len(known) + 1)
+                panel.step([known[0], *known], share, where="post", color=colours[cell.name])
+        panel.set_xlabel(label)
+        panel.xaxis.set_major_locator(MaxNLocator(5))
+    axes[0].set_ylabel("share of jobs")
+    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    return result
+
+
+def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
+    """Compatibility scores of what Cassini chose over time, above those of its other candidates; None without any."""
+    ranked = [cell for cell in cells if any(each.scores for each in cell.first.timeline.decisions)]
+    if not ranked:
+        return None
+    result, (panel,) = figure(1, 1, 2.9)
+    scale, unit = _clock(cells)
+    for cell in ranked:
+        told = [(each.at_s / scale, each.scores) for each in cell.first.timeline.decisions if each.scores]
+        others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
+        look: Any = {"color": colours[cell.name]}
+        panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
+        panel.step(*zip(*chosen, strict=True), where="post", gid="chosen", **look)
+    panel.set_xlabel(f"{unit} since the trace began")
+    panel.set_ylim(min(0, panel.get_ylim()[0]), 1.05)
+    panel.set_ylabel("compatibility score")
+    words(panel, {cell.name: colours[cell.name] for cell in ranked})
+    return result
+
+
+def _plainly(axis: Axis) -> None:
+    """Numbers as they are, on a logarithmic axis."""
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+def _pooled_values(cells: Sequence[ClusterCell]) -> list[tuple[str, list[list[Array]]]]:
+    return [
+        ("iteration time, ms", [cell.times_ms for cell in cells]),
+        ("iteration time over a dedicated cluster's", [cell.slowed for cell in cells]),
+    ]
+
+
+def _gained(each: Pooled) -> str:
+    tail = f", p99 {each.speedup_p99.value:.2f}" if each.speedup_p99 else ""
+    return f"{each.name} over {each.baseline}: mean {each.speedup_mean.value:.2f}{tail}" if each.speedup_mean else ""
+
+
+def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]], scale: float) -> None:
+    points, every = trial.points, _every(len(trial.points.times_ms))
+    for model, (marker, colour) in looks.items():
+        own = points.of(model)
+        look: Any = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "", "gid": model}
+        panel.plot(own.start_s[::every] / scale, own.times_ms[::every], markeredgewidth=0, **look)
+
+
+def _happened(panel: Axes, timeline: Timeline, scale: float) -> None:
+    """Arrivals, moves and ends of jobs, in rows above the iterations."""
+    at_s = {
+        "arrival": [life.arrived_s for life in timeline.jobs],
+        "end": [life.ended_s for life in timeline.jobs if life.ended_s is not None],
+        "move": [stint.begins_s for stint in timeline.moves],
+    }
+    place = panel.get_xaxis_transform()
+    for row, (what, (marker, colour)) in enumerate(EVENTS.items()):
+        heights = np.full(len(at_s[what]), 1.02 + 0.06 * row)
+        look: Any = {"color": colour, "markersize": 3.2, "linestyle": "", "clip_on": False, "transform": place}
+        panel.plot(np.array(at_s[what]) / scale, heights, marker=marker, markeredgewidth=0, **look)
+
+
+def _placed(
+    panel: Axes, timeline: Timeline, row: Mapping[str, int], looks: Mapping[str, tuple[str, str]], scale: float
+) -> None:
+    for stint in timeline.stints:
+        begin, width = stint.begins_s / scale, (stint.ends_s - stint.begins_s) / scale
+        for host in stint.workers:
+            panel.barh(row[host], width, left=begin, height=0.86, color=looks[timeline.models[stint.job]][1])
+
+
+def _busiest(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted]) -> list[tuple[str, str]]:
+    """Ports between switches by what they carried under all schedulers together, as a share of what they can."""
+    topology, keys = cells[0].first.spec.topology, {cell.first.key for cell in cells}
+    rates = {each.name: each.payload_rate_gbps for each in topology.links if not {*each.ends} & {*topology.hosts}}
+    carried: dict[tuple[str, str], float] = {}
+    for (trial, link, towards), port in sent.items():
+        if trial in keys and link in rates:
+            carried[link, towards] = carried.get((link, towards), 0) + port.gained / rates[link]
+    return sorted(carried, key=lambda port: (-carried[port], port))[:BUSIEST]
+
+
+def _look(place: int) -> tuple[str, str]:
+    base = np.array([int(JOBS[place % len(JOBS)][at : at + 2], 16) for at in (1, 3, 5)])
+    if place < len(JOBS):
+        return "o", JOBS[place]
+    red, green, blue = (base + (255 - base) * TINT).astype(int)
+    return "s", f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _every(count: int) -> int:
+    return max(1, -(-count // DOTS))
+
+
+def _until_s(cells: Sequence[ClusterCell]) -> float:
+    return max(stint.ends_s for cell in cells for stint in cell.first.timeline.stints)
+
+
+def _clock(cells: Sequence[ClusterCell]) -> tuple[float, str]:
+    return (60.0, "minutes") if _until_s(cells) >= MINUTES_FROM_S else (1.0, "seconds")
+
+
+def _rows_of_panels(count: int) -> tuple[Figure, list[Axes]]:
+    """Panels that each have their own y-axis."""
+    rows = -(-count // ROW)
+    result, axes = figure(rows, min(count, ROW), 2.5 * rows)
+    for spare in axes[count:]:
+        spare.remove()
+    return result, axes[:count]
+
+
+def _key(marker: str, colour: str, label: str, size: float = 5) -> Line2D:
+    return Line2D([], [], color=colour, marker=marker, linestyle="", markersize=size, label=label)
+
+
+def _model_keys(looks: Mapping[str, tuple[str, str]], marker: str | None = None) -> list[Line2D]:
+    return [_key(marker or own, colour, model) for model, (own, colour) in looks.items()]
+
+
+def _legend(result: Figure, colours: Mapping[str, str]) -> None:
+    lines = [Line2D([], [], color=colour, linewidth=2, label=name) for name, colour in colours.items()]
+    result.legend(handles=lines, loc="outside upper right", ncols=min(len(lines), 6))

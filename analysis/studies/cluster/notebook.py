@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% tags=["parameters"]
+RUN = "last"
+
+# %%
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from analysis.reading.data import ports
+from analysis.reading.once import ReadOnce
+from analysis.reading.timelines import ClusterCell, clusters_of
+from analysis.render import about, page, verdicts
+from analysis.render.style import variant_colours
+from analysis.studies.cluster import figures, tables
+from analysis.studies.cluster.study import Pooled, Results, groups
+from analysis.summary import stored_or_new
+from roundabout.store import Run
+
+run = ReadOnce(Run.open(RUN))
+results = stored_or_new(run)
+assert isinstance(results, Results)
+pooled = results.pooled
+cells = clusters_of(run)
+colours = variant_colours([cell.variant for cell in cells])
+looks = figures.model_looks(cells)
+sent = ports(run, "tx_bytes")
+
+
+def each_group(draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str = "") -> page.Html:
+    """A figure a group of cells that are compared, under its name."""
+    drawn = [(name, draw(some)) for name, some in groups(cells)]
+    return page.Html("").join(
+        page.named(name) + page.drawn(result, caption, f"{what}: {name}" if name else what)
+        for name, result in drawn
+        if result
+    )
+
+
+def of_group(some: list[ClusterCell]) -> list[Pooled]:
+    """What was found of these cells."""
+    return [each for each in pooled if each.group == some[0].id.others]
+
+
+# %%
+about.header(run, results)
+
+# %%
+verdicts.cards(results.expectations)
+
+# %% [markdown]
+# ## Iteration times of all jobs
+#
+# All iterations of all jobs and repetitions together, as the thesis has them: long iterations of big models weigh most
+# in these means. A speed-up is over the same scheduler without Cassini, or over the study's baseline. Jobs do the same
+# work under all schedulers, but not always in as many iterations, since schedulers give them more workers or fewer.
+# Jobs of one worker send nothing and are not in here.
+
+# %%
+page.shown(tables.pooled(results))
+
+# %%
+each_group(
+    lambda some: figures.distributions(some, of_group(some), colours), "Cumulative distributions of all iteration times"
+)
+
+# %% [markdown]
+# ## Beside a dedicated cluster
+#
+# Each iteration as a multiple of what the same workers need when nobody else is on any link, so that models count
+# alike; and each model's mean of that.
+
+# %%
+page.shown(tables.dedicated(results))
+
+# %%
+page.shown(tables.slowed(results))
+
+# %% [markdown]
+# Speed-up of the mean iteration time, by model; an iteration here has as many workers as the scheduler gave.
+
+# %%
+page.shown(tables.speedups(results))
+
+# %% [markdown]
+# ## The trace, event by event
+#
+# The first repetition. A dot is an iteration where it began, in its model's colour; a move is a job that goes on with
+# other workers.
+
+# %%
+each_group(lambda some: figures.events(some, looks), "Iteration times over time", figures.decimated(cells))
+
+# %% [markdown]
+# ## Who was where
+
+# %%
+each_group(lambda some: figures.placements(some, looks), "Jobs by host over time")
+
+# %% [markdown]
+# ## What became of jobs
+#
+# By the timeline of each trial. Completion is from arrival to end, queueing from arrival to the first placement.
+# Fairness is Themis' finish-time fairness: time in the shared cluster over that in a dedicated one with the workers
+# that the job asked for. *Worst* is the mean over repetitions of the job that fared worst. Jobs that never were placed,
+# or were not done at the end, are counted and are in no mean.
+
+# %%
+page.shown(tables.lives(results))
+
+# %%
+each_group(lambda some: figures.lives(some, colours), "Completion, queueing and fairness of jobs")
+
+# %%
+each_group(lambda some: figures.scores(some, colours), "Compatibility scores of decisions")
+
+# %% [markdown]
+# ## Congestion
+#
+# ECN marks of each iteration of a model's jobs, where somebody counted them and it can be told whose they are.
+
+# %%
+page.all_of(map(page.shown, tables.marked(results)))
+
+# %%
+each_group(lambda some: figures.marks(some, colours), "ECN marks per iteration, by model")
+
+# %% [markdown]
+# The links between switches that carry most of what they could, in the first repetition.
+
+# %%
+each_group(lambda some: figures.links(some, sent, colours), "Use of the busiest links over time")
+
+# %% [markdown]
+# ## What was emulated
+
+# %%
+about.fidelity_notes(results)
+
+# %%
+about.headroom(run)
+
+# %% [markdown]
+# ## How the figures were made
+#
+# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, each
+# of which has a trace and guesses of its own. Speed-ups are over the same trace: their intervals come from the scatter
+# of the repetitions' own speed-ups. Those of 99th percentiles run between two of the longest iterations, by how much
+# the repetitions differ. With fewer than four repetitions there is no interval.
+
+# %%
+about.invalid(results.invalid_trials)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+about.provenance(run)

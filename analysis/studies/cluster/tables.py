@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a cluster: iteration times by scheduler and by model, and what became of jobs."""
+
+from collections.abc import Callable, Sequence
+
+from rich.console import RenderableType
+
+from analysis.render import screen as on_screen
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, tail, under_titles
+from analysis.studies.cluster.study import Figure, Lives, OfModel, Pooled, Results, Spread
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """What a terminal shows."""
+    return [on_screen.shown(each) for each in (pooled(results), lives(results), slowed(results), *marked(results))]
+
+
+def pooled(results: Results) -> Table:
+    """All iterations of all jobs together, in ms, and how much faster than the baseline."""
+    columns = (
+        *(Column(kind="names"), REPETITIONS, Column("iterations", ",.0f", only="page")),
+        *(Column("mean,\nms", ".0f"), Column("median", ".0f", only="page"), Column("p90", ".0f", only="page")),
+        *(Column(TAIL, ".0f"), Column("speed-up\nof mean", ".2f"), Column("of p99", ".2f")),
+        *(Column("over", kind="words"), Column("mean over\nIdeal's", ".2f")),
+    )
+    sections = under_titles(results.pooled, lambda each: each.group, _pooled)
+    return Table(columns, sections, "Iteration times of all jobs, with 95 % intervals", empty="no valid trial")
+
+
+def dedicated(results: Results) -> Table:
+    """The same as multiples of what the same workers need in a dedicated cluster."""
+    columns = (Column(kind="names"), *(Column(each, ".2f") for each in ("mean", "median", "p90", TAIL)))
+    sections = under_titles(
+        results.pooled, lambda each: each.group, lambda each: (Cell(each.name), *_spread(each.slowed, each.count))
+    )
+    return Table(columns, sections, "Iteration times over those of a dedicated cluster")
+
+
+def lives(results: Results) -> Table:
+    """What became of jobs."""
+    columns = (
+        *(Column(kind="names"), Column("jobs", "d", only="page"), Column("never\nplaced", "d")),
+        *(Column("not\ndone", "d"), Column("completion\nmean, s", ".0f"), Column(TAIL, ".0f")),
+        *(Column("queueing,\ns", ".0f"), Column("fairness", ".2f", only="page"), Column("fairness,\nworst", ".2f")),
+        *(Column("moves", ".1f"), Column("score", ".2f", only="page")),
+    )
+    sections = under_titles(results.lives, lambda each: each.group, _lives)
+    return Table(columns, sections, "What became of jobs")
+
+
+def slowed(results: Results) -> Table:
+    """By model and scheduler: mean iteration time over that of a dedicated cluster."""
+    return _by_model(results, "Mean iteration time over a dedicated cluster's", ".2f", lambda each: each.slowed)
+
+
+def speedups(results: Results) -> Table:
+    """By model and scheduler: speed-up of the mean iteration time over the scheduler's baseline."""
+    return _by_model(results, "Speed-up of the mean iteration time", ".2f", lambda each: each.speedup)
+
+
+def marked(results: Results) -> list[Table]:
+    """By model and scheduler: ECN marks of an iteration; no table where nobody counted them."""
+    if all(each.marks is None for each in results.models):
+        return []
+    return [_by_model(results, "ECN marks per iteration", ".0f", lambda each: each.marks)]
+
+
+def _by_model(results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None]) -> Table:
+    """A row a model, a column a scheduler of which there is a figure."""
+    known = [each for each in results.models if figure(each)]
+    names = list(dict.fromkeys(each.name for each in known))
+    sections = []
+    for group in dict.fromkeys(each.group for each in known):
+        own = {(each.model, each.name): figure(each) for each in known if each.group == group}
+        models = sorted({model for model, _ in own})
+        rows = ((Cell(model), *(_cell(own.get((model, name))) for name in names)) for model in models)
+        sections.append(Section(tuple(rows), group))
+    return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
+
+
+def _pooled(each: Pooled) -> Sequence[Cell]:
+    return (
+        *(Cell(each.name), Cell(each.repetitions), Cell(each.count)),
+        *_spread(each.times_ms, each.count),
+        *(_cell(each.speedup_mean), _cell(each.speedup_p99), Cell(each.baseline or ""), _cell(each.over_ideal)),
+    )
+
+
+def _spread(each: Spread, count: int) -> Sequence[Cell]:
+    return _cell(each.mean), _cell(each.median), _cell(each.p90), _tail(each.p99, each.max, count)
+
+
+def _lives(each: Lives) -> Sequence[Cell]:
+    done = each.jobs - each.waiting - each.unfinished
+    longest = _tail(each.completion_p99_s, each.completion_max_s, done)
+    return (
+        *(Cell(each.name), Cell(each.jobs), Cell(each.waiting), Cell(each.unfinished)),
+        *(_cell(each.completion_mean_s), longest, _cell(each.queueing_mean_s)),
+        *(_cell(each.fairness_mean), _cell(each.fairness_worst), _cell(each.moves), _cell(each.score)),
+    )
+
+
+def _tail(p99: Figure | None, longest: float | None, count: int) -> Cell:
+    if p99 or longest is None:
+        return _cell(p99)
+    return tail(None, None, longest, count)
+
+
+def _cell(figure: Figure | None) -> Cell:
+    return Cell(figure.value, figure.ci95) if figure else Cell()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of a cluster as the runner would leave it: jobs that a scheduler slows down by so much."""
+
+import json
+
+import numpy as np
+
+from roundabout.spec import load_experiment
+from roundabout.spec.experiment import ResolvedJob, StudyChoice
+from roundabout.store import Identity, Run, Units, build_table
+from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
+
+SLOWED = {"themis": 1.6, "th-cassini": 1.2, "random": 2.0, "ideal": 1.0}
+"""By variant: how many times as long iterations take as alone, in the mean."""
+MODELS = ("BERT", "DLRM", "ResNet50", "VGG19")
+DCQCN = load_experiment("unfair-vgg19").cells[0].spec.jobs["j1"].transport
+S, MS = 10**9, 10**6
+
+
+def cluster_run(folder, repetitions=4, jobs=8, iterations=100, *, marks=True):
+    """A run of four schedulers whose jobs arrive every 10 s, on two hosts of a dumbbell each.
+
+    The last is never placed. The second one is moved when half of its iterations are done.
+    """
+    based = load_experiment("unfair-vgg19")
+    spec = load_experiment("mltcp-many").cells[0].spec.model_copy(update={"jobs": {}, "one_job_at_a_time": False})
+    cells = tuple(
+        based.cells[0].model_copy(update={"levels": {"variant": name}, "spec": spec, "needs": ()}) for name in SLOWED
+    )
+    changes = {
+        "name": "cluster-toy", "about": "Jobs that a scheduler slows down", "source": None, "repetitions": repetitions,
+        "study": StudyChoice(kind="cluster", baseline="themis"), "expect": (), "cells": cells,
+        "factors": {"variant": tuple(SLOWED)}, "document": {},
+    }  # fmt: skip
+    experiment = based.model_copy(update=changes)
+    made = manifest(experiment, 100.0, "build/bin/replay")
+    run = Run.create(folder, experiment.name, made, "20261123T093012Z-7f3a")
+    profiles = [job.profile for job in based.cells[0].spec.jobs.values()]
+    for repetition in range(1, repetitions + 1):
+        for cell in cells:
+            _add(run, cell, repetition, profiles, jobs, iterations, marks=marks)
+    return run
+
+
+def _add(run, cell, repetition, profiles, jobs, iterations, *, marks):
+    generator = np.random.default_rng(repetition)  # the same for all schedulers: they share the trace
+    played = [_play(number, cell, profiles[number % 2], iterations, generator) for number in range(jobs - 1)]
+    waits = {"name": f"j{jobs - 1:02d}", "arrived_s": 90.0, "started_s": None, "ended_s": None, "dedicated_s": 1.0}
+    variant = cell.variant
+    timeline = {
+        "schema": 1,
+        "scheduler": variant.removeprefix("th-").replace("cassini", "themis"),
+        "cassini": "cassini" in variant,
+        "requests": [_request(number, iterations) for number in range(jobs)],
+        "stints": [stint for _, stints, _, _ in played for stint in stints],
+        "decisions": [
+            {"at_s": life["arrived_s"], "why": "arrival", "job": life["name"], "placements": {},
+             "scores": [0.7, 0.9] if "cassini" in variant else None}
+            for life, *_ in played
+        ],
+        "jobs": [*(life for life, *_ in played), {**waits, "moves": 0}],
+    }  # fmt: skip
+    key = f"{repetition:08x}{list(SLOWED).index(variant):08x}"
+    identity = Identity(run.id, key, variant, json.dumps(cell.levels), repetition, 1)
+    start_ns, attempt = BEGIN_NS + len(run.committed()) * 300 * S, run.begin(key)
+    rows = [row for *_, own in played for row in own]
+    tables = {
+        "iterations": _iterations(rows, start_ns),
+        "queue": _queue(start_ns, max(row[3] + row[4] / 1e3 for row in rows), SLOWED[variant], marks=marks),
+    }
+    for name, columns in tables.items():
+        attempt.write(name, build_table(name, identity, columns, Units(1)))
+    (attempt.path / "timeline.json").write_text(json.dumps(timeline))
+    worked = cell.spec.model_copy(update={"jobs": {name: job for *_, jobs, _ in played for name, job in jobs.items()}})
+    attempt.commit(record(identity, worked, start_ns, minute=len(run.committed()) % 60) | {"start_ns": start_ns})
+
+
+def _request(number, iterations):
+    told = {"name": f"j{number:02d}", "model": MODELS[number % len(MODELS)], "batch": 8, "workers": 2}
+    return {**told, "iterations": iterations, "arrives_s": 10.0 * number}
+
+
+def _play(number, cell, profile, iterations, generator):
+    """What became of a job: its life, its stints, those as a trial's jobs, and rows of its iterations."""
+    name, arrived_s, hosts = f"j{number:02d}", 10.0 * number, cell.spec.topology.hosts
+    slowed = 1 + (SLOWED[cell.variant] - 1) * generator.gamma(4, 0.25, iterations)
+    times_ms = profile.alone_ms * slowed
+    ends_s = arrived_s + 1 + np.cumsum(times_ms) / 1e3
+    stints, jobs, rows = [], {}, []
+    for part, own in enumerate(np.array_split(np.arange(iterations), 2 if number == 1 else 1)):
+        workers = [hosts[place % len(hosts)] for place in (number + 3 * part, number + 3 * part + len(hosts) // 2)]
+        stint = f"{name}.{part + 1}"
+        begins_s = float(ends_s[own[0]] - times_ms[own[0]] / 1e3)
+        stints.append(
+            {"name": stint, "job": name, "begins_s": begins_s, "ends_s": float(ends_s[own[-1]]), "workers": workers,
+             "iterations": len(own), "shift_ms": None, "period_ms": None}
+        )  # fmt: skip
+        jobs[stint] = ResolvedJob(profile=profile, workers=workers, transport=DCQCN)
+        rows += [
+            (stint, workers[0], at, ends_s[one] - times_ms[one] / 1e3, times_ms[one]) for at, one in enumerate(own)
+        ]
+    life = {"name": name, "arrived_s": arrived_s, "started_s": arrived_s + 1, "ended_s": float(ends_s[-1])}
+    life |= {"dedicated_s": iterations * profile.alone_ms / 1e3, "moves": len(stints) - 1}
+    return life, stints, jobs, rows
+
+
+def _where(hosts, at_ns):
+    same = np.zeros(len(at_ns), np.int64)
+    return {"host": hosts, "host_ns": at_ns - BOOT_NS, "controller_ns": at_ns, "offset_bound_ns": same}
+
+
+def _iterations(rows, start_ns):
+    jobs, hosts, numbers, begin_s, times_ms = zip(*rows, strict=True)
+    begin_ns = start_ns + (np.array(begin_s) * S).astype(np.int64)
+    end_ns = begin_ns + (np.array(times_ms) * MS).astype(np.int64)
+    count, none = len(rows), np.zeros(len(rows))
+    return {
+        **_where(list(hosts), begin_ns), "job": jobs, "rank": [0] * count, "iteration": numbers, "start_ns": begin_ns,
+        "compute_end_ns": begin_ns, "comm_end_ns": end_ns, "iteration_ms": times_ms, "compute_ms": none,
+        "communication_ms": times_ms, "sent_bytes": none.astype(int), "received_bytes": none.astype(int),
+        "late_ms": none,
+    }  # fmt: skip
+
+
+def _queue(start_ns, until_s, busy, *, marks):
+    at_ns = start_ns + (np.arange(0, until_s + 1, 0.1) * S).astype(np.int64)
+    count = len(at_ns)
+    return {
+        **_where(["tor0"] * count, at_ns), "link": ["L1"] * count, "interface": ["tor0-tor1"] * count,
+        "towards": ["tor1"] * count, "tx_bytes": (np.arange(count) * busy * 0.2e9).astype(np.int64),
+        "backlog_bytes": [0] * count, "drops": [0] * count,
+        "marks": (np.arange(count) * busy).astype(np.int64) if marks else [None] * count,
+    }  # fmt: skip
