@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from roundabout.cluster.state import Decided, Job, Placement, Request, Scheduler, State
+from roundabout.cluster.cassini import Decided
+from roundabout.cluster.state import Job, Known, Placement, Request, Scheduler, State
 from roundabout.cluster.timeline import Decision, Life, Stint, Timeline, Why
 from roundabout.fluid.cross_traffic import capacities
 from roundabout.fluid.engine import Engine
@@ -19,10 +20,10 @@ from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.topology import Topology
 
-SAME_S = 1e-9
+SAME = SAME_S = 1e-9
 
-Employ = Callable[[Request, Placement], ResolvedJob]
-"""A request's job on some hosts; it begins at once, and its iterations are left to who asks."""
+Employ = Callable[[Stint], ResolvedJob]
+"""A stint as a job of a trial."""
 
 Decide = Callable[[State, int], Decided]
 
@@ -33,6 +34,7 @@ class Cluster:
 
     topology: Topology
     scheduler: Scheduler
+    known: Known
     decide: Decide
     employ: Employ
     move_s: float  # for which a job stands still whose workers change, or that goes on after it waited
@@ -49,25 +51,16 @@ def conduct(requests: Sequence[Request], cluster: Cluster, window: tuple[float, 
 
 def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
     """Each job in a cluster of its own from its arrival on; what runs them has one cluster: one after the other."""
-    slots = [host for host in cluster.topology.hosts for _ in range(cluster.topology.gpus_per_host)]
     stints, lives, now_s = [], [], 0.0
-    for request in requests:
-        workers = tuple(islice(slots, request.workers))
-        lasts_s = dedicated_s(request, cluster.employ)
-        iterations = request.iterations
-        stints.append(
-            Stint(f"{request.name}.1", request.name, now_s, now_s + lasts_s, workers, iterations, iterations)
-        )
-        ended_s = request.arrives_s + lasts_s
-        lives.append(Life(request.name, request.arrives_s, request.arrives_s, ended_s, lasts_s, moves=0))
+    for each in requests:
+        state = State(0.0, cluster.topology, (Job(each),))
+        workers = cluster.scheduler.decide(state, cluster.seed)[0][each.name]
+        lasts_s = cluster.known.alone_s(each, each.iterations, each.workers)
+        stint = f"{each.name}.1", each.name, now_s, now_s + lasts_s, workers
+        stints.append(Stint(*stint, left=each.iterations, iterations=each.iterations))
+        lives.append(Life(each.name, each.arrives_s, each.arrives_s, each.arrives_s + lasts_s, lasts_s, moves=0))
         now_s += lasts_s
     return Timeline(tuple(requests), tuple(stints), (), tuple(lives))
-
-
-def dedicated_s(request: Request, employ: Employ) -> float:
-    """How long a job takes with a network of its own."""
-    profile = employ(request, ("",) * request.workers).profile
-    return request.iterations * profile.alone_ms / 1e3
 
 
 @dataclass
@@ -75,26 +68,23 @@ class _Course:
     """A job under way. `done` is what earlier stints did, in iterations of the workers that it asked for."""
 
     request: Request
+    stint: Stint | None = None  # none while it waits; it ends when it does
     done: float = 0.0
-    placement: Placement = ()
+    ran_s: float = 0.0
     placed_s: float | None = None
     lease_s: float | None = None
-    ran_s: float = 0.0
-    timetable: Timetable | None = None
-    begins_s: float = 0.0  # of its stint
-    left: int = 0  # of its stint, in iterations of as many workers as it has there
     stints: int = 0
     moves: int = 0
     started_s: float | None = None
     ended_s: float | None = None
 
     @property
-    def stint(self) -> str:
-        return f"{self.request.name}.{self.stints}"
+    def placement(self) -> Placement:
+        return self.stint.workers if self.stint else ()
 
-    def equal(self, iterations: float) -> float:
-        """So many iterations of its stint, in iterations of the workers that it asked for."""
-        return iterations * len(self.placement) / self.request.workers
+    def equal(self, iterations: float, workers: int) -> float:
+        """So many iterations of some workers, in iterations of those that it asked for."""
+        return iterations * workers / self.request.workers
 
 
 @dataclass
@@ -116,16 +106,14 @@ class _Play:
 
     def until(self, until_s: float) -> None:
         """Go on until then, or until nothing happens any more."""
-        while (self.coming or self.here) and self.now_s < until_s:
+        while self.coming or self.here:
             next_s = min([until_s, *self._instants()])
-            running = any(course.placement for course in self.here.values())
-            if next_s == math.inf and not running:
+            if next_s == math.inf and not any(course.stint for course in self.here.values()):
                 break  # who waits now waits for ever
             ended = self.engine.run(1e3 * next_s)
-            if self.now_s >= until_s and not ended:
+            if not ended and self.now_s >= until_s - SAME_S:
                 break
-            why, job = self._happened(ended)
-            self._decide(why, job)
+            self._decide(*self._happened(ended))
         for course in self.here.values():
             self._stop(course)
 
@@ -136,103 +124,98 @@ class _Play:
 
     def lives(self) -> Iterator[Life]:
         for name, each in self.courses.items():
-            alone_s = dedicated_s(each.request, self.cluster.employ)
+            alone_s = self.cluster.known.alone_s(each.request, each.request.iterations, each.request.workers)
             yield Life(name, each.request.arrives_s, each.started_s, each.ended_s, alone_s, each.moves)
 
     def _instants(self) -> Iterator[float]:
         """What comes next besides the end of a job."""
         if self.coming:
             yield self.coming[0].arrives_s
-        now_s, asked = self.now_s, self.cluster.scheduler.next_s(self._state())
-        leases = (course.lease_s for course in self.here.values())
-        yield from (at for at in (asked, *leases) if at is not None and at > now_s + SAME_S)
+        asked = self.cluster.scheduler.next_s(self._state())
+        for at_s in (asked, *(course.lease_s for course in self.here.values())):
+            if at_s is not None and at_s > self.now_s + SAME_S:
+                yield at_s
 
     def _happened(self, ended: Sequence[str]) -> tuple[Why, str | None]:
         """Why the scheduler is asked now, and the job that this is about, the first of several."""
         now_s = self.now_s + SAME_S
-        gone = [course for course in self.here.values() if course.placement and course.stint in ended]
-        for course in gone:
+        gone = [name for name, course in self.here.items() if course.stint and course.stint.name in ended]
+        for name in gone:
+            course = self.here.pop(name)
             self._stop(course)
             course.ended_s = self.now_s
-            del self.here[course.request.name]
-        come = [request for request in self.coming if request.arrives_s <= now_s]
+        come = [request.name for request in self.coming if request.arrives_s <= now_s]
         self.coming = self.coming[len(come) :]
-        self.here |= {request.name: self.courses[request.name] for request in come}
-        if gone:
-            return "end", gone[0].request.name
-        if come:
-            return "arrival", come[0].name
+        self.here |= {name: self.courses[name] for name in come}
         left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
-        return ("lease", left[0]) if left else ("epoch", None)
+        happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
+        return next(((why, names[0]) for why, names in happened.items() if names), ("epoch", None))
 
     def _decide(self, why: Why, job: str | None) -> None:
         decided = self.cluster.decide(self._state(), self.cluster.seed)
-        self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), decided.scores))
-        changed = [course for course in self.here.values() if self._changes(course, decided)]
-        for course in changed:
-            self._stop(course)
-        for course in changed:
-            self._place(course, decided.placements.get(course.request.name, ()), decided.timetables)
-        state = self._state()
-        for each in state.jobs:
+        scores = tuple(score for score in decided.scores if score is not None)
+        self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
+        for name, course in self.here.items():
+            self._settle(course, decided.placements.get(name, ()), decided.timetables.get(name))
+        for each in self._state().jobs:
             course = self.here[each.request.name]
-            if each.placement and (course.lease_s is None or course.lease_s <= self.now_s + SAME_S):
-                course.lease_s = self.cluster.scheduler.lease_s(state, each)
+            if each.placement and (each.lease_s is None or each.lease_s <= self.now_s + SAME_S):
+                course.lease_s = self.cluster.scheduler.lease_s(self._state(), each)
 
-    def _changes(self, course: _Course, decided: Decided) -> bool:
-        """Whether a job gets other workers, or another timetable. Whose order alone differs keeps its own."""
-        name = course.request.name
-        table = decided.timetables.get(name, course.timetable)
-        return sorted(decided.placements.get(name, ())) != sorted(course.placement) or table != course.timetable
-
-    def _stop(self, course: _Course) -> None:
-        """End a job's stint here."""
-        if not course.placement:
-            return
-        self.engine.stop(course.stint)
-        completed = self.engine.completed(course.stint)
-        begins_s = min(course.begins_s, self.now_s)
-        self.stints.append(
-            Stint(
-                course.stint,
-                course.request.name,
-                begins_s,
-                self.now_s,
-                course.placement,
-                course.left,
-                completed,
-                course.timetable,
-            )
+    def _settle(self, course: _Course, workers: Placement, timetable: Timetable | None) -> None:
+        """Let a job go on where it is to be, or wait. Whose workers' order alone differs stays as it is."""
+        before = (
+            self._stop(course) if course.stint and self._changes(course.stint, workers, timetable) else course.stint
         )
-        course.done += course.equal(completed)
-        course.ran_s += self.now_s - begins_s
-
-    def _place(self, course: _Course, workers: Placement, timetables: Mapping[str, Timetable]) -> None:
-        """Let a job go on where it is to be, or wait."""
-        name, now_s = course.request.name, self.now_s
-        stays = sorted(workers) == sorted(course.placement)
-        if not stays:
-            course.moves += bool(course.placement and workers)
-            course.placement, course.timetable, course.lease_s = workers, None, None
-            course.placed_s = now_s if workers else None
-            course.begins_s = now_s if course.started_s is None else now_s + self.cluster.move_s
-        course.begins_s = max(course.begins_s, now_s)
-        course.timetable = timetables.get(name, course.timetable)
-        if not workers:
+        if course.stint or not workers:
             return
-        course.started_s = now_s if course.started_s is None else course.started_s
+        stays = before is not None and sorted(before.workers) == sorted(workers)
+        if before is not None and stays:
+            workers, begins_s = before.workers, max(before.begins_s, self.now_s)
+        else:
+            begins_s = self.now_s if course.started_s is None else self.now_s + self.cluster.move_s
+            course.moves += before is not None
+            course.placed_s, course.lease_s = self.now_s, None
+        course.started_s = self.now_s if course.started_s is None else course.started_s
         course.stints += 1
-        course.left = max(math.ceil((course.request.iterations - course.done) / course.equal(1) - SAME_S), 1)
-        job = self.cluster.employ(course.request, course.placement)
-        job = job.model_copy(update={"arrives_ms": 1e3 * course.begins_s, "timetable": course.timetable})
-        self.engine.add(course.stint, fluid_job(job, self.cluster.topology, course.left))
+        todo = (course.request.iterations - course.done) / course.equal(1, len(workers))
+        course.stint = Stint(
+            name=f"{course.request.name}.{course.stints}",
+            job=course.request.name,
+            begins_s=begins_s,
+            ends_s=math.inf,
+            workers=workers,
+            left=max(math.ceil(todo - SAME), 1),
+            iterations=0,
+            timetable=timetable,
+        )
+        job = self.cluster.employ(course.stint)
+        self.engine.add(course.stint.name, fluid_job(job, self.cluster.topology, course.stint.left))
+
+    @staticmethod
+    def _changes(stint: Stint, workers: Placement, timetable: Timetable | None) -> bool:
+        return sorted(stint.workers) != sorted(workers) or stint.timetable != timetable
+
+    def _stop(self, course: _Course) -> Stint | None:
+        """End a job's stint here, if it has one."""
+        if course.stint is None:
+            return None
+        stint, now_s = course.stint, self.now_s
+        self.engine.stop(stint.name)
+        completed, begins_s = self.engine.completed(stint.name), min(stint.begins_s, now_s)
+        if now_s > begins_s:
+            self.stints.append(replace(stint, begins_s=begins_s, ends_s=now_s, iterations=completed))
+        course.done += course.equal(completed, len(stint.workers))
+        course.ran_s += now_s - begins_s
+        course.stint = None
+        return stint
 
     def _state(self) -> State:
         return State(self.now_s, self.cluster.topology, tuple(self._job(each) for each in self.here.values()))
 
     def _job(self, course: _Course) -> Job:
-        now, ran_s = course.done, course.ran_s
-        if course.placement:
-            now += course.equal(self.engine.completed(course.stint))
-            ran_s += max(self.now_s - course.begins_s, 0.0)
-        return Job(course.request, now, course.placement, course.placed_s, course.lease_s, ran_s)
+        done, ran_s, stint = course.done, course.ran_s, course.stint
+        if stint:
+            done += course.equal(self.engine.completed(stint.name), len(stint.workers))
+            ran_s += max(self.now_s - stint.begins_s, 0.0)
+        return Job(course.request, done, course.placement, course.placed_s, course.lease_s, ran_s, course.moves)

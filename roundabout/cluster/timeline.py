@@ -37,7 +37,7 @@ class Decision:
     why: Why
     job: str | None  # that arrived, ended or gave up its lease
     placements: Placements
-    scores: tuple[float, ...] | None = None
+    scores: tuple[float, ...] | None = None  # of those without loops
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ def _moved(stint: Stint, begins_s: float, ends_s: float, by_s: float) -> Stint:
 
 
 def _stint(stint: Stint) -> dict[str, Any]:
-    told: Mapping[str, Any] = {name: value for name, value in asdict(stint).items() if name not in ("timetable", "left")}
+    told: Mapping[str, Any] = {
+        name: value for name, value in asdict(stint).items() if name not in ("timetable", "left")
+    }
     table = stint.timetable
     return {
         **told,

@@ -55,9 +55,7 @@ class Slice(Strict):
 class Cluster(Strict):
     """Jobs that come by a trace, and go where a scheduler puts them."""
 
-    scheduler: Annotated[
-        SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)
-    ]
+    scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)]
     cassini: Ranked | None = Field(default=None, description="around the scheduler, if at all")
     trace: Trace
     guesses: Literal["stated", "drawn"] = Field(
