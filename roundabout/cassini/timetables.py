@@ -51,7 +51,7 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
     """
     capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
     most = 2 * _threshold(spec)
-    return {link: _roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+    return {link: roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
 
 
 def score(spec: TrialSpec) -> float | None:
@@ -62,8 +62,8 @@ def score(spec: TrialSpec) -> float | None:
         return None
 
 
-def _roomy(best: Rotations, most: float) -> Rotations:
-    """Rotations as good for Up phases that last longer, by as many sectors as cost nothing, `most` of an iteration."""
+def roomy(best: Rotations, most: float) -> Rotations:
+    """Rotations as good for Up phases that last longer: by as many sectors as cost nothing, `most` of an iteration."""
     found, sector_ms = best, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
         circles = tuple(circle.widened(0, count * sector_ms) for circle in best.unified.circles)
