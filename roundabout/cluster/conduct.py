@@ -6,9 +6,8 @@ cases the iteration under way is lost. Source: the interleaving thesis, sections
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from roundabout.cluster.cassini import Decided
 from roundabout.cluster.state import Job, Known, Placement, Request, Scheduler, State

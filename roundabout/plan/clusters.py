@@ -24,7 +24,13 @@ def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
     """The jobs of a cluster's trace. Raises UsageError, for those that can never run, too."""
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
-    return requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed))
+    return requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
+
+
+def check(spec: TrialSpec, seed: int) -> None:
+    """Raise UsageError for a trace of which a job can never run, and where there is no such scheduler."""
+    asked(spec, seed)
+    _scheduler(spec, _known(None))
 
 
 def least_s(spec: TrialSpec, seed: int) -> float:
@@ -44,7 +50,7 @@ def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
     assert spec.cluster
     guesses, wanted = _guesses(spec, seed), asked(spec, seed)
     known = _known(guesses)
-    scheduler = named(spec.cluster.scheduler.name, known, **spec.cluster.scheduler.options)
+    scheduler = _scheduler(spec, known)
     cluster = Cluster(
         topology=spec.topology,
         scheduler=scheduler,
@@ -72,6 +78,11 @@ def _employed(spec: TrialSpec, known: Known, requests: Mapping[str, Request], st
         departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
         timetable=stint.timetable,
     )
+
+
+def _scheduler(spec: TrialSpec, known: Known) -> Scheduler:
+    assert spec.cluster
+    return named(spec.cluster.scheduler.name, known, **spec.cluster.scheduler.options)
 
 
 def _known(guesses: models.Guesses) -> Known:

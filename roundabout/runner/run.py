@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Self
 from pydantic_core import to_jsonable_python
 
 from roundabout.cluster.timeline import Timeline
-from roundabout.errors import RoundaboutError
+from roundabout.errors import RoundaboutError, UsageError
 from roundabout.plan import Plan, PlannedTrial, conducted, make_plan
 from roundabout.runner import facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
@@ -33,6 +33,7 @@ from roundabout.store.schemas import VERSION
 MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
+LONGEST_S = 3600.0  # of a trial of a cluster
 TIMELINE = "timeline.json"  # docs/cluster-runs.md
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
@@ -82,10 +83,11 @@ def planned(
 ) -> Plan:
     """The plan of an experiment there.
 
-    What is computed takes no time of its own, and would come out the same again unless its seed draws flows.
+    What is computed takes no time of its own, and would come out the same again unless its seed draws anything.
+    Raises UsageError for a trace that takes hours where it does.
     """
     if not facility.computes:
-        return make_plan(experiment, testbed_identity, artefacts, facility.dilation)
+        return _in_time(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
     if not any(cell.spec.draws for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
@@ -94,6 +96,19 @@ def planned(
         if trial.repetition == 1 or trial.spec.draws or any(trial.key in later.needs for later in kept):
             kept.append(replace(trial, expected_s=0.0))
     return replace(plan, trials=tuple(reversed(kept)))
+
+
+def _in_time(plan: Plan) -> Plan:
+    """The plan, if nobody would wait for hours for one trial of a cluster. Raises UsageError."""
+    for trial in plan.trials:
+        if trial.spec.cluster and trial.expected_s > LONGEST_S:
+            hours = f"{trial.expected_s / 3600:.1f} hours here at least, expected {LONGEST_S / 3600:g} at most"
+            raise UsageError(
+                f"{plan.experiment.name}, {trial.variant}: found a trace that takes {hours}",
+                "compute it with --testbed fluid; or run a slice of it, as cluster-slices does: "
+                "--set 'cluster.slice={from_s: 600, lasts_s: 60}'",
+            )
+    return plan
 
 
 @dataclass(frozen=True)

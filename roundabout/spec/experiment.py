@@ -17,11 +17,11 @@ from pydantic_core import PydanticCustomError
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, without
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.cluster import Cluster
-from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.trace import Submitted
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
@@ -302,6 +302,7 @@ class TrialSpec(Strict):
     topology: Topology
     jobs: dict[Name, ResolvedJob]
     cluster: Cluster | None = None
+    submitted: Tuple[Submitted] = Field(default=(), description="the jobs in the file of a cluster's trace")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     tcp: Tcp = Tcp()
@@ -314,8 +315,8 @@ class TrialSpec(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        unsaid = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None, "cluster": None}
-        return without(unsaid, handler(self))
+        of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
+        return without({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
     def loses(self) -> bool:

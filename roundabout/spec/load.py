@@ -57,8 +57,10 @@ from roundabout.spec.library import (
 from roundabout.spec.merge import merge
 from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
+from roundabout.spec.recorded import submitted
 from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
+from roundabout.spec.trace import Lingjun, Philly, Submitted
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -325,6 +327,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         topology=topology,
         jobs={name: _resolve(merged, library, name, job, treatment.resized) for name, job in treatment.jobs.items()},
         cluster=treatment.cluster,
+        submitted=_submitted(merged, treatment),
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         tcp=treatment.tcp,
@@ -336,6 +339,12 @@ def _cell(merged: Merged, library: Library) -> Cell:
     )
     check_demand(merged, spec)
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
+
+
+def _submitted(merged: Merged, treatment: Treatment) -> tuple[Submitted, ...]:
+    """The jobs in the file of a cluster's trace, where it has one. Raises SpecError."""
+    trace = treatment.cluster and treatment.cluster.trace
+    return submitted(trace, merged.document.folder) if isinstance(trace, Philly | Lingjun) else ()
 
 
 def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:

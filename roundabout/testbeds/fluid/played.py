@@ -21,8 +21,8 @@ MOST_SAMPLES = 10_000
 class Played:
     """What workers did, and what links carried.
 
-    `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent and
-    received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`.
+    `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
+    and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`.
     """
 
     iterations: Mapping[str, Floats]
