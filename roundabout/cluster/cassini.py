@@ -198,7 +198,7 @@ def _rotations(meeting: Meeting, capacity_gbps: float) -> Rotations:
 
 @lru_cache(maxsize=1024)
 def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotations:
-    return roomy(_rotations(meeting, capacity_gbps), 2 * threshold)
+    return roomy(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
 
 
 @lru_cache(maxsize=4096)
