@@ -9,16 +9,21 @@ from roundabout.spec import load_experiment
 from roundabout.spec.experiment import ResolvedJob, StudyChoice
 from roundabout.store import Identity, Run, Units, build_table
 from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
+from tests.analysis.unfair_runs import joined
 
-SLOWED = {"themis": 1.6, "th-cassini": 1.2, "random": 2.0, "ideal": 1.0}
+SLOWED = {"themis": 1.6, "th-cassini": 1.2, "pollux": 1.5, "po-cassini": 1.25, "random": 2.0, "ideal": 1.0}
 """By variant: how many times as long iterations take as alone, in the mean."""
+APART_S = 15.0
+"""Of arrivals: so far that no host has two jobs at a time."""
+MARKS = 20.0
+"""A second, of packets of a job's first worker, times what its scheduler slows it down by beyond alone."""
 MODELS = ("BERT", "DLRM", "ResNet50", "VGG19")
-DCQCN = load_experiment("unfair-vgg19").cells[0].spec.jobs["j1"].transport
+JOB = load_experiment("unfair-vgg19").cells[0].spec.jobs["j1"]
 S, MS = 10**9, 10**6
 
 
 def cluster_run(folder, repetitions=4, jobs=8, iterations=100, *, marks=True):
-    """A run of four schedulers whose jobs arrive every 10 s, on two hosts of a dumbbell each.
+    """A run of six schedulers whose jobs arrive one after the other, on two hosts of a dumbbell each.
 
     The last is never placed. The second one is moved when half of its iterations are done.
     """
@@ -35,21 +40,26 @@ def cluster_run(folder, repetitions=4, jobs=8, iterations=100, *, marks=True):
     experiment = based.model_copy(update=changes)
     made = manifest(experiment, 100.0, "build/bin/replay")
     run = Run.create(folder, experiment.name, made, "20261123T093012Z-7f3a")
-    profiles = [job.profile for job in based.cells[0].spec.jobs.values()]
     for repetition in range(1, repetitions + 1):
         for cell in cells:
-            _add(run, cell, repetition, profiles, jobs, iterations, marks=marks)
+            _add(run, cell, repetition, jobs, iterations, marks=marks)
     return run
 
 
-def _add(run, cell, repetition, profiles, jobs, iterations, *, marks):
+def _add(run, cell, repetition, jobs, iterations, *, marks):
     generator = np.random.default_rng(repetition)  # the same for all schedulers: they share the trace
-    played = [_play(number, cell, profiles[number % 2], iterations, generator) for number in range(jobs - 1)]
-    waits = {"name": f"j{jobs - 1:02d}", "arrived_s": 90.0, "started_s": None, "ended_s": None, "dedicated_s": 1.0}
+    played = [_play(number, cell, iterations, generator) for number in range(jobs - 1)]
+    waits = {
+        "name": f"j{jobs - 1:02d}",
+        "arrived_s": APART_S * (jobs - 1),
+        "started_s": None,
+        "ended_s": None,
+        "dedicated_s": 1.0,
+    }
     variant = cell.variant
     timeline = {
         "schema": 1,
-        "scheduler": variant.removeprefix("th-").replace("cassini", "themis"),
+        "scheduler": {"th-cassini": "themis", "po-cassini": "pollux"}.get(variant, variant),
         "cassini": "cassini" in variant,
         "requests": [_request(number, iterations) for number in range(jobs)],
         "stints": [stint for _, stints, _, _ in played for stint in stints],
@@ -64,10 +74,9 @@ def _add(run, cell, repetition, profiles, jobs, iterations, *, marks):
     identity = Identity(run.id, key, variant, json.dumps(cell.levels), repetition, 1)
     start_ns, attempt = BEGIN_NS + len(run.committed()) * 300 * S, run.begin(key)
     rows = [row for *_, own in played for row in own]
-    tables = {
-        "iterations": _iterations(rows, start_ns),
-        "queue": _queue(start_ns, max(row[3] + row[4] / 1e3 for row in rows), SLOWED[variant], marks=marks),
-    }
+    tables = {"iterations": _iterations(rows, start_ns)}
+    if marks:
+        tables |= _marked(rows, start_ns, SLOWED[variant])
     for name, columns in tables.items():
         attempt.write(name, build_table(name, identity, columns, Units(1)))
     (attempt.path / "timeline.json").write_text(json.dumps(timeline))
@@ -77,30 +86,31 @@ def _add(run, cell, repetition, profiles, jobs, iterations, *, marks):
 
 def _request(number, iterations):
     told = {"name": f"j{number:02d}", "model": MODELS[number % len(MODELS)], "batch": 8, "workers": 2}
-    return {**told, "iterations": iterations, "arrives_s": 10.0 * number}
+    return {**told, "iterations": iterations, "arrives_s": APART_S * number}
 
 
-def _play(number, cell, profile, iterations, generator):
+def _play(number, cell, iterations, generator):
     """What became of a job: its life, its stints, those as a trial's jobs, and rows of its iterations."""
-    name, arrived_s, hosts = f"j{number:02d}", 10.0 * number, cell.spec.topology.hosts
+    name, arrived_s, hosts = f"j{number:02d}", APART_S * number, cell.spec.topology.hosts
     slowed = 1 + (SLOWED[cell.variant] - 1) * generator.gamma(4, 0.25, iterations)
-    times_ms = profile.alone_ms * slowed
+    times_ms = JOB.profile.alone_ms * slowed
     ends_s = arrived_s + 1 + np.cumsum(times_ms) / 1e3
     stints, jobs, rows = [], {}, []
     for part, own in enumerate(np.array_split(np.arange(iterations), 2 if number == 1 else 1)):
-        workers = [hosts[place % len(hosts)] for place in (number + 3 * part, number + 3 * part + len(hosts) // 2)]
+        pair = 5 if part else number % 5
+        workers = [hosts[pair], hosts[pair + len(hosts) // 2]]
         stint = f"{name}.{part + 1}"
         begins_s = float(ends_s[own[0]] - times_ms[own[0]] / 1e3)
         stints.append(
             {"name": stint, "job": name, "begins_s": begins_s, "ends_s": float(ends_s[own[-1]]), "workers": workers,
              "iterations": len(own), "shift_ms": None, "period_ms": None}
         )  # fmt: skip
-        jobs[stint] = ResolvedJob(profile=profile, workers=workers, transport=DCQCN)
+        jobs[stint] = ResolvedJob(profile=JOB.profile, workers=workers, transport=JOB.transport)
         rows += [
             (stint, workers[0], at, ends_s[one] - times_ms[one] / 1e3, times_ms[one]) for at, one in enumerate(own)
         ]
     life = {"name": name, "arrived_s": arrived_s, "started_s": arrived_s + 1, "ended_s": float(ends_s[-1])}
-    life |= {"dedicated_s": iterations * profile.alone_ms / 1e3, "moves": len(stints) - 1}
+    life |= {"dedicated_s": iterations * JOB.profile.alone_ms / 1e3, "moves": len(stints) - 1}
     return life, stints, jobs, rows
 
 
@@ -122,12 +132,24 @@ def _iterations(rows, start_ns):
     }  # fmt: skip
 
 
-def _queue(start_ns, until_s, busy, *, marks):
-    at_ns = start_ns + (np.arange(0, until_s + 1, 0.1) * S).astype(np.int64)
-    count = len(at_ns)
-    return {
-        **_where(["tor0"] * count, at_ns), "link": ["L1"] * count, "interface": ["tor0-tor1"] * count,
-        "towards": ["tor1"] * count, "tx_bytes": (np.arange(count) * busy * 0.2e9).astype(np.int64),
-        "backlog_bytes": [0] * count, "drops": [0] * count,
-        "marks": (np.arange(count) * busy).astype(np.int64) if marks else [None] * count,
-    }  # fmt: skip
+def _marked(rows, start_ns, slowed):
+    """What the port that all first workers send through marked of each, and in all."""
+    at_s = np.arange(0, max(begin_s + ms / 1e3 for *_, begin_s, ms in rows) + 1, 0.1)
+    at_ns, of_hosts = start_ns + (at_s * S).astype(np.int64), {}
+    for _, host, _, begin_s, ms in rows:
+        gained = MARKS * (slowed - 1) * np.clip(at_s - begin_s, 0, ms / 1e3)
+        of_hosts[host] = of_hosts.get(host, 0) + gained
+    counts = {host: gained.astype(np.int64) for host, gained in of_hosts.items()}
+    port = {"link": "L1", "interface": "tor0-tor1", "towards": "tor1"}
+    parts = [
+        {**_where(np.full(len(at_ns), "tor0"), at_ns), **{name: np.full(len(at_ns), value) for name, value in
+         (port | {"source": host}).items()}, "marks": own}
+        for host, own in counts.items()
+    ]  # fmt: skip
+    none = np.zeros(len(at_ns), np.int64)
+    queue = {
+        **_where(np.full(len(at_ns), "tor0"), at_ns),
+        **{name: [value] * len(at_ns) for name, value in port.items()},
+    }
+    queue |= {"tx_bytes": (at_s * slowed * 2e9).astype(np.int64), "backlog_bytes": none, "drops": none}
+    return {"queue": queue | {"marks": sum(counts.values())}, "marks": joined(parts)}

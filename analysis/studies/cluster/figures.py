@@ -26,7 +26,7 @@ BUSIEST = 3
 MINUTES_FROM_S = 300
 LEVELS = np.unique([*np.linspace(0, 1, 401), *(1 - np.geomspace(1e-5, 0.0025, 100))])
 """Shares at which distributions are drawn: finest in the tail."""
-EVENTS = {"arrival": ("v", "#009E73"), "end": ("^", INK), "move": ("D", "#D55E00")}
+EVENTS = {"arrival": "v", "end": "^", "move": "x"}
 TINT = 0.5
 """Of the palette's second round, for more models than it has colours."""
 
@@ -59,7 +59,7 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
     for panel, cell in zip(axes, cells, strict=True):
         _happened(panel, cell.first.timeline, scale)
     axes[-1].set_xlabel(f"{unit} since the trace began")
-    happened = [_key(marker, colour, what, size=5) for what, (marker, colour) in EVENTS.items()]
+    happened = [_key(marker, INK, what, size=4) for what, marker in EVENTS.items()]
     result.legend(handles=[*_model_keys(looks), *happened], loc="outside lower center", ncols=6)
     return result
 
@@ -128,11 +128,13 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
     return result
 
 
-def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure | None:
-    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler that has to share."""
-    cells = [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
-    if not cells:
-        return None
+def sharing(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
+    """Without those whose jobs have a cluster each: they ran one after the other, which tells nothing of a trace."""
+    return [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
+
+
+def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
+    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler."""
     hosts = list(cells[0].first.spec.topology.hosts)
     height = max(0.09 * len(hosts), 0.8)
     result, axes = figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
@@ -227,10 +229,10 @@ def _happened(panel: Axes, timeline: Timeline, scale: float) -> None:
         "move": [stint.begins_s for stint in timeline.moves],
     }
     place = panel.get_xaxis_transform()
-    for row, (what, (marker, colour)) in enumerate(EVENTS.items()):
+    for row, (what, marker) in enumerate(EVENTS.items()):
         heights = np.full(len(at_s[what]), 1.02 + 0.06 * row)
-        look: Any = {"color": colour, "markersize": 3.2, "linestyle": "", "clip_on": False, "transform": place}
-        panel.plot(np.array(at_s[what]) / scale, heights, marker=marker, markeredgewidth=0, **look)
+        look: Any = {"color": INK, "markersize": 3, "linestyle": "", "clip_on": False, "transform": place}
+        panel.plot(np.array(at_s[what]) / scale, heights, marker=marker, markeredgewidth=0.7, **look)
 
 
 def _placed(

@@ -32,14 +32,17 @@ results = stored_or_new(run)
 assert isinstance(results, Results)
 pooled = results.pooled
 cells = clusters_of(run)
+shared = figures.sharing(cells)
 colours = variant_colours([cell.variant for cell in cells])
 looks = figures.model_looks(cells)
 sent = ports(run, "tx_bytes")
 
 
-def each_group(draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str = "") -> page.Html:
+def each_group(
+    draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str, some: list[ClusterCell] = cells
+) -> page.Html:
     """A figure a group of cells that are compared, under its name."""
-    drawn = [(name, draw(some)) for name, some in groups(cells)]
+    drawn = [(name, draw(own)) for name, own in groups(some)]
     return page.Html("").join(
         page.named(name) + page.drawn(result, caption, f"{what}: {name}" if name else what)
         for name, result in drawn
@@ -71,23 +74,31 @@ page.shown(tables.pooled(results))
 
 # %%
 each_group(
-    lambda some: figures.distributions(some, of_group(some), colours), "Cumulative distributions of all iteration times"
+    lambda some: figures.distributions(some, of_group(some), colours),
+    "Cumulative distributions of all iteration times",
+    "Iteration times of all jobs: in ms, and as multiples of what the same workers need in a dedicated cluster.",
 )
 
 # %% [markdown]
 # ## Beside a dedicated cluster
 #
 # Each iteration as a multiple of what the same workers need when nobody else is on any link, so that models count
-# alike; and each model's mean of that.
+# alike.
 
 # %%
 page.shown(tables.dedicated(results))
+
+# %% [markdown]
+# ## By model
+#
+# The mean of that.
 
 # %%
 page.shown(tables.slowed(results))
 
 # %% [markdown]
-# Speed-up of the mean iteration time, by model; an iteration here has as many workers as the scheduler gave.
+# Speed-ups of the mean iteration time, over the same schedulers as above. Schedulers that give a model other numbers of
+# workers give it other iterations.
 
 # %%
 page.shown(tables.speedups(results))
@@ -96,16 +107,26 @@ page.shown(tables.speedups(results))
 # ## The trace, event by event
 #
 # The first repetition. A dot is an iteration where it began, in its model's colour; a move is a job that goes on with
-# other workers.
+# other workers. Where each job has a cluster of its own, nothing happens that could be shown here.
 
 # %%
-each_group(lambda some: figures.events(some, looks), "Iteration times over time", figures.decimated(cells))
+each_group(
+    lambda some: figures.events(some, looks),
+    "Iteration times over time",
+    f"Iteration times as the trace goes on, and above them what happened to jobs. {figures.decimated(cells)}",
+    shared,
+)
 
 # %% [markdown]
 # ## Who was where
 
 # %%
-each_group(lambda some: figures.placements(some, looks), "Jobs by host over time")
+each_group(
+    lambda some: figures.placements(some, looks),
+    "Jobs by host over time",
+    "Which models' jobs each host had; where one has several GPUs, the last one that came is drawn over the others.",
+    shared,
+)
 
 # %% [markdown]
 # ## What became of jobs
@@ -119,10 +140,18 @@ each_group(lambda some: figures.placements(some, looks), "Jobs by host over time
 page.shown(tables.lives(results))
 
 # %%
-each_group(lambda some: figures.lives(some, colours), "Completion, queueing and fairness of jobs")
+each_group(
+    lambda some: figures.lives(some, colours),
+    "Completion, queueing and fairness of jobs",
+    "Distributions over the jobs of all repetitions.",
+)
 
 # %%
-each_group(lambda some: figures.scores(some, colours), "Compatibility scores of decisions")
+each_group(
+    lambda some: figures.scores(some, colours),
+    "Compatibility scores of decisions",
+    "The score of each placement that Cassini chose; dots are its other candidates'.",
+)
 
 # %% [markdown]
 # ## Congestion
@@ -133,13 +162,23 @@ each_group(lambda some: figures.scores(some, colours), "Compatibility scores of 
 page.all_of(map(page.shown, tables.marked(results)))
 
 # %%
-each_group(lambda some: figures.marks(some, colours), "ECN marks per iteration, by model")
+each_group(
+    lambda some: figures.marks(some, colours),
+    "ECN marks per iteration, by model",
+    "A dot is an iteration of the first repetition.",
+    shared,
+)
 
 # %% [markdown]
 # The links between switches that carry most of what they could, in the first repetition.
 
 # %%
-each_group(lambda some: figures.links(some, sent, colours), "Use of the busiest links over time")
+each_group(
+    lambda some: figures.links(some, sent, colours),
+    "Use of the busiest links over time",
+    f"Means of a {figures.BINS}th of the trial's length each.",
+    shared,
+)
 
 # %% [markdown]
 # ## What was emulated

@@ -12,7 +12,10 @@ from analysis.studies.cluster.study import Figure, Lives, OfModel, Pooled, Resul
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """What a terminal shows."""
-    return [on_screen.shown(each) for each in (pooled(results), lives(results), slowed(results), *marked(results))]
+    return [
+        on_screen.shown(each)
+        for each in (pooled(results), lives(results), slowed(results, ends=False), *marked(results, ends=False))
+    ]
 
 
 def pooled(results: Results) -> Table:
@@ -48,9 +51,10 @@ def lives(results: Results) -> Table:
     return Table(columns, sections, "What became of jobs")
 
 
-def slowed(results: Results) -> Table:
-    """By model and scheduler: mean iteration time over that of a dedicated cluster."""
-    return _by_model(results, "Mean iteration time over a dedicated cluster's", ".2f", lambda each: each.slowed)
+def slowed(results: Results, *, ends: bool = True) -> Table:
+    """By model and scheduler: mean iteration time over that of a dedicated cluster; with `ends` of intervals or not."""
+    title = "Mean iteration time over a dedicated cluster's"
+    return _by_model(results, title, ".2f", lambda each: each.slowed, ends=ends)
 
 
 def speedups(results: Results) -> Table:
@@ -58,22 +62,24 @@ def speedups(results: Results) -> Table:
     return _by_model(results, "Speed-up of the mean iteration time", ".2f", lambda each: each.speedup)
 
 
-def marked(results: Results) -> list[Table]:
+def marked(results: Results, *, ends: bool = True) -> list[Table]:
     """By model and scheduler: ECN marks of an iteration; no table where nobody counted them."""
     if all(each.marks is None for each in results.models):
         return []
-    return [_by_model(results, "ECN marks per iteration", ".0f", lambda each: each.marks)]
+    return [_by_model(results, "ECN marks per iteration", ".1f", lambda each: each.marks, ends=ends)]
 
 
-def _by_model(results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None]) -> Table:
-    """A row a model, a column a scheduler of which there is a figure."""
+def _by_model(
+    results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None], *, ends: bool = True
+) -> Table:
+    """A row a model, a column a scheduler of which there is a figure; a screen has no room for ends of intervals."""
     known = [each for each in results.models if figure(each)]
     names = list(dict.fromkeys(each.name for each in known))
     sections = []
     for group in dict.fromkeys(each.group for each in known):
         own = {(each.model, each.name): figure(each) for each in known if each.group == group}
         models = sorted({model for model, _ in own})
-        rows = ((Cell(model), *(_cell(own.get((model, name))) for name in names)) for model in models)
+        rows = ((Cell(model), *(_cell(own.get((model, name)), ends=ends) for name in names)) for model in models)
         sections.append(Section(tuple(rows), group))
     return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
 
@@ -106,5 +112,5 @@ def _tail(p99: Figure | None, longest: float | None, count: int) -> Cell:
     return tail(None, None, longest, count)
 
 
-def _cell(figure: Figure | None) -> Cell:
-    return Cell(figure.value, figure.ci95) if figure else Cell()
+def _cell(figure: Figure | None, *, ends: bool = True) -> Cell:
+    return Cell(figure.value, figure.ci95 if ends else None) if figure else Cell()

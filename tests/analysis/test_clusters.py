@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The study of clusters: speed-ups over the right scheduler, figures of jobs, and where nothing is known."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from analysis.quantities import Asked, Reading, named
+from analysis.reading.once import ReadOnce
+from analysis.reading.timelines import clusters_of
+from analysis.render.figure_data import csv_of
+from analysis.report import on_terminal, render
+from analysis.statistics.intervals import estimate, paired_ratio, ratio
+from analysis.studies.cluster import figures
+from analysis.summary import stored_or_new, summarise
+from roundabout.store import StoreError
+from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
+from tests.analysis.made_up import as_older
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return cluster_run(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    return summarise(run)
+
+
+@pytest.fixture(scope="module")
+def reading(run):
+    return Reading(ReadOnce(run))
+
+
+def measured(reading, what, **asked):
+    return {case.name: case for case in named(what).measure(Asked(reading, **asked))}
+
+
+def by_name(rows):
+    return {each.name: each for each in rows}
+
+
+def test_a_summary_follows_its_schema_and_is_read_again(run, results):
+    schema = json.loads((ROOT / "docs/summary.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads(json.dumps(results.record(), allow_nan=False)))
+    run.write_summary(results.record())
+    assert stored_or_new(run) == results
+
+
+def test_iterations_are_pooled_over_all_jobs_and_repetitions(results):
+    pooled = by_name(results.pooled)
+    assert {each.count for each in pooled.values()} == {4 * 7 * 100}
+    for name, slowed in SLOWED.items():
+        assert pooled[name].slowed.mean.value == pytest.approx(slowed, abs=0.02)
+        assert pooled[name].over_ideal is None if name == "ideal" else pooled[name].over_ideal.value > 1
+    assert pooled["ideal"].slowed.p99.value == pytest.approx(1, abs=1e-6)
+
+
+def test_cassini_is_compared_with_its_own_scheduler_and_all_else_with_the_baseline(results):
+    pooled = by_name(results.pooled)
+    assert {name: each.baseline for name, each in pooled.items()} == {
+        "themis": None, "th-cassini": "themis", "pollux": "themis", "po-cassini": "pollux", "random": "themis",
+        "ideal": "themis",
+    }  # fmt: skip
+    assert pooled["th-cassini"].speedup_mean.value == pytest.approx(1.6 / 1.2, abs=0.02)
+    assert pooled["random"].speedup_mean.value == pytest.approx(1.6 / 2.0, abs=0.02)
+    assert pooled["th-cassini"].speedup_p99.value > pooled["th-cassini"].speedup_mean.value
+
+
+def test_a_repetitions_speedup_is_over_the_same_trace_and_so_surer_than_its_parts(run):
+    cells = {cell.variant: cell for cell in clusters_of(run)}
+    slow, fast = cells["themis"].times_ms, cells["th-cassini"].times_ms
+    value, (low, high) = paired_ratio(list(zip(slow, fast, strict=True)), np.mean)
+    apart, (lower, higher) = ratio(estimate(slow, np.mean), estimate(fast, np.mean))
+    assert value == pytest.approx(apart)
+    assert lower < low < value < high < higher
+
+
+def test_quantities_are_those_of_the_study(reading, results):
+    pooled = by_name(results.pooled)
+    gains = measured(reading, "speedup of mean iteration time over all jobs", of="th-cassini", over="themis")
+    assert gains["th-cassini"].value == pooled["th-cassini"].speedup_mean.value
+    assert gains["th-cassini"].ci95 == pooled["th-cassini"].speedup_mean.ci95
+    tails = measured(reading, "speedup of 99th percentile iteration time over all jobs", of="th-cassini", over="themis")
+    assert tails["th-cassini"].value == pooled["th-cassini"].speedup_p99.value
+    slowed = measured(reading, "mean iteration time over a dedicated cluster's")
+    assert {name: case.value for name, case in slowed.items()} == {
+        name: each.slowed.mean.value for name, each in pooled.items()
+    }
+    lives = by_name(results.lives)
+    for what, field in (
+        ("mean job completion time", "completion_mean_s"),
+        ("mean queueing delay", "queueing_mean_s"),
+        ("worst finish-time fairness", "fairness_worst"),
+    ):
+        found = measured(reading, what, of="random")["random"]
+        assert found.value == pytest.approx(getattr(lives["random"], field).value)
+
+
+def test_jobs_that_wait_are_counted_and_in_no_mean(results):
+    lives = by_name(results.lives)["themis"]
+    assert (lives.jobs, lives.waiting, lives.unfinished) == (32, 4, 0)
+    assert lives.queueing_mean_s.value == 1
+    assert lives.moves.value == pytest.approx(1 / 8)
+    assert lives.fairness_worst.value > lives.fairness_mean.value > 1.5
+    assert lives.completion_p99_s is None
+    assert by_name(results.lives)["th-cassini"].score.value == pytest.approx(0.9)
+
+
+def test_marks_are_told_by_model(reading, results):
+    of = {(each.name, each.model): each.marks.value for each in results.models}
+    assert of.keys() == {(name, model) for name in SLOWED for model in MODELS}
+    for model in MODELS:
+        assert of["ideal", model] == 0
+        assert of["random", model] > of["themis", model] > of["th-cassini", model] > 0
+    found = measured(reading, "fewer ECN marks per iteration of a model", of="th-cassini", over="themis")
+    case = found["th-cassini, DLRM"]
+    assert case.properties["model"] == "DLRM"
+    assert case.value == pytest.approx(of["themis", "DLRM"] / of["th-cassini", "DLRM"])
+    none_left = measured(reading, "fewer ECN marks per iteration of a model", of="ideal", over="themis")
+    assert {each.value for each in none_left.values()} == {np.inf}
+
+
+def test_nothing_is_said_of_what_is_not_known(tmp_path):
+    run = cluster_run(tmp_path, repetitions=1, iterations=20, marks=False)
+    results = summarise(run)
+    reading = Reading(ReadOnce(run))
+    assert all(each.marks is None for each in results.models)
+    assert measured(reading, "fewer ECN marks per iteration of a model", of="th-cassini", over="themis") == {}
+    assert measured(reading, "speedup of 99th percentile iteration time over all jobs", over="themis") == {}
+    (themis, *_) = results.pooled
+    assert (themis.times_ms.p99, themis.times_ms.mean.ci95) == (None, None)
+    cells = clusters_of(run)
+    assert figures.marks(cells, dict.fromkeys(SLOWED, "#000000")) is None
+
+
+def test_the_screen_is_80_columns_wide(results):
+    console = Console(width=80, file=StringIO())
+    console.print(on_terminal(results))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+
+
+def test_the_page_has_every_figure(run, results):
+    run.write_summary(results.record())
+    text = render(run).read_text()
+    for words in (
+        "Cumulative distributions of all iteration times",
+        "Iteration times over time",
+        "Jobs by host over time",
+        "Completion, queueing and fairness of jobs",
+        "Compatibility scores of decisions",
+        "ECN marks per iteration, by model",
+        "Use of the busiest links over time",
+    ):
+        assert f'alt="{words}"' in text
+
+
+def test_of_many_iterations_some_are_drawn_and_the_page_says_so(run, monkeypatch):
+    cells = clusters_of(run)
+    assert figures.decimated(cells) == ""
+    points = cells[0].first.points
+    drawn = csv_of(figures.events(cells[:1], figures.model_looks(cells)))
+    assert drawn.count("\n") - 1 == len(points.times_ms)
+    monkeypatch.setattr(figures, "DOTS", 100)
+    fewer = csv_of(figures.events(cells[:1], figures.model_looks(cells)))
+    assert figures.decimated(cells) == "Every 7th iteration of each model is drawn, of up to 700."
+    assert len(MODELS) <= fewer.count("\n") - 1 <= 100 + len(MODELS)
+
+
+def test_a_timeline_that_cannot_be_read_is_named(tmp_path):
+    run = as_older(cluster_run(tmp_path, repetitions=1, iterations=5))
+    path = next(run.path.glob("trials/*/timeline.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
+    with pytest.raises(StoreError, match="timeline.json: schema: Input should be 1"):
+        clusters_of(run)
