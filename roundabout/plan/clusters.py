@@ -86,7 +86,7 @@ def _scheduler(spec: TrialSpec, known: Known) -> Scheduler:
 
 
 def _known(guesses: models.Guesses) -> Known:
-    return Known(partial(models.profile, guesses=guesses), lambda name, _: models.noise_examples(name, guesses))
+    return Known(partial(models.profile, guesses=guesses), partial(models.noise_examples, guesses=guesses))
 
 
 def _guesses(spec: TrialSpec, seed: int) -> models.Guesses:

@@ -42,7 +42,7 @@ def _named(value: Any) -> Any:
 class Ranked(Strict):
     """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the one that it takes."""
 
-    precision_deg: Annotated[float, Field(gt=0, le=45)] = Field(default=5.0, description="of angles (section 4.5.1)")
+    threshold: Threshold = THRESHOLD
 
 
 class Slice(Strict):
