@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cumulative counter over time, as far as its samples tell. Counts are integers throughout."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -78,6 +78,11 @@ class Counted:
         lost = np.concatenate([[0], np.cumsum(~self.known)])
         known = (last_before[:-1] >= 0) & (first_after[1:] <= last) & (lost[upper[1:]] == lost[lower[:-1]])
         return Gains(np.diff(totals), off[:-1] + off[1:], known)
+
+    def during(self, begin_ns: int, end_ns: int) -> "Counted":
+        """The part that was counted from one instant to another: the counter stands still before and after."""
+        begin, end = self.at(np.array([begin_ns, end_ns]))
+        return replace(self, totals=np.clip(self.totals, begin, end) - begin)
 
     def rate(self, edges_ns: Integers) -> Floats:
         """The mean rate between consecutive edges, per second; nan where it is not known."""

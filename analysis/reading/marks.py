@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ECN marks, drops and pauses of a run, per iteration: which counters are joined (see joins.py), and whose they are."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,10 @@ PLACE = {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "cou
 ITERATIONS = pa.schema({**PLACE, "job": pa.string(), "iteration": pa.int64(), "count": pa.int64(), "bound": pa.int64()})
 SUMS = ("gained", "outside", "no_job", "no_source")
 PORTS = pa.schema({**PLACE, **dict.fromkeys(SUMS, pa.int64())})
+
+
+Span = tuple[int, int]
+ALWAYS = (0, 2**63 - 1)
 
 
 class PerIteration(NamedTuple):
@@ -152,15 +156,30 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
     if place.sources is None:
         alone = len(crossing) == 1
         return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
-    users = Counter(host for job in of_jobs for host in spec.jobs[job].hosts)
-    shared = {host for host in place.sources if users[host] > 1}
     owned: dict[str, list[Counted] | None] = {}
+    spans = {host: _spans(host, spec, of_jobs) for host in place.sources}
     for job in crossing:
-        hosts = spec.jobs[job].hosts
-        owned[job] = None if shared & {*hosts} else [place.sources[host] for host in hosts if host in place.sources]
-    mine = {host for job, parts in owned.items() if parts is not None for host in spec.jobs[job].hosts}
-    others = [part for host, part in place.sources.items() if host not in mine]
+        hosts = [host for host in spec.jobs[job].hosts if host in place.sources]
+        told = all(spans[host] for host in hosts)
+        owned[job] = [place.sources[host].during(*spans[host][job]) for host in hosts] if told else None
+    parts = [(host, span) for host in spans for span in _unclaimed(spans[host], owned)]
+    others = [place.sources[host].during(*span) for host, span in parts]
     return join(place.counted, owned, others, of_jobs)
+
+
+def _spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> dict[str, Span]:
+    """When what a host sends is each job's: from its first iteration to the next job's. None where jobs ran at once."""
+    users = sorted((job for job in of_jobs if host in spec.jobs[job].hosts), key=lambda job: of_jobs[job].edges_ns[0])
+    edges = [of_jobs[job].edges_ns for job in users]
+    if any(after[0] < before[-1] for before, after in pairwise(edges)):
+        return {}
+    cuts = [ALWAYS[0], *(int(each[0]) for each in edges[1:]), ALWAYS[1]]
+    return dict(zip(users, pairwise(cuts), strict=False))
+
+
+def _unclaimed(spans: Mapping[str, Span], owned: Mapping[str, object]) -> list[Span]:
+    """When what a host sends at a place is nobody's there: all the time without spans."""
+    return [span for job, span in spans.items() if owned.get(job) is None] if spans else [ALWAYS]
 
 
 def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:

@@ -9,7 +9,7 @@ from roundabout.cassini.circles import Arc, Circle, Unified, circle_of, unify
 from roundabout.cassini.errors import CassiniError, LoopError
 from roundabout.cassini.placements import Candidate, Choice, Scored, choose
 from roundabout.cassini.rotations import Rotations, rotate
-from roundabout.cassini.timetables import crossing, held, meetings, rotations, score, timetables
+from roundabout.cassini.timetables import crossing, held, meetings, roomy, rotations, score, timetables
 from roundabout.cassini.together import Together, rotate_together
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "held",
     "loop",
     "meetings",
+    "roomy",
     "rotate",
     "rotate_together",
     "rotations",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from roundabout.cassini.affinity import loop, shared, time_shifts
 from roundabout.cassini.circles import Arc, Circle, Unified, unify
 from roundabout.cassini.errors import CassiniError, LoopError
-from roundabout.cassini.rotations import Rotations, rotate
+from roundabout.cassini.rotations import MOST, Rotations, rotate
 from roundabout.spec import Link, TrialSpec
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
@@ -51,7 +51,7 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
     """
     capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
     most = 2 * _threshold(spec)
-    return {link: _roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+    return {link: roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
 
 
 def score(spec: TrialSpec) -> float | None:
@@ -62,12 +62,15 @@ def score(spec: TrialSpec) -> float | None:
         return None
 
 
-def _roomy(best: Rotations, most: float) -> Rotations:
-    """Rotations as good for Up phases that last longer, by as many sectors as cost nothing, `most` of an iteration."""
+def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
+    """Rotations as good for Up phases that last longer: by as many sectors as cost nothing, `most` of an iteration.
+
+    `looked_at` is how many sectors are, as of `rotate`.
+    """
     found, sector_ms = best, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
         circles = tuple(circle.widened(0, count * sector_ms) for circle in best.unified.circles)
-        tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps)
+        tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps, most=looked_at)
         if tried.score < best.score:
             break
         found = replace(best, steps=tried.steps)

@@ -2,6 +2,8 @@
 """Experiments for commands: checked as a whole, what is expected of them included."""
 
 from roundabout.cassini import CassiniError, meetings
+from roundabout.errors import UsageError
+from roundabout.plan import clusters
 from roundabout.spec import Cell, Experiment
 from roundabout.spec.load import load_experiment
 from roundabout.spec.source import Block
@@ -10,7 +12,8 @@ from roundabout.spec.source import Block
 def checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
     """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
 
-    Raises SpecError, UsageError where there is no such study, and CassiniError for jobs that it cannot shift.
+    Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
+    cannot shift.
     """
     # Quantities are measured with libraries that take a second to import.
     from analysis.expected import complain  # noqa: PLC0415
@@ -26,6 +29,8 @@ def check_experiment(name: str, experiment: Experiment) -> Experiment:
     for cell in experiment.cells:
         if cell.spec.cassini and not cell.spec.cassini.timetables:
             _check_timetables(name, cell)
+        if cell.spec.cluster:
+            _check_cluster(name, cell, experiment.seed)
     return experiment
 
 
@@ -33,5 +38,15 @@ def _check_timetables(name: str, cell: Cell) -> None:
     try:
         meetings(cell.spec)
     except CassiniError as error:
-        at = "".join(f", {factor} {level}" for factor, level in cell.levels.items())
-        raise CassiniError(f"{name}: cassini{at}: {error.message}", error.hint) from None
+        raise CassiniError(f"{name}: cassini{_at(cell)}: {error.message}", error.hint) from None
+
+
+def _check_cluster(name: str, cell: Cell, seed: int) -> None:
+    try:
+        clusters.check(cell.spec, seed)
+    except UsageError as error:
+        raise UsageError(f"{name}: cluster{_at(cell)}: {error.message}", error.hint) from None
+
+
+def _at(cell: Cell) -> str:
+    return "".join(f", {factor} {level}" for factor, level in cell.levels.items())

@@ -74,9 +74,14 @@ def table(plan: Plan) -> Table:
         result.add_column(column, justify="right")
     for number, trial in enumerate(plan.trials, start=1):
         levels = [str(trial.levels[factor]) for factor in factors]
-        cells = [str(number), str(trial.repetition), trial.variant, *levels, ", ".join(trial.spec.jobs)]
+        cells = [str(number), str(trial.repetition), trial.variant, *levels, jobs(trial.spec)]
         result.add_row(*cells, iterations(trial.spec), duration(trial.expected_s))
     return result
+
+
+def jobs(spec: TrialSpec) -> str:
+    """A trial's jobs, for people; of a cluster, whose jobs come by a trace, who places them."""
+    return f"a trace, by {spec.cluster.told}" if spec.cluster else ", ".join(spec.jobs)
 
 
 def iterations(spec: TrialSpec) -> str:

@@ -22,7 +22,7 @@ from roundabout.cli.options import (
     changes,
     length,
 )
-from roundabout.cli.plan import changes_told, duration, iterations
+from roundabout.cli.plan import changes_told, duration, iterations, jobs
 from roundabout.cli.running import asked_for, execute
 from roundabout.cli.screen import Screen
 from roundabout.plan import Plan
@@ -61,7 +61,7 @@ def overview(plan: Plan) -> Table:
     cells: dict[tuple[str, str, str], list[float]] = {}
     for trial in plan.trials:
         levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant
-        row = (levels, ", ".join(trial.spec.jobs), iterations(trial.spec))
+        row = (levels, jobs(trial.spec), iterations(trial.spec))
         cells.setdefault(row, []).append(trial.expected_s)
     result = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("variant", "jobs"):

@@ -8,7 +8,7 @@ one switch), and so on up.
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,31 +37,34 @@ class Room(NamedTuple):
 
 
 class Ground:
-    """A topology as rooms. `hosts` is the line, `racks` the switch of each host."""
+    """A topology as rooms: `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root."""
 
     def __init__(self, topology: Topology) -> None:
-        near: dict[str, list[str]] = {}
+        near: dict[str, dict[str, str]] = {}
         for link in topology.links:
             for one, other in (link.ends, link.ends[::-1]):
-                near.setdefault(one, []).append(other)
+                near.setdefault(one, {})[other] = link.name
         known = set(topology.hosts)
         self.gpus_per_host = topology.gpus_per_host
-        self.racks = {host: near[host][0] for host in topology.hosts}
+        self.racks = {host: next(iter(near[host])) for host in topology.hosts}
+        self.capacity_gbps = {link.name: link.payload_rate_gbps for link in topology.links}
+        self.ways: dict[str, tuple[str, ...]] = {}
         self.gpus_per_rack = max(Counter(self.racks.values()).values()) * self.gpus_per_host
         self.hosts: list[str] = []
         rooms: list[Room] = []
 
-        def visit(node: str, above: str | None) -> int:
-            begin = len(self.hosts)
+        def visit(node: str, above: str | None, way: tuple[str, ...]) -> int:
+            begin, height = len(self.hosts), 0
             if node in known:
                 self.hosts.append(node)
-                height = 0
+                self.ways[node] = way
             else:
-                height = 1 + max((visit(other, node) for other in near[node] if other != above), default=0)
+                below = {other: link for other, link in near[node].items() if other != above}
+                height = 1 + max((visit(other, node, (link, *way)) for other, link in below.items()), default=0)
             rooms.append(Room(begin, len(self.hosts), height))
             return height
 
-        visit(_middle(near), None)
+        visit(_middle(near), None, ())
         self.at = {host: place for place, host in enumerate(self.hosts)}
         self.begins, self.ends, self.heights = np.array(rooms).T
 
@@ -77,6 +80,13 @@ class Ground:
     def taken(self, placement: Iterable[str]) -> Ints:
         """How many GPUs of each host of the line a placement takes."""
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
+
+    def crossed(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
+        """The links from one host to another, and whether upwards."""
+        up, down = self.ways[sender], self.ways[receiver]
+        same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
+        yield from ((link, True) for link in up[: len(up) - same])
+        yield from ((link, False) for link in down[: len(down) - same])
 
     def locality(self, placement: Placement) -> int:
         """0 within a server, 1 within a rack, 2 across racks."""
@@ -150,13 +160,13 @@ def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
     taken[room] += got
 
 
-def _middle(near: Mapping[str, Sequence[str]]) -> str:
+def _middle(near: Mapping[str, Iterable[str]]) -> str:
     """The switch in the middle of the longest way, which stands for the root."""
     way = _farthest(near, _farthest(near, next(iter(near)))[-1])
     return way[len(way) // 2]
 
 
-def _farthest(near: Mapping[str, Sequence[str]], start: str) -> list[str]:
+def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
     """The way to the last node that a search comes to."""
     ways = {start: [start]}
     queue = deque([start])

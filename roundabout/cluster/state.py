@@ -63,24 +63,21 @@ class State:
 class Known:
     """What schedulers know of jobs before they run, from profiling them alone.
 
-    `profile` gives a model's iteration alone by model, workers and batch a GPU, `noise` the gradient noise scale of a
-    model and batch, in examples, which Pollux goes by.
+    `profile` gives a model's iteration alone by model, workers and batch of a GPU, `noise_examples` a model's gradient
+    noise scale, which Pollux goes by.
     """
 
-    def __init__(self, profile: Callable[[str, int, int], Profile], noise: Callable[[str, int], float]) -> None:
-        self._profile, self._noise = cache(profile), cache(noise)
+    def __init__(self, profile: Callable[[str, int, int], Profile], noise_examples: Callable[[str], float]) -> None:
+        self._profile, self.noise_examples = cache(profile), noise_examples
+        self._iteration_s = cache(lambda *model: profile(*model).alone_ms / 1e3)
 
     def profile(self, request: Request, workers: int) -> Profile:
         """One iteration of the job alone with so many workers."""
         return self._profile(request.model, workers, request.batch)
 
-    def noise(self, request: Request) -> float:
-        """The job's gradient noise scale, examples."""
-        return self._noise(request.model, request.batch)
-
     def alone_s(self, request: Request, iterations: float, workers: int) -> float:
         """How long so many of the request's iterations take with so many workers, which process as many examples."""
-        return iterations * request.workers / workers * self.profile(request, workers).alone_ms / 1e3
+        return iterations * request.workers / workers * self._iteration_s(request.model, workers, request.batch)
 
 
 class Scheduler(Protocol):

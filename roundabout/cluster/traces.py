@@ -6,7 +6,7 @@ Each job has a generator of its own, so that what one is says nothing of the nex
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, count, takewhile
 from random import Random
 from statistics import fmean
@@ -35,15 +35,13 @@ class _Draw:
     def generator(self, of: str) -> Random:
         return Random(f"{self.seed} {of}")
 
-    def request(self, number: int, arrives_s: float, given: Listed = ANY, ran_s: float | None = None) -> Request:
-        """Job `number` of the trace, from 1; what is not given is drawn. One that ran so long takes as long alone."""
+    def request(self, number: int, arrives_s: float, given: Listed = ANY) -> Request:
+        """Job `number` of the trace, from 1; what is not given is drawn."""
         random = self.generator(f"job {number}")
         name = given.model or random.choice(self.models)
         batch = given.batch or random.randint(*model(name).batch)
         workers = given.workers or random.randint(self.trace.workers.least, self.trace.workers.most)
         iterations = given.iterations or random.randint(self.trace.iterations.least, self.trace.iterations.most)
-        if ran_s is not None:
-            iterations = max(round(ran_s * 1000 / profile(name, workers, batch, self.guesses).alone_ms), 1)
         return Request(f"{name.lower()}-{number}", name, batch, workers, iterations, arrives_s)
 
 
@@ -107,7 +105,16 @@ def _recorded(trace: Recorded, draw: _Draw, submitted: Sequence[Submitted]) -> I
     wanted = [job for job in submitted if trace.workers.least <= job.gpus <= trace.workers.most]
     first = sorted(wanted, key=lambda job: job.at_s)[: trace.jobs]
     for number, job in enumerate(first, 1):
-        yield draw.request(number, job.at_s - first[0].at_s, Listed(workers=job.gpus), job.ran_s)
+        drawn = draw.request(number, job.at_s - first[0].at_s, Listed(workers=job.gpus))
+        yield replace(drawn, name=f"{job.name}-{number}", iterations=_iterations(drawn, job.ran_s, draw.guesses))
+
+
+def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
+    """As many as take the job alone for as long as it ran; those drawn where that is not known."""
+    if ran_s is None:
+        return request.iterations
+    alone_ms = profile(request.model, request.workers, request.batch, guesses).alone_ms
+    return max(round(ran_s * 1000 / alone_ms), 1)
 
 
 def gpu_seconds(trace: Drawn, guesses: Guesses = None) -> float:

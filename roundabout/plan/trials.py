@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from roundabout.plan.clusters import least_s
 from roundabout.plan.duration import expected_iterations_s
 from roundabout.spec.experiment import Cell, Experiment, TrialSpec
 from roundabout.spec.topology import Topology
@@ -51,9 +52,9 @@ class Plan:
         return sum(trial.expected_s for trial in self.trials)
 
 
-def expected_s(spec: TrialSpec, dilation: float = 1.0) -> float:
-    """How long a trial takes at worst, where time is stretched so many times."""
-    return OVERHEAD_S + dilation * expected_iterations_s(spec)
+def expected_s(spec: TrialSpec, dilation: float = 1.0, seed: int = 1) -> float:
+    """How long a trial takes at worst, where time is stretched so many times; one of a cluster at least."""
+    return OVERHEAD_S + dilation * (least_s(spec, seed) if spec.cluster else expected_iterations_s(spec))
 
 
 def make_plan(
@@ -110,7 +111,7 @@ class _Block:
             spec=spec,
             seed=self.seed,
             needs=needs,
-            expected_s=expected_s(spec, self.dilation),
+            expected_s=expected_s(spec, self.dilation, self.seed),
         )
 
 

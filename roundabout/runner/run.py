@@ -14,8 +14,9 @@ from typing import Any, NoReturn, Self
 
 from pydantic_core import to_jsonable_python
 
-from roundabout.errors import RoundaboutError
-from roundabout.plan import Plan, PlannedTrial, make_plan
+from roundabout.cluster.timeline import Timeline
+from roundabout.errors import RoundaboutError, UsageError
+from roundabout.plan import Plan, PlannedTrial, conducted, make_plan
 from roundabout.runner import facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
@@ -23,14 +24,17 @@ from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
 from roundabout.runner.testbed import Facility, Testbed, Visit
+from roundabout.spec.cluster import Cluster
 from roundabout.spec.experiment import Experiment, TrialSpec, Value
 from roundabout.spec.topology import Topology
-from roundabout.store import Identity, Run, StoreError, new_run_id
+from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 
 MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
+LONGEST_S = 3600.0  # of a trial of a cluster
+TIMELINE = "timeline.json"  # docs/cluster-runs.md
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
 Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
@@ -79,10 +83,11 @@ def planned(
 ) -> Plan:
     """The plan of an experiment there.
 
-    What is computed takes no time of its own, and would come out the same again unless its seed draws flows.
+    What is computed takes no time of its own, and would come out the same again unless its seed draws anything.
+    Raises UsageError for a trace that takes hours where it does.
     """
     if not facility.computes:
-        return make_plan(experiment, testbed_identity, artefacts, facility.dilation)
+        return _in_time(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
     if not any(cell.spec.draws for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
@@ -91,6 +96,19 @@ def planned(
         if trial.repetition == 1 or trial.spec.draws or any(trial.key in later.needs for later in kept):
             kept.append(replace(trial, expected_s=0.0))
     return replace(plan, trials=tuple(reversed(kept)))
+
+
+def _in_time(plan: Plan) -> Plan:
+    """The plan, if nobody would wait for hours for one trial of a cluster. Raises UsageError."""
+    for trial in plan.trials:
+        if trial.spec.cluster and trial.expected_s > LONGEST_S:
+            hours = f"{trial.expected_s / 3600:.1f} hours here at least, expected {LONGEST_S / 3600:g} at most"
+            raise UsageError(
+                f"{plan.experiment.name}, {trial.variant}: found a trace that takes {hours}",
+                "compute it with --testbed fluid; or run a slice of it, as cluster-slices does: "
+                "--set 'cluster.slice={from_s: 600, lasts_s: 60}'",
+            )
+    return plan
 
 
 @dataclass(frozen=True)
@@ -212,6 +230,7 @@ class Runner:
         """Attempt a trial until it is valid or was repeated often enough. Every attempt is kept."""
         try:
             trial, given = self._given(trial, run)
+            trial, timeline = _conducted(trial, self.observer)
         except RoundaboutError as error:  # the trial that it needs is not valid, or does not tell
             self.observer.trial_started(trial, 1)
             _commit_unmeasured(trial, run, clock, error.message)
@@ -227,6 +246,8 @@ class Runner:
             outcome = testbed.execute(trial, attempt, who)
             for name, table in outcome.tables.items():
                 attempt.write(name, table)
+            if timeline and trial.spec.cluster:
+                _store(timeline, trial.spec.cluster, attempt, outcome.record.get("start_ns", started_ns))
             may_differ = not self.facility.computes
             again = bool(outcome.faults) and may_differ and run.rejected(trial.key) < REPEATS
             record = {
@@ -243,6 +264,23 @@ class Runner:
             self.observer.trial_ended(trial, list(outcome.faults), again)
             if outcome.lost:
                 testbeds.close()
+
+
+def _conducted(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, Timeline | None]:
+    """The trial; with the jobs of its cluster's trace, and their timeline, where it has one. Raises RoundaboutError."""
+    if not trial.spec.cluster:
+        return trial, None
+    observer.step(f"working out who runs where: {trial.spec.cluster.told}")
+    spec, timeline = conducted(trial.spec, trial.seed)
+    return replace(trial, spec=spec), timeline
+
+
+def _store(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int) -> None:
+    """The timeline as the trial's, its decisions as events."""
+    told = timeline.as_json(cluster.scheduler.name, cassini=cluster.cassini is not None)
+    attempt.write_json(TIMELINE, told)
+    for decision in told["decisions"]:
+        attempt.log("decision", start_ns + round(decision["at_s"] * 1e9), **decision)
 
 
 def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: str) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that reach across fields: between jobs, profiles and topology; between expectations, needs and levels."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from roundabout.spec.cluster import Cluster
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import Basis, Complain, Expectation, Order
 from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
@@ -37,31 +39,49 @@ class Merged(NamedTuple):
         return f" (with {at})" if at else ""
 
 
+class _Stay(NamedTuple):
+    """A worker on a host, from when its job comes until that departs for certain."""
+
+    job: str
+    comes_ms: float
+    goes_ms: float
+
+
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless every worker is on a host of the topology, and none has more workers than GPUs."""
-    users: dict[str, list[str]] = {}
+    """Raise SpecError unless every worker is on a host of the topology, and none ever has more workers than GPUs."""
+    stays: dict[str, list[_Stay]] = {}
     for name, job in treatment.jobs.items():
         for index, worker in enumerate(job.workers):
             here = ("jobs", name, "workers", index)
             if worker not in topology.hosts:
                 expected = f"a host of {topology.name} ({choices(topology.hosts)})"
                 raise merged.error(here, show(worker), expected, did_you_mean(worker, topology.hosts))
-            there = users.setdefault(worker, [])
-            if len(there) == topology.gpus_per_host:
-                raise _no_room(merged, here, topology, users)
-            there.append(name)
+            there = stays.setdefault(worker, [])
+            stay = _Stay(name, job.arrives_ms, math.inf if job.departs_ms is None else job.departs_ms)
+            if _at_once(there, stay) == topology.gpus_per_host:
+                raise _no_room(merged, here, topology, stays)
+            there.append(stay)
 
 
-def _no_room(merged: Merged, here: tuple[str | int, ...], topology: Topology, users: dict[str, list[str]]) -> SpecError:
+def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
+    """How many of those who are there stay at once at some instant of a stay: it is one at which somebody comes."""
+    instants = [stay.comes_ms, *(each.comes_ms for each in there if stay.comes_ms <= each.comes_ms < stay.goes_ms)]
+    return max(sum(each.comes_ms <= at_ms < each.goes_ms for each in there) for at_ms in instants)
+
+
+def _no_room(
+    merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]
+) -> SpecError:
     """The error about one worker more than its host has GPUs."""
     name, index = str(here[1]), here[-1]
     assert isinstance(index, int)
     worker = merged.root["jobs"][name]["workers"][index]
-    free = [host for host in topology.hosts if len(users.get(host, ())) < topology.gpus_per_host]
+    free = [host for host in topology.hosts if len(stays.get(host, ())) < topology.gpus_per_host]
     hint = f"hosts {'with a free GPU' if topology.gpus_per_host > 1 else 'without a worker'}: {choices(free)}"
-    found = f"{worker}, already a worker of {' and '.join(dict.fromkeys(users[worker]))}{merged.setting}"
+    others = " and ".join(dict.fromkeys(each.job for each in stays[worker]))
+    found = f"{worker}, already a worker of {others}{merged.setting}"
     times = "once" if topology.gpus_per_host == 1 else f"at most {topology.gpus_per_host} times, its GPUs"
-    return merged.error(here, found, f"each host {times}", hint if free else None)
+    return merged.error(here, found, f"each host {times}, until a job departs", hint if free else None)
 
 
 def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
@@ -81,7 +101,8 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
     Raises:
         SpecError: these differ, or one asks for thresholds of ports that do not mark.
     """
-    users: dict[str, Job | CrossTraffic] = {**treatment.jobs, **treatment.cross_traffic}
+    users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
+    users |= {"cluster": treatment.cluster} if treatment.cluster else {}
     meant = {name: user.transport.meant_for for name, user in users.items()}
     if treatment.queue == "meant" and len(set(meant.values())) > 1:
         found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())

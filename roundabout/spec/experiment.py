@@ -12,13 +12,16 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, without
 from roundabout.spec.cassini import Cassini, Timetable
+from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.trace import Submitted
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
@@ -193,6 +196,7 @@ class Treatment(Strict):
     profile: Name | None = Field(default=None, description="of every job that names none")
     resized: Resized | None = Field(default=None, description="what every job's profile is multiplied by")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
+    cluster: Cluster | None = Field(default=None, description="in place of jobs: a trace, and who places its jobs")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={}, description="beside the jobs, from before they start")
     load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(
         default=None, description="of all cross traffic that names none"
@@ -222,14 +226,36 @@ class Treatment(Strict):
         return self
 
 
+class Clustered(Treatment):
+    """A treatment whose jobs come by a trace."""
+
+    cluster: Cluster
+    jobs: dict[Name, Job] = Field(default={}, description="none")
+    iterations: Iterations = Field(default=1, description="of no job: a trace says its own")
+
+    @model_validator(mode="after")
+    def _jobs_of_the_trace_alone(self) -> Self:
+        others = {"jobs": self.jobs, "one_job_at_a_time": self.one_job_at_a_time, "cassini": self.cassini}
+        for field, found in others.items():
+            if found:
+                expected = "cluster alone: its jobs come by its trace, and Cassini is a part of it"
+                said = {"location": (field,), "found": f"{field} beside cluster", "expected": expected, "hint": None}
+                raise PydanticCustomError("located", "{expected}", said)
+        return self
+
+
 TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "takes", "timetable"})
 """What places a job among others."""
 
 
 class ResolvedJob(Worked):
-    """A training job with everything that it refers to; trials under Cassini are given its timetable."""
+    """A training job with everything that it refers to; trials under Cassini are given its timetable.
+
+    One of a cluster's trace may have one worker, which sends nothing.
+    """
 
     profile: Profile
+    workers: Annotated[Tuple[NodeName], Field(min_length=1)]
     timetable: Timetable | None = None
 
     @property
@@ -275,6 +301,8 @@ class TrialSpec(Strict):
 
     topology: Topology
     jobs: dict[Name, ResolvedJob]
+    cluster: Cluster | None = None
+    submitted: Tuple[Submitted] = Field(default=(), description="the jobs in the file of a cluster's trace")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     tcp: Tcp = Tcp()
@@ -287,7 +315,8 @@ class TrialSpec(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what says nothing: trials' keys from before there was any stay the same."""
-        return without({"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}, handler(self))
+        of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
+        return without({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
     def loses(self) -> bool:
@@ -309,7 +338,7 @@ class TrialSpec(Strict):
     @property
     def jobs_meet(self) -> bool:
         """Whether several jobs run at once."""
-        return len(self.jobs) > 1 and not self.one_job_at_a_time
+        return (self.cluster is not None or len(self.jobs) > 1) and not self.one_job_at_a_time
 
     @property
     def transports(self) -> dict[str, Transport]:
@@ -317,14 +346,15 @@ class TrialSpec(Strict):
         return {user.transport.name: user.transport for user in self.users}
 
     @property
-    def users(self) -> tuple[ResolvedJob | CrossTraffic, ...]:
+    def users(self) -> tuple[ResolvedJob | CrossTraffic | Cluster, ...]:
         """Everything that has connections."""
-        return *self.jobs.values(), *self.cross_traffic.values()
+        cluster = () if self.cluster is None else (self.cluster,)
+        return *self.jobs.values(), *self.cross_traffic.values(), *cluster
 
     @property
     def draws(self) -> bool:
-        """Whether any cross traffic is drawn by the trial's seed."""
-        return any(traffic.drawn for traffic in self.cross_traffic.values())
+        """Whether anything is drawn by the trial's seed: cross traffic, or a trace."""
+        return self.cluster is not None or any(traffic.drawn for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
         """What a host's connections use; None if it has no part in the trial.

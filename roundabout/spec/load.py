@@ -32,6 +32,7 @@ from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
+    Clustered,
     Experiment,
     Header,
     Job,
@@ -56,8 +57,10 @@ from roundabout.spec.library import (
 from roundabout.spec.merge import merge
 from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
+from roundabout.spec.recorded import submitted
 from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
+from roundabout.spec.trace import Lingjun, Philly, Submitted
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -309,8 +312,10 @@ def _cell(merged: Merged, library: Library) -> Cell:
     root = _part(merged.root, tuple(Treatment.model_fields))
     root = _complete(root, "jobs", ("profile", "transport"))
     root = _complete(root, "cross_traffic", ("load_gbps",))
+    if isinstance(root.get("cluster"), Block):
+        root["cluster"] = merge(_part(root, ("transport",)), root["cluster"])
     merged = merged._replace(root=root)
-    treatment = _validate(Treatment, merged.document, root)
+    treatment = _validate(Clustered if root.get("cluster") else Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     topology = _at_rates(merged, treatment, topology)
     check_workers(merged, treatment, topology)
@@ -321,6 +326,8 @@ def _cell(merged: Merged, library: Library) -> Cell:
     spec = TrialSpec(
         topology=topology,
         jobs={name: _resolve(merged, library, name, job, treatment.resized) for name, job in treatment.jobs.items()},
+        cluster=treatment.cluster,
+        submitted=_submitted(merged, treatment),
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
         tcp=treatment.tcp,
@@ -332,6 +339,12 @@ def _cell(merged: Merged, library: Library) -> Cell:
     )
     check_demand(merged, spec)
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
+
+
+def _submitted(merged: Merged, treatment: Treatment) -> tuple[Submitted, ...]:
+    """The jobs in the file of a cluster's trace, where it has one. Raises SpecError."""
+    trace = treatment.cluster and treatment.cluster.trace
+    return submitted(trace, merged.document.folder) if isinstance(trace, Philly | Lingjun) else ()
 
 
 def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:

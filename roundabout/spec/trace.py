@@ -88,7 +88,7 @@ class Snapshot(Drawn):
 
 
 class Recorded(Drawn):
-    """A real trace: arrivals, GPUs and, where it is known, for how long a job ran. Model and batch are drawn."""
+    """A real trace: it tells arrivals, GPUs and mostly for how long jobs ran. Models and batches are drawn."""
 
     file: Text
     jobs: Jobs | None = Field(default=None, description="the first so many; all unless given")
@@ -112,7 +112,7 @@ Trace = Annotated[Poisson | Dynamic | Snapshot | Philly | Lingjun, Field(discrim
 class Submitted(Strict):
     """A job as a real trace has it: when it came, with how many GPUs it ran, and for how long if that is known."""
 
-    name: Text
-    at_s: NotNegative
-    gpus: Count
-    ran_s: NotNegative | None = None
+    name: Name
+    at_s: float
+    gpus: Annotated[int, Field(ge=1)]
+    ran_s: Annotated[float, Field(ge=0)] | None = None

@@ -90,6 +90,10 @@ class Attempt:
         with files.disk_errors(path), files.new_file(path) as file:
             pq.write_table(table, file, compression="zstd")
 
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Store what is no table."""
+        files.write_json(self.path / name, content)
+
     def commit(self, record: dict[str, Any]) -> None:
         """Make this the attempt that counts. `record` becomes trial.json, the last file written.
 

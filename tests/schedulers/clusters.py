@@ -54,7 +54,7 @@ def profile(model: str, workers: int, batch: int) -> Profile:
     return Profile(name=f"{model}-{workers}", model=model, batch=batch, phases=tuple(phases))
 
 
-KNOWN = Known(profile, lambda model, batch: 64.0 * batch)
+KNOWN = Known(profile, lambda model: 1000.0)
 
 
 def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request]:
@@ -67,7 +67,7 @@ def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request
     return found
 
 
-def simulate(scheduler, topology, requests, slowdowns=(1.0, 1.0, 1.3), seed=1, seen=None):
+def simulate(scheduler, topology, requests, *, slowdowns=(1.0, 1.0, 1.3), seed=1, seen=None):
     """When each job ended, by name; `seen` is told every state, and what was decided."""
     ground, now, ended = ground_of(topology), 0.0, {}
     coming, jobs = list(requests), {}

@@ -20,7 +20,7 @@ RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2")
 
 
 class LoadError(RoundaboutError):
-    """A load cannot be planned."""
+    """A load cannot be planned, or not be played beside the jobs."""
 
 
 @dataclass(frozen=True)

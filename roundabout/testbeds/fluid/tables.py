@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a trial that was computed: as a testbed would have measured them, sampled every 10 ms.
+"""The tables of a trial that was computed: as a testbed would have measured them.
 
 Bytes are payload, since the model has no headers. What it does not know stays null, or without rows.
 """
@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course, Direction, Floats
+from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, Floats
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
+from roundabout.testbeds.fluid.played import Played
 from roundabout.testbeds.fluid.trace import Trace
 
-SAMPLES_MS = 10
 Integers = npt.NDArray[np.int64]
 Columns = dict[str, Any]
 
@@ -48,31 +48,25 @@ class When:
         }
 
 
-def of_trial(spec: TrialSpec, course: Course, trace: Trace, when: When, who: Identity) -> dict[str, pa.Table]:
-    """All tables that have rows."""
-    samples_ms = np.arange(0.0, trace.at_ms[-1] + SAMPLES_MS, SAMPLES_MS)
+def of_trial(spec: TrialSpec, played: Played, trace: Trace | None, when: When, who: Identity) -> dict[str, pa.Table]:
+    """All tables that have rows. Only a trial with cross traffic has a trace."""
     parts = {
-        "iterations": _iterations(spec, course, trace, when),
-        "counters": _counters(spec, trace, when, samples_ms),
-        "queue": _queue(spec, trace, when, samples_ms),
-        "cross_traffic": _cross_traffic(spec, trace, when),
+        "iterations": _iterations(spec, played, when),
+        "counters": _counters(spec, played, when),
+        "queue": _queue(spec, played, when),
+        "cross_traffic": _cross_traffic(spec, trace, when) if trace else (),
     }
     built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
 
 
-def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> Iterator[Columns]:
-    for place, ((name, job), workers) in enumerate(zip(spec.jobs.items(), course.iterations, strict=True)):
-        for rank, (host, iterations) in enumerate(zip(job.workers, workers, strict=True)):
-            if not iterations:
+def _iterations(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+    for name, job in spec.jobs.items():
+        for rank, (host, iterations) in enumerate(zip(job.workers, played.iterations[name], strict=True)):
+            length = len(iterations)
+            if not length:
                 continue
-            start, compute_end, end, delay = (np.array(column) for column in zip(*iterations, strict=True))
-            worker, length = (place, rank), len(iterations)
-            gained = [
-                trace.until(end, counted) - trace.until(start, counted)
-                for counted in (trace.sent.get(worker), trace.received.get(worker))
-            ]
-            sent, received = (np.rint(each).astype(np.int64) for each in gained)
+            start, compute_end, end, delay, sent, received = iterations.T
             yield {
                 **when.columns(host, start),
                 "job": [name] * length,
@@ -84,44 +78,45 @@ def _iterations(spec: TrialSpec, course: Course, trace: Trace, when: When) -> It
                 "iteration_ms": end - start,
                 "compute_ms": compute_end - start,
                 "communication_ms": end - compute_end,
-                "sent_bytes": sent,
-                "received_bytes": received,
+                "sent_bytes": np.rint(sent).astype(np.int64),
+                "received_bytes": np.rint(received).astype(np.int64),
                 "late_ms": np.zeros(length),
                 **({"delay_ms": delay} if job.held_to else {}),
             }
 
 
-def _counters(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> Iterator[Columns]:
+def _counters(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+    length = len(played.samples_ms)
     for host in spec.topology.hosts:
         yield {
-            **when.columns(host, samples_ms),
-            "interface": ["fluid"] * len(samples_ms),
-            "tx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.whole if edge[0] == host]),
-            "rx_bytes": _bytes(trace, samples_ms, [edge for edge in trace.whole if edge[1] == host]),
-            **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_packets", "rx_packets")},
-            **{name: np.zeros(len(samples_ms), np.int64) for name in ("tx_dropped", "rx_dropped")},
+            **when.columns(host, played.samples_ms),
+            "interface": ["fluid"] * length,
+            "tx_bytes": _bytes(played, [edge for edge in played.carried if edge[0] == host]),
+            "rx_bytes": _bytes(played, [edge for edge in played.carried if edge[1] == host]),
+            **{name: np.zeros(length, np.int64) for name in ("tx_packets", "rx_packets")},
+            **{name: np.zeros(length, np.int64) for name in ("tx_dropped", "rx_dropped")},
         }
 
 
-def _queue(spec: TrialSpec, trace: Trace, when: When, samples_ms: Floats) -> Iterator[Columns]:
-    length = len(samples_ms)
+def _queue(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+    length = len(played.samples_ms)
     for link in spec.topology.links:
         for switch, towards in (link.ends, link.ends[::-1]):
             if switch in spec.topology.switches:
                 yield {
-                    **when.columns(switch, samples_ms),
+                    **when.columns(switch, played.samples_ms),
                     "link": [link.name] * length,
                     "interface": ["fluid"] * length,
                     "towards": [towards] * length,
-                    "tx_bytes": _bytes(trace, samples_ms, [(switch, towards)]),
+                    "tx_bytes": _bytes(played, [(switch, towards)]),
                     "backlog_bytes": [None] * length,
                     "drops": [None] * length,
                     "marks": [None] * length,
                 }
 
 
-def _bytes(trace: Trace, samples_ms: Floats, edges: list[Direction]) -> Integers:
-    carried = sum((trace.carried(samples_ms, edge) for edge in edges), np.zeros(len(samples_ms)))
+def _bytes(played: Played, edges: list[Direction]) -> Integers:
+    carried = sum((played.carried[edge] for edge in edges), np.zeros(len(played.samples_ms)))
     return np.rint(carried).astype(np.int64)
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of a cluster: its trace and its scheduler are played before the trial is executed, and make its jobs."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from random import Random
+
+from roundabout.cluster import models
+from roundabout.cluster.cassini import Decided, decide_with_cassini
+from roundabout.cluster.conduct import Cluster, conduct, dedicated
+from roundabout.cluster.state import Known, Request, Scheduler, State
+from roundabout.cluster.timeline import Stint, Timeline
+from roundabout.cluster.traces import requests
+from roundabout.schedulers import named
+from roundabout.spec.cluster import MOVE_S, MOVES_S
+from roundabout.spec.experiment import ResolvedJob, TrialSpec
+
+AT_ONCE_MS = 0.001
+"""How much later than it did a job leaves its GPUs: an iteration that ends in that instant shall count."""
+
+
+def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
+    """The jobs of a cluster's trace. Raises UsageError, for those that can never run, too."""
+    assert spec.cluster
+    gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
+    return requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
+
+
+def check(spec: TrialSpec, seed: int) -> None:
+    """Raise UsageError for a trace of which a job can never run, and where there is no such scheduler."""
+    asked(spec, seed)
+    _scheduler(spec, _known(None))
+
+
+def least_s(spec: TrialSpec, seed: int) -> float:
+    """How long a cluster's trial takes at least: its window; or until each job, did it never wait, had ended alone."""
+    assert spec.cluster
+    if spec.cluster.slice:
+        return spec.cluster.slice.lasts_s
+    known = _known(_guesses(spec, seed))
+    return max(each.arrives_s + known.alone_s(each, each.iterations, each.workers) for each in asked(spec, seed))
+
+
+def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
+    """A cluster's trial with jobs, one a stint, and its timeline. Jobs of one worker send nothing: they have no part.
+
+    Raises UsageError: the trace, the scheduler or its options. SchedulingError: what it answers cannot be.
+    """
+    assert spec.cluster
+    guesses, wanted = _guesses(spec, seed), asked(spec, seed)
+    known = _known(guesses)
+    scheduler = _scheduler(spec, known)
+    cluster = Cluster(
+        topology=spec.topology,
+        scheduler=scheduler,
+        known=known,
+        decide=partial(_decide_cassini if spec.cluster.cassini else _decide, scheduler, known),
+        employ=partial(_employed, spec, known, {each.name: each for each in wanted}),
+        move_s=_move_s(spec, guesses),
+        seed=seed,
+    )
+    window = spec.cluster.slice and (spec.cluster.slice.from_s, spec.cluster.slice.lasts_s)
+    timeline = dedicated(wanted, cluster) if scheduler.dedicated else conduct(wanted, cluster, window)
+    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if len(stint.workers) > 1}
+    return spec.model_copy(update={"jobs": jobs}), timeline
+
+
+def _employed(spec: TrialSpec, known: Known, requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
+    """A stint as a job of a trial, which leaves when it did."""
+    assert spec.cluster
+    return ResolvedJob(
+        profile=known.profile(requests[stint.job], len(stint.workers)),
+        workers=stint.workers,
+        transport=spec.cluster.transport,
+        iterations=stint.left,
+        arrives_ms=1e3 * stint.begins_s,
+        departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
+        timetable=stint.timetable,
+    )
+
+
+def _scheduler(spec: TrialSpec, known: Known) -> Scheduler:
+    assert spec.cluster
+    return named(spec.cluster.scheduler.name, known, **spec.cluster.scheduler.options)
+
+
+def _known(guesses: models.Guesses) -> Known:
+    return Known(partial(models.profile, guesses=guesses), lambda name, _: models.noise_examples(name, guesses))
+
+
+def _guesses(spec: TrialSpec, seed: int) -> models.Guesses:
+    assert spec.cluster
+    return seed if spec.cluster.guesses == "drawn" else None
+
+
+def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
+    assert spec.cluster
+    if spec.cluster.move_s is not None:
+        return spec.cluster.move_s
+    return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
+
+
+def _decide(scheduler: Scheduler, _known: Known, state: State, seed: int) -> Decided:
+    return Decided(scheduler.decide(state, seed)[0], {}, ())
+
+
+def _decide_cassini(scheduler: Scheduler, known: Known, state: State, seed: int) -> Decided:
+    return decide_with_cassini(scheduler, state, seed, known)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alibaba's Lingjun trace of 2023: `job.csv`, `worker.csv` beside it, and `topo.csv`.
+
+Source: alibaba/alibaba-lingjun-dataset-2023 (Cao et al., SIGCOMM'24), whose README names no columns; topo.csv's are the
+published file's, those of the two others are as its readers have them.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from roundabout.spec.base import Name
+from roundabout.spec.recorded.rows import Row, complaint, instant, table
+from roundabout.spec.topology import Topology
+from roundabout.spec.trace import Submitted
+
+GPU = "nvidia.com/gpu"
+FORMATS = ("%Y/%m/%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M")
+At = BeforeValidator(instant(*FORMATS))
+
+
+def _gpus(resources: Any) -> Any:
+    """Those among what a worker asked of Kubernetes."""
+    if resources in ("", "None", None):
+        return 0
+    try:
+        found = json.loads(resources)
+        return int(found.get(GPU, 0))
+    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError):
+        raise ValueError(f'JSON with a whole number of GPUs, as {{"{GPU}": "8"}}') from None
+
+
+class JobRow(Row):
+    """A row of job.csv."""
+
+    job_name: Name
+    gmt_job_submitted: Annotated[float, BeforeValidator(instant(*FORMATS, needed=True))]
+    gmt_job_running: Annotated[float | None, At]
+    gmt_job_stopped: Annotated[float | None, At]
+    gmt_job_finished: Annotated[float | None, At]
+
+    @property
+    def ran_s(self) -> float | None:
+        """How long it ran, where that is known."""
+        began = self.gmt_job_running
+        ended = self.gmt_job_stopped if self.gmt_job_finished is None else self.gmt_job_finished
+        if began is None or ended is None or not self.gmt_job_submitted <= began <= ended:
+            return None
+        return ended - began
+
+
+class WorkerRow(Row):
+    """A row of worker.csv."""
+
+    job_name: str
+    gpus: Annotated[int, BeforeValidator(_gpus), Field(alias="RES", ge=0, le=1_000_000)]
+
+
+class HostRow(Row):
+    """A row of topo.csv: a host and the switches above it. A switch's name is its own among those of one parent."""
+
+    ip: Annotated[str, Field(min_length=1)]
+    core: Annotated[str, Field(alias="DSW", min_length=1)]
+    aggregation: Annotated[str, Field(alias="PSW", min_length=1)]
+    tor: Annotated[str, Field(alias="ASW", min_length=1)]
+
+
+def read(path: Path) -> tuple[Submitted, ...]:
+    """The jobs of a job.csv, with the GPUs of their workers. Raises SpecError for the first thing wrong with either."""
+    gpus: Counter[str] = Counter()
+    for worker in table(path.with_name("worker.csv"), WorkerRow):
+        gpus[worker.job_name] += worker.gpus
+    return tuple(
+        Submitted(name=job.job_name, at_s=job.gmt_job_submitted, gpus=gpus[job.job_name], ran_s=job.ran_s)
+        for job in table(path, JobRow)
+        if gpus[job.job_name]
+    )
+
+
+def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
+    """The tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
+
+    The file tells no rates: a host's link has those given, and a link up all that its hosts have together, which is a
+    guess (nothing is over-subscribed; the less is shared, the less jobs meet). Raises SpecError for what is wrong.
+    """
+    hosts = table(path, HostRow)
+    above: dict[tuple[str, ...], tuple[str, ...]] = {}
+    below: Counter[tuple[str, ...]] = Counter()
+    for host in hosts:
+        way = (host.core, host.aggregation, host.tor)
+        for depth in range(1, len(way) + 1):
+            above[way[:depth]] = way[: depth - 1]
+            below[way[:depth]] += 1
+    names = {(): "root"} | {switch: f"{'dpa'[len(switch) - 1]}{number}" for number, switch in enumerate(above, 1)}
+    rates = {"line_rate_gbps": line_rate_gbps, "payload_rate_gbps": payload_rate_gbps}
+    ends = [(f"h{number}", names[host.core, host.aggregation, host.tor]) for number, host in enumerate(hosts, 1)]
+    links: list[dict[str, Any]] = [{"name": f"{one}-{other}", "ends": (one, other)} for one, other in ends]
+    for switch, parent in above.items():
+        wide = {rate: value * below[switch] for rate, value in rates.items()}
+        links.append({"name": f"{names[switch]}-{names[parent]}", "ends": (names[switch], names[parent]), **wide})
+    fields = {
+        "name": "lingjun",
+        "about": "Hosts of Alibaba's Lingjun trace of 2023 and their switches",
+        "source": "alibaba/alibaba-lingjun-dataset-2023, topo.csv",
+        **rates,
+        "queue": "lossless",
+        "hosts": [one for one, _ in ends],
+        "switches": list(names.values()),
+        "gpus_per_host": gpus_per_host,
+        "links": links,
+    }
+    try:
+        return Topology.model_validate(fields)
+    except ValidationError as error:
+        raise complaint(path, error) from None

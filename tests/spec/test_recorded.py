@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real traces, tried on small files of the published form: what is read of them, and what is said of bad rows."""
+
+import json
+from contextlib import suppress
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, strategies as st
+
+from roundabout.spec import SpecError
+from roundabout.spec.recorded import lingjun, submitted
+from roundabout.spec.trace import Lingjun, Philly
+
+# As the README of msr-fiddle/philly-traces shows and describes an entry, with other numbers.
+JOB = {
+    "status": "Pass",
+    "vc": "a1",
+    "jobid": "application_1_1",
+    "attempts": [
+        {
+            "start_time": "2017-10-07 01:12:09",
+            "end_time": "2017-10-07 01:13:09",
+            "detail": [{"ip": "m4", "gpus": ["gpu0", "gpu1"]}, {"ip": "m5", "gpus": ["gpu0"]}],
+        },
+        {"start_time": "2017-10-07 01:14:00", "end_time": "2017-10-07 02:14:00", "detail": []},
+    ],
+    "submitted_time": "2017-10-07 01:11:39",
+    "user": "u1",
+}
+RUNNING = {
+    **JOB,
+    "jobid": "application_1_2",
+    "attempts": [
+        {"start_time": "2017-10-07 01:12:09", "end_time": None, "detail": [{"ip": "m4", "gpus": ["gpu3"]}]},
+        {"start_time": "None", "end_time": "", "detail": [{"ip": "m4", "gpus": ["gpu3"]}]},
+    ],
+}
+NEVER = {**JOB, "jobid": "application_1_3", "attempts": []}
+
+# Columns as readers of alibaba-lingjun-dataset-2023 name them; topo.csv's as published.
+JOBS = """\
+id,uid,job_name,kind,namespace,model,status,gmt_job_submitted,gmt_job_running,gmt_job_stopped,gmt_job_finished
+1,u1,dlc1,PyTorchJob,n1,gpt-7b,Succeeded,2023/7/15 02:19,2023/7/15 02:20,,2023/7/15 03:20
+2,u2,dlc2,PyTorchJob,n1,unknown,Stopped,2023/7/15 02:25,2023/7/15 02:26,2023/7/15 02:36,
+3,u3,dlc3,TFJob,n1,unknown,Failed,2023-07-17 02:53:00,2023-07-05 15:18:00,,2023-07-17 02:54:00
+4,u4,dlc4,TFJob,n1,unknown,Failed,2023/7/15 02:30,,,
+"""
+WORKERS = """\
+id,job_name,worker_name,replica_type,host_ip,gmt_created,RES
+1,dlc1,dlc1-master-0,master,9f3a,2023/7/15 02:19,"{""cpu"":""88"",""nvidia.com/gpu"":""8""}"
+2,dlc1,dlc1-worker-0,worker,9f3b,2023/7/15 02:19,"{""nvidia.com/gpu"":8}"
+3,dlc2,dlc2-master-0,master,9f3a,2023/7/15 02:19,"{""nvidia.com/gpu"":""4""}"
+4,dlc3,dlc3-master-0,master,9f3a,2023/7/15 02:19,"{""nvidia.com/gpu"":""1""}"
+5,dlc4,dlc4-master-0,master,9f3a,2023/7/15 02:19,"{""cpu"":""1""}"
+6,dlc4,dlc4-master-1,master,,2023/7/15 02:19,
+"""
+TOPOLOGY = """\
+ip,DSW,PSW,ASW
+0c9d,G6,P10,S2
+525c,G6,P12,S2
+99be,G6,P10,S2
+e303,G6,P10,S6
+"""
+
+
+def philly(folder, text):
+    (folder / "cluster_job_log").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return submitted(Philly(kind="philly", file="cluster_job_log"), folder)
+
+
+def alibaba(folder, jobs=JOBS, workers=WORKERS):
+    for name, text in (("job.csv", jobs), ("worker.csv", workers)):
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return submitted(Lingjun(kind="lingjun", file="job.csv"), folder)
+
+
+def read_topology(folder, text):
+    (folder / "topo.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return lingjun.topology(folder / "topo.csv", gpus_per_host=8, line_rate_gbps=50, payload_rate_gbps=43)
+
+
+def test_phillys_jobs_have_their_first_attempts_gpus_and_the_time_of_all(tmp_path):
+    found = philly(tmp_path, json.dumps([JOB, RUNNING, NEVER]))
+    assert [(each.name, each.gpus, each.ran_s) for each in found] == [
+        ("application_1_1", 3, 60 + 3600),
+        ("application_1_2", 1, None),
+    ]
+    assert found[0].at_s == 1507338699
+
+
+def test_lingjuns_jobs_have_their_workers_gpus(tmp_path):
+    found = alibaba(tmp_path)
+    assert [(each.name, each.gpus, each.ran_s) for each in found] == [
+        ("dlc1", 16, 3600),
+        ("dlc2", 4, 600),
+        ("dlc3", 1, None),  # it runs before it is submitted, as one job of the published file does
+    ]
+    assert found[1].at_s - found[0].at_s == 360
+
+
+def test_lingjuns_topology_is_a_tree_whose_switches_are_named_within_their_parents(tmp_path):
+    found = read_topology(tmp_path, TOPOLOGY)
+    assert found.hosts == ("h1", "h2", "h3", "h4")
+    assert len(found.switches) == 1 + 1 + 2 + 3
+    assert len(found.path("h1", "h3")) == 2
+    assert len(found.path("h1", "h4")) == 4
+    assert len(found.path("h1", "h2")) == 6  # two ToRs called S2, below P10 and P12
+    assert found.path("h1", "h4")[1].link.line_rate_gbps == 100  # two hosts below it
+
+
+def broken(path, value):
+    job = deepcopy(JOB)
+    place = job
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return json.dumps([job])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            broken(["submitted_time"], "yesterday"),
+            r"\[0\].submitted_time: found 'yesterday', expected an instant as %Y",
+        ),
+        (broken(["submitted_time"], None), r"\[0\].submitted_time: found nothing, expected an instant"),
+        (broken(["attempts", 0, "start_time"], 5), r"\[0\].attempts\[0\].start_time: found 5, expected an instant"),
+        (broken(["attempts", 0, "detail", 1, "gpus"], 8), r"detail\[1\].gpus: found 8, expected a valid array"),
+        (broken(["jobid"], "a b"), r"\[0\].jobid: found 'a b', expected"),
+        ("{}", "cluster_job_log: found a mapping of 0, expected a valid array"),
+        ("[{}]", r"\[0\].jobid: found nothing"),
+        ("[", "expected Invalid JSON"),
+        (b"\xff", "expected a file of UTF-8 text"),
+    ],
+)
+def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
+    with pytest.raises(SpecError, match=said):
+        philly(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "workers", "said"),
+    [
+        (JOBS.replace("2023/7/15 02:25", "15.7.2023"), WORKERS, r"job.csv:3: gmt_job_submitted: found '15.7.2023'"),
+        (
+            JOBS.replace("gmt_job_running", "started"),
+            WORKERS,
+            "job.csv:1: found the columns id, uid, .*gmt_job_running",
+        ),
+        (JOBS.replace("dlc2", ""), WORKERS, "job.csv:3: job_name: found '', expected"),
+        (JOBS, WORKERS.replace('""4""', '""four""'), "worker.csv:4: RES: found .*expected JSON with a whole number"),
+        (JOBS, WORKERS.replace('""4""', "-4"), "worker.csv:4: RES: found"),
+        (JOBS, "", "worker.csv:1: found the columns none"),
+        (JOBS, WORKERS + '"', "worker.csv:7: found unexpected end of data, expected rows of CSV"),
+    ],
+)
+def test_what_is_wrong_with_lingjuns_rows_is_said(tmp_path, jobs, workers, said):
+    with pytest.raises(SpecError, match=said):
+        alibaba(tmp_path, jobs, workers)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(SpecError, match="no-such: found no such file or directory, expected a file of UTF-8 text"):
+        submitted(Philly(kind="philly", file="no-such"), tmp_path)
+    (tmp_path / "job.csv").write_text(JOBS)
+    with pytest.raises(SpecError, match=r"worker\.csv: found no such file"):
+        submitted(Lingjun(kind="lingjun", file="job.csv"), tmp_path)
+
+
+def test_a_topology_without_hosts_is_said(tmp_path):
+    with pytest.raises(SpecError, match=r"topo\.csv: hosts: found"):
+        read_topology(tmp_path, "ip,DSW,PSW,ASW\n")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["2017-10-07 01:12:09", "None"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*JOB, *JOB["attempts"][0]]), inner),
+    max_leaves=20,
+)
+
+
+def garbled(text):
+    """The text with a piece of it replaced by another."""
+    places = st.integers(0, len(text))
+    return st.tuples(places, places, st.text(max_size=8)).map(
+        lambda cut: text[: min(cut[:2])] + cut[2] + text[max(cut[:2]) :]
+    )
+
+
+def survives(read, *args):
+    with suppress(SpecError):
+        read(*args)
+
+
+@given(text=st.binary() | garbled(json.dumps([JOB, RUNNING])).map(lambda text: text.encode("utf-8", "replace")))
+def test_reading_phillys_log_never_crashes(tmp_path_factory, text):
+    survives(philly, tmp_path_factory.getbasetemp(), text)
+
+
+@given(jobs=st.lists(JSON | st.fixed_dictionaries(dict.fromkeys(JOB, JSON)), max_size=3))
+def test_reading_jobs_of_any_shape_never_crashes(tmp_path_factory, jobs):
+    survives(philly, tmp_path_factory.getbasetemp(), json.dumps(jobs))
+
+
+@given(
+    jobs=st.binary() | garbled(JOBS).map(lambda text: text.encode("utf-8", "replace")),
+    workers=st.just(WORKERS.encode()) | garbled(WORKERS).map(lambda text: text.encode("utf-8", "replace")),
+)
+def test_reading_lingjuns_rows_never_crashes(tmp_path_factory, jobs, workers):
+    survives(alibaba, tmp_path_factory.getbasetemp(), jobs, workers)
+
+
+@given(text=st.binary() | garbled(TOPOLOGY).map(lambda text: text.encode("utf-8", "replace")))
+def test_reading_lingjuns_topology_never_crashes(tmp_path_factory, text):
+    survives(read_topology, tmp_path_factory.getbasetemp(), text)
