@@ -72,6 +72,7 @@ def test_cassini_is_compared_with_its_own_scheduler_and_all_else_with_the_baseli
     }  # fmt: skip
     assert pooled["th-cassini"].speedup_mean.value == pytest.approx(1.6 / 1.2, abs=0.02)
     assert pooled["random"].speedup_mean.value == pytest.approx(1.6 / 2.0, abs=0.02)
+    assert pooled["th-cassini"].speedup_slowed.value == pytest.approx(1.6 / 1.2, abs=0.02)
     assert pooled["th-cassini"].speedup_p99.value > pooled["th-cassini"].speedup_mean.value
 
 

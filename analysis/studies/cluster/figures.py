@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
@@ -24,10 +25,11 @@ BINS = 200
 """Of links' use, over a trial."""
 BUSIEST = 3
 MINUTES_FROM_S = 300
+DECADE = 10
 LEVELS = np.unique([*np.linspace(0, 1, 401), *(1 - np.geomspace(1e-5, 0.0025, 100))])
 """Shares at which distributions are drawn: finest in the tail."""
 EVENTS = {"arrival": "v", "end": "^", "move": "x"}
-TINT = 0.5
+SHADE = 0.5
 """Of the palette's second round, for more models than it has colours."""
 
 
@@ -53,10 +55,10 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
     for panel, cell in zip(axes, cells, strict=True):
         _dots(panel, cell.first, looks, scale)
         panel.set_yscale("log")
-        _plainly(panel.yaxis)
         panel.set_title(cell.name, pad=18)
         panel.set_ylabel("iteration, ms")
     for panel, cell in zip(axes, cells, strict=True):
+        _plainly(panel.yaxis)  # their common one, now that all is drawn
         _happened(panel, cell.first.timeline, scale)
     axes[-1].set_xlabel(f"{unit} since the trace began")
     happened = [_key(marker, INK, what, size=4) for what, marker in EVENTS.items()]
@@ -121,7 +123,7 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
         panel.set_ylim(0, 1.15 * carried.payload_rate_gbps)
         panel.set_xlim(0, edges_s[-1] / scale)
         level(panel, carried.payload_rate_gbps, f"carries {carried.payload_rate_gbps:g}")
-        panel.set_title(f"{link} towards {towards}")
+        panel.set_title(f"link {link}, towards {towards}")
         panel.set_ylabel("Gbit/s")
     axes[-1].set_xlabel(f"{unit} since the trace began")
     _legend(result, {cell.name: colours[cell.name] for cell in cells})
@@ -196,7 +198,8 @@ def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure |
 
 def _plainly(axis: Axis) -> None:
     """Numbers as they are, on a logarithmic axis."""
-    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7) if high < DECADE * low else (1, 2, 5)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
@@ -232,6 +235,7 @@ def _happened(panel: Axes, timeline: Timeline, scale: float) -> None:
     for row, (what, marker) in enumerate(EVENTS.items()):
         heights = np.full(len(at_s[what]), 1.02 + 0.06 * row)
         look: Any = {"color": INK, "markersize": 3, "linestyle": "", "clip_on": False, "transform": place}
+        look["in_layout"] = False
         panel.plot(np.array(at_s[what]) / scale, heights, marker=marker, markeredgewidth=0.7, **look)
 
 
@@ -256,11 +260,10 @@ def _busiest(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted]) ->
 
 
 def _look(place: int) -> tuple[str, str]:
-    base = np.array([int(JOBS[place % len(JOBS)][at : at + 2], 16) for at in (1, 3, 5)])
+    colour = JOBS[place % len(JOBS)]
     if place < len(JOBS):
-        return "o", JOBS[place]
-    red, green, blue = (base + (255 - base) * TINT).astype(int)
-    return "s", f"#{red:02x}{green:02x}{blue:02x}"
+        return "o", colour
+    return "s", to_hex([SHADE * part for part in to_rgb(colour)])
 
 
 def _every(count: int) -> int:

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from analysis.quantities.clusters import p99
+from analysis.quantities.clusters import Statistic, p99
 from analysis.reading.cells import CellId, experiment_of
 from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, beside, clusters_of, paired
 from analysis.results import Result, Summary, common
@@ -73,8 +73,8 @@ class Spread(Result):
 class Pooled(Row):
     """All iterations of all jobs: in ms, and as multiples of a dedicated cluster's.
 
-    Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline.
-    `over_ideal` is the mean iteration time over that of jobs which each have a cluster of their own.
+    Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline;
+    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the mean iteration time over that of jobs which each have a cluster of their own.
     """
 
     repetitions: int
@@ -84,6 +84,7 @@ class Pooled(Row):
     baseline: str | None
     speedup_mean: Figure | None
     speedup_p99: Figure | None
+    speedup_slowed: Figure | None
     over_ideal: Figure | None
 
 
@@ -173,14 +174,15 @@ def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | No
         times_ms=_spread(cell.times_ms),
         slowed=_spread(cell.slowed),
         baseline=over and over.variant,
-        speedup_mean=_ratio(over, cell, np.mean),
-        speedup_p99=_ratio(over, cell, p99, LEAST_TAIL),
-        over_ideal=_ratio(cell, ideal, np.mean),
+        speedup_mean=_ratio(over, cell, _times_ms, np.mean),
+        speedup_p99=_ratio(over, cell, _times_ms, p99, LEAST_TAIL),
+        speedup_slowed=_ratio(over, cell, _slowed, np.mean),
+        over_ideal=_ratio(cell, ideal, _times_ms, np.mean),
     )
 
 
 def _spread(repetitions: Sequence[Array]) -> Spread:
-    def figure(statistic: Callable[[Array], float]) -> Figure:
+    def figure(statistic: Statistic) -> Figure:
         return Figure.of(estimate(repetitions, statistic, at_least=0))
 
     beyond = tail(repetitions)
@@ -197,11 +199,16 @@ def _times_ms(trial: ClusterTrial) -> Array:
     return trial.points.times_ms
 
 
+def _slowed(trial: ClusterTrial) -> Array:
+    return trial.points.slowed
+
+
 def _ratio(
-    over: ClusterCell | None, of: ClusterCell | None, statistic: Callable[[Array], float], least: int = 1
+    over: ClusterCell | None, of: ClusterCell | None, what: Callable[[ClusterTrial], Array], statistic: Statistic,
+    least: int = 1,
 ) -> Figure | None:
     """A statistic of one cell's iterations over that of another's, by the repetitions that both have."""
-    pairs = paired(over, of, _times_ms) if over and of else []
+    pairs = paired(over, of, what) if over and of else []
     enough = pairs and min(sum(map(len, side)) for side in zip(*pairs, strict=True)) >= least
     return Figure.of(paired_ratio(pairs, statistic)) if enough else None
 
