@@ -2,6 +2,7 @@
 """Says in one message what pydantic found wrong, at the line where it was written."""
 
 import typing
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,9 +12,13 @@ from roundabout.spec.base import Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
 from roundabout.spec.expectation import TAGGED
 from roundabout.spec.source import Block, Document
+from roundabout.spec.trace import KINDS
 from roundabout.spec.trainers import MODELS
 
 Part = TypeVar("Part", bound=Strict)
+
+# The fields that are one of several kinds, with those.
+UNIONS: dict[Any, Mapping[str, type[BaseModel]]] = {"trainer": MODELS, "trace": KINDS}
 
 _NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
 _EXPECTED = {
@@ -72,11 +77,9 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
 
 
 def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`location` without the step by which pydantic says which of several trainers it read."""
+    """`location` without the steps by which pydantic says which of several kinds it read."""
     before = (None, *location)
-    return tuple(
-        step for last, step in zip(before, location, strict=False) if not (last == "trainer" and step in MODELS)
-    )
+    return tuple(step for last, step in zip(before, location, strict=False) if step not in UNIONS.get(last, ()))
 
 
 def _found(details: ErrorDetails) -> str:
@@ -106,11 +109,11 @@ def _near(details: ErrorDetails) -> str | None:
 def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     """The names of the fields that the model at `location` inside `model` has; empty where there is no model."""
     kind: Any = model
-    for step in location:
+    for last, step in zip((None, *location), location, strict=False):
         if step in TAGGED:
             kind = TAGGED[step]
-        elif step in MODELS and typing.get_origin(kind) is typing.Union:
-            kind = MODELS[step]
+        elif step in UNIONS.get(last, ()):
+            kind = UNIONS[last][step]
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
             kind = _core(fields.get(step))

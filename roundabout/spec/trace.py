@@ -106,6 +106,13 @@ class Lingjun(Recorded):
     kind: Literal["lingjun"]
 
 
+KINDS: dict[str, type[Drawn]] = {
+    "poisson": Poisson,
+    "dynamic": Dynamic,
+    "snapshot": Snapshot,
+    "philly": Philly,
+    "lingjun": Lingjun,
+}
 Trace = Annotated[Poisson | Dynamic | Snapshot | Philly | Lingjun, Field(discriminator="kind")]
 
 

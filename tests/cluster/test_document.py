@@ -10,9 +10,11 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
+from roundabout.cassini import circle_of, rotate, unify
 from roundabout.cluster.models import OURS, models, profile
 from roundabout.cluster.state import Request
 from roundabout.cluster.traces import requests
+from roundabout.spec.profile import Profile
 from roundabout.spec.source import parse, read
 from roundabout.spec.trace import Listed, Range, Trace
 
@@ -21,17 +23,25 @@ DOCUMENT = Path(__file__).parents[2] / "docs/cluster.md"
 GPUS = 24
 WORKERS = (2, 6, 12)
 SEEDS = range(50)
+PAIRS = (
+    ("WideResNet101", "VGG16", "compatible (4.2)"),
+    ("BERT", "VGG19", "not (4.2)"),
+    ("XLM", "WideResNet101", "not (4.5.2)"),
+    ("GPT1", "GPT2-A", "compatible (4.5.2, 4.5.4)"),
+    ("GPT3", "DLRM", "compatible (4.5.4)"),
+    ("GPT3", "GPT2-A", "not (4.5.2, 4.5.4)"),
+    ("GPT1", "DLRM", "not (4.5.4)"),
+)
 
 
 def rows_of_models() -> Iterator[str]:
     """What Table 4.2 says of each model, and iterations alone at the middle of its batches."""
     for name, model in models().models.items():
-        middle = sum(model.batch) // 2
         memory, batch = map(between, (model.memory_mb, model.batch))
         cells = []
         for workers in WORKERS:
-            stated = profile(name, workers, middle)
-            drawn = sorted(profile(name, workers, middle, seed).alone_ms for seed in SEEDS)
+            stated = at_middle(name, workers)
+            drawn = sorted(at_middle(name, workers, seed).alone_ms for seed in SEEDS)
             share = stated.comm_ms / stated.alone_ms
             cells.append(f"{stated.alone_ms:.0f} ({drawn[0]:.0f} to {drawn[-1]:.0f}), {share:.0%}")
         yield f"| {name} | {model.plan} | {memory} | {batch} | {' | '.join(cells)} |"
@@ -56,6 +66,20 @@ def figures(block: Mapping, path: str = "") -> Iterator[tuple[str, Mapping]]:
     for name, each in block.items():
         if isinstance(each, Mapping):
             yield from figures(each, f"{path}.{name}".removeprefix("."))
+
+
+def rows_of_pairs() -> Iterator[str]:
+    """How well two jobs of as many workers fit beside each other on a link, beside what the thesis says of them."""
+    for one, other, said in PAIRS:
+        scores = []
+        for workers in WORKERS:
+            circles = [circle_of(at_middle(name, workers), name) for name in (one, other)]
+            scores.append(f"{rotate(unify(circles), 50.0, 5.0).score:.2f}")
+        yield f"| {one}, {other} | {said} | {' | '.join(scores)} |"
+
+
+def at_middle(name: str, workers: int, guesses: int | None = None) -> Profile:
+    return profile(name, workers, sum(models().models[name].batch) // 2, guesses)
 
 
 def rows_of_loads() -> Iterator[str]:
@@ -98,7 +122,7 @@ def in_turn(jobs: tuple[Request, ...]) -> tuple[float, ...]:
     return tuple(begin_s)
 
 
-TABLES = (rows_of_models, rows_of_figures, rows_of_loads)
+TABLES = (rows_of_models, rows_of_pairs, rows_of_figures, rows_of_loads)
 
 
 @pytest.mark.parametrize("rows", TABLES)
