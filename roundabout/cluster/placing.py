@@ -8,7 +8,7 @@ one switch), and so on up.
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +26,9 @@ MOST = 10
 
 DRAWS = 3 * MOST
 """How many are drawn for them, since some are there already, or not as good."""
+
+AT_ONCE = 4
+"""Jobs that are drawn anew together: the more, the likelier one of them is less near than it was."""
 
 
 class Room(NamedTuple):
@@ -208,25 +211,37 @@ def unlike(first: Placements, draw: Callable[[random.Random], Placements | None]
     return found
 
 
-def as_near(ground: Ground, one: Placements, other: Placements) -> bool:
-    """Whether no job is farther apart in one placement than in the other."""
-    return all(ground.locality(one[job]) <= ground.locality(placement) for job, placement in other.items())
+def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
+    """The same with these jobs elsewhere, a few at a time in each other's places, where none is less near for it."""
+    found, free = dict(placements), ground.free(placements.values())
+    order = rng.sample(jobs, len(jobs))
+    for begin in range(0, len(order), AT_ONCE):
+        few = order[begin : begin + AT_ONCE]
+        for job in few:
+            free += ground.taken(found[job])
+        before = free.copy()
+        drawn = {job: ground.pack(free, len(found[job]), rng) for job in few}
+        if all(ground.locality(drawn[job]) <= ground.locality(found[job]) for job in few):
+            found |= drawn
+        else:
+            free = before
+            for job in few:
+                free -= ground.taken(found[job])
+    return found
 
 
-def placed(
-    ground: Ground, wanted: Mapping[str, int], before: Placements, leased: Collection[str], rng: random.Random | None
-) -> Placements:
+def placed(ground: Ground, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
     """So many workers of each job, near each other, in the order of `wanted`.
 
-    Those that have a lease keep the GPUs that they had `before`, and get others close by. Of the others, without `rng`,
-    those that had as many stay where that is as near as anywhere.
+    Those that have a lease keep the GPUs that they had `before`, and get others close by. Of the others, those that had
+    as many stay where that is as near as can be.
     """
     free = ground.free(before[job] for job in leased)
     found = {job: ground.grow(free, before[job], wanted[job]) for job in wanted if job in leased}
-    for job in wanted if rng is None else ():
+    for job in wanted:
         if job not in found and len(before.get(job, ())) == wanted[job] and ground.take(free, before[job]):
             found[job] = before[job]
-    for job in rng.sample(list(wanted), len(wanted)) if rng else wanted:
+    for job in wanted:
         if job not in found:
-            found[job] = ground.pack(free, wanted[job], rng)
+            found[job] = ground.pack(free, wanted[job])
     return {job: found[job] for job in wanted}

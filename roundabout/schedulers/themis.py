@@ -7,13 +7,12 @@ Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 
 
 import heapq
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from roundabout.cluster.placing import Ground, as_near, checked, placed, unlike
+from roundabout.cluster.placing import Ground, checked, placed, redrawn, unlike
 from roundabout.cluster.state import Job, Known, Placements, State
 
 MINUTES = 10.0
@@ -54,15 +53,10 @@ class Themis:
         """
         ground = checked(state)
         won = self._auction(ground, state)
-        leased = {job.request.name for job in state.jobs if _is_leased(state, job)}
-        put = partial(placed, ground, won, state.placements, leased)
-        first = put(None)
-
-        def draw(rng: random.Random) -> Placements | None:
-            drawn = put(rng)
-            return drawn if as_near(ground, drawn, first) else None
-
-        return unlike(first, draw, seed)
+        leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
+        first = placed(ground, won, state.placements, leased)
+        others = [job for job in first if job not in leased]
+        return unlike(first, partial(redrawn, ground, first, others), seed)
 
     def lease_s(self, state: State, job: Job) -> float:
         """When its lease ends: one that it has still, or a new one."""

@@ -130,7 +130,7 @@ def test_chance_is_the_mean_over_all_phases():
 
 
 def test_a_job_asks_for_all_that_it_sends_over_a_link():
-    """Two of four workers are in each rack, and each sends a third of its bytes to each other: 2 x 2/3 go either way."""
+    """Two of four workers are in each rack, and send a third of their bytes to each other one: 2 x 2/3 go out."""
 
     def all_to_all(model, workers, batch):
         send = Phase(name="send", bytes=10**8, alone_ms=80, pattern="all-to-all", guess="made up")

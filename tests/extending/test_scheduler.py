@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/extending.md, "A scheduler": its file, from a folder outside the tree, decides."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]
+SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]
+
+DECIDES = """
+from functools import partial
+from roundabout.cluster import models
+from roundabout.cluster.state import Job, Known, Request, State
+from roundabout.schedulers import named, names
+from roundabout.spec.library import Library
+
+assert "shortest" in names()
+known = Known(models.profile, models.noise_examples)
+jobs = [Job(Request(f"j{count}", "VGG19", 1024, 12, count, 0.0)) for count in (900, 200, 500)]
+state = State(0.0, Library().topology("cluster-24"), tuple(jobs))
+(placements,) = named("shortest", known).decide(state, 1)
+print(sorted(placements), len({host for each in placements.values() for host in each}))
+"""
+
+
+def decided(*folders: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"ROUNDABOUT_PATH": os.pathsep.join(map(str, folders))}
+    return subprocess.run([sys.executable, "-c", DECIDES], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_its_file_is_all_that_a_scheduler_needs(tmp_path: Path) -> None:
+    room = tmp_path / "roundabout/schedulers"
+    room.mkdir(parents=True)
+    (room / "shortest.py").write_text(SCHEDULER)
+    assert decided(tmp_path).stdout == "['j200', 'j500'] 24\n", decided(tmp_path).stderr
+    assert decided().returncode == 1  # unknown where no folder names it
