@@ -188,8 +188,8 @@ class _Play:
             iterations=0,
             timetable=timetable,
         )
-        job = self.cluster.employ(course.stint)
-        self.engine.add(course.stint.name, fluid_job(job, self.cluster.topology, course.stint.left))
+        job = fluid_job(self.cluster.employ(course.stint), self.cluster.topology, course.stint.left)
+        self.engine.add(course.stint.name, replace(job, start_ms=max(job.start_ms, self.engine.now_ms)))
 
     @staticmethod
     def _changes(stint: Stint, workers: Placement, timetable: Timetable | None) -> bool:

@@ -140,9 +140,10 @@ def models(guesses: Guesses = None) -> Models:
 
 
 def _drawn(value: Any, seed: int, path: str) -> Any:
-    """The same with each guess evenly from its range, whatever other guesses there are."""
+    """The same with each guess from its range, whatever other guesses there are; half is as likely as double."""
     if isinstance(value, Mapping) and "guess" in value:
-        return Block({**value, "value": Random(f"{seed} {path}").uniform(value["least"], value["most"])})
+        place = Random(f"{seed} {path}").random()
+        return Block({**value, "value": value["least"] * (value["most"] / value["least"]) ** place})
     if isinstance(value, Mapping):
         return Block({key: _drawn(each, seed, f"{path}.{key}") for key, each in value.items()})
     return value

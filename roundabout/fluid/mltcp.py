@@ -7,6 +7,7 @@ docs/mltcp-theory.md derives the theory, and says when it is exact.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from roundabout.errors import RoundaboutError
@@ -19,14 +20,15 @@ MLTCP = "mltcp"
 
 Ratio = TypeVar("Ratio", float, Floats)
 
-SHAPES: Mapping[str, Callable[[Any, float, float], Any]] = {
-    "linear": lambda ratio, slope, intercept: slope * ratio + intercept,
-    "quadratic": lambda ratio, slope, intercept: slope * ratio**2 + intercept,
-    "reciprocal": lambda ratio, slope, intercept: 1 / ((1 - ratio) / intercept + ratio / (slope + intercept)),
-    "decreasing": lambda ratio, slope, intercept: slope * (1 - ratio) + intercept,
+SHAPES: Mapping[str, Callable[[float, float], tuple[float, float, float, float, float]]] = {
+    "linear": lambda slope, intercept: (intercept, slope, 0, 1, 0),
+    "quadratic": lambda slope, intercept: (intercept, 0, slope, 1, 0),
+    "reciprocal": lambda slope, intercept: (1, 0, 0, 1 / intercept, 1 / (slope + intercept) - 1 / intercept),
+    "decreasing": lambda slope, intercept: (slope + intercept, -slope, 0, 1, 0),
 }
-"""F(bytes_ratio) by name. All have the linear one's values at the ends; `decreasing` has them the other way round.
+"""F(bytes_ratio) by name: a to e of (a + b r + c r^2) / (d + e r), from slope and intercept.
 
+All have the linear one's values at the ends; `decreasing` has them the other way round.
 The reciprocal one is the published 1 / (4 - 3.5 r) with the published slope and intercept. How the quadratic and the
 decreasing one are written is a guess: only their kinds are known (the latter is there because it must not work).
 """
@@ -65,8 +67,14 @@ class Factor:
 
     def __call__(self, ratio: Ratio) -> Ratio:
         """The factor at a ratio from 0 to 1, or at each of an array."""
-        factor: Ratio = SHAPES[self.shape](ratio, self.slope, self.intercept)
+        constant, linear, square, below, below_linear = self.coefficients
+        factor: Ratio = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
         return factor
+
+    @cached_property
+    def coefficients(self) -> tuple[float, float, float, float, float]:
+        """What `SHAPES` says of the shape."""
+        return SHAPES[self.shape](self.slope, self.intercept)
 
 
 def factor_of(transport: Transport) -> Factor | None:

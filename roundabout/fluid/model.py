@@ -16,7 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from roundabout.fluid.growing import TOLERANCE, step
-from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream
+from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream, as_one
 from roundabout.fluid.left import Left
 from roundabout.fluid.rates import Direction, Flow, max_min_rates
 
@@ -63,24 +63,10 @@ def iteration_times(
     account. An iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity
     while several streams ask for more than that: less than water would, where congestion control keeps them short.
     """
-    runs = [_Running(_as_one(job)) for job in jobs]
+    runs = [_Running(as_one(job)) for job in jobs]
     for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs), congested):
         pass
     return [run.times for run in runs]
-
-
-def _as_one(job: FluidJob) -> FluidJob:
-    """The job with one worker in place of all, where all of them always leave a phase together: quicker to compute."""
-    sends = [phase for phase in job.phases if isinstance(phase, Send)]
-    if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
-        return job
-    phases = tuple(_by_one(phase) if isinstance(phase, Send) else phase for phase in job.phases)
-    return replace(job, workers=1, phases=phases)
-
-
-def _by_one(phase: Send) -> Send:
-    streams = tuple(replace(stream, sender=0, receiver=0) for stream in phase.streams)
-    return Send(streams, phase.alone_ms, (Party((0,), phase.parties[0].awaits),))
 
 
 @dataclass
@@ -92,12 +78,13 @@ class Course:
 
     jobs: Sequence[FluidJob]
     left: Left
+    congested: float = 1.0
     iterations: list[list[list[Iteration]]] = field(default_factory=list)
     """By job and worker."""
 
     def __iter__(self) -> Iterator[Interval]:
         runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
-        yield from _play(runs, self.left, lambda: all(run.ended for run in runs))
+        yield from _play(runs, self.left, lambda: all(run.ended for run in runs), self.congested)
         # Where a job departs, some workers may end another one in that instant.
         self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
@@ -134,13 +121,17 @@ def _share(
     """Give streams their rates, and say until when these hold: the next event, or, while weights grow, less."""
     places = {id(each): place for place, each in enumerate(live)}
     flows = [each.flow(places) for each in live]
-    capacity = whole if congested == 1 else _carried(flows, whole, congested)
-    _set(live, max_min_rates(flows, capacity))
+    while True:
+        capacity = whole if congested == 1 else _carried(flows, whole, congested)
+        _set(live, max_min_rates(flows, capacity))
+        before, flows = flows, _with_backlogs(flows, live)
+        if congested == 1 or flows == before:
+            break  # of a link that carries the same whatever is asked of it, a backlog gets no more
     until = next_event()
     tallies = {each.tally for each in live}
     if until <= now + _SAME_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
         return until
-    rates_after = partial(_rates_after, live, _with_backlogs(flows, live), capacity)
+    rates_after = partial(_rates_after, live, flows, capacity)
     ms, mean_rates = step(rates_after, [TOLERANCE * each.tally.job.bytes for each in live], until - now)
     while True:
         _set(live, mean_rates(ms))
@@ -159,18 +150,21 @@ def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested:
     for flow in flows:
         for edge in flow.path:
             wanted.setdefault(edge, []).append(flow.wanted)
-    short = {edge for edge, each in wanted.items() if len(each) > 1 and sum(each) > whole[edge]}
+    short = {edge for edge, each in wanted.items() if len(each) > 1 and sum(each) > whole[edge] * (1 + 1e-12)}
     return {edge: rate * congested if edge in short else rate for edge, rate in whole.items()}
 
 
 def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
     """The flows at their rates; whoever gets less than comes has a backlog from now on, and wants all there is."""
-    return [
-        flow
-        if each.rate >= min(flow.wanted, each.inflow) * (1 - 1e-12)
-        else Flow(flow.path, math.inf, flow.weight, None, flow.priority)
-        for flow, each in zip(flows, live, strict=True)
-    ]
+    found: list[Flow] = []
+    for flow, each in zip(flows, live, strict=True):
+        if each.rate < min(flow.wanted, each.inflow) * (1 - 1e-12):
+            found.append(Flow(flow.path, math.inf, flow.weight, None, flow.priority))
+        elif flow.passes_on is None:
+            found.append(flow)
+        else:
+            found.append(replace(flow, wanted=found[flow.passes_on].wanted))
+    return found
 
 
 def _rates_after(
@@ -221,13 +215,17 @@ class _Live:
     rate: float = 0.0
 
     def flow(self, places: Mapping[int, int]) -> Flow:
-        weight, priority = self.tally.weight(), self.tally.job.priority
-        if self.waiting > 0 or self.feeder is None:
-            return Flow(self.stream.path, math.inf if self.waiting > 0 else self.pace, weight, None, priority)
-        # Nothing to pass on where nothing comes, and within a host at once.
-        first = places.get(id(self.feeder))
-        onwards = self.pace if self.stream.path else math.inf
-        return Flow(self.stream.path, 0.0 if first is None else onwards, weight, first, priority)
+        first = None if self.waiting > 0 else places.get(id(self.feeder))
+        return Flow(self.stream.path, self.wanted, self.tally.weight(), first, self.tally.job.priority)
+
+    @property
+    def wanted(self) -> float:
+        """What it would send; it passes on what comes as it comes."""
+        if self.waiting > 0:
+            return math.inf
+        if self.feeder is None:
+            return self.pace
+        return self.feeder.wanted if self.feeder.begun and not self.feeder.done else 0.0
 
     @property
     def inflow(self) -> float:

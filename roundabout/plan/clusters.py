@@ -8,12 +8,12 @@ from random import Random
 
 from roundabout.cluster import models
 from roundabout.cluster.cassini import Decided, decide_with_cassini
-from roundabout.cluster.conduct import Cluster, conduct, dedicated
-from roundabout.cluster.state import Known, Request, Scheduler, State
+from roundabout.cluster.conduct import Cluster, Decide, conduct, dedicated
+from roundabout.cluster.state import Known, Request, Scheduler
 from roundabout.cluster.timeline import Stint, Timeline
 from roundabout.cluster.traces import requests
 from roundabout.schedulers import named
-from roundabout.spec.cluster import MOVE_S, MOVES_S
+from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
 from roundabout.spec.experiment import ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -55,7 +55,7 @@ def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
         topology=spec.topology,
         scheduler=scheduler,
         known=known,
-        decide=partial(_decide_cassini if spec.cluster.cassini else _decide, scheduler, known),
+        decide=_decide(spec.cluster.cassini, scheduler, known),
         employ=partial(_employed, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
@@ -86,7 +86,7 @@ def _scheduler(spec: TrialSpec, known: Known) -> Scheduler:
 
 
 def _known(guesses: models.Guesses) -> Known:
-    return Known(partial(models.profile, guesses=guesses), lambda name, _: models.noise_examples(name, guesses))
+    return Known(partial(models.profile, guesses=guesses), partial(models.noise_examples, guesses=guesses))
 
 
 def _guesses(spec: TrialSpec, seed: int) -> models.Guesses:
@@ -101,9 +101,8 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
     return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
 
 
-def _decide(scheduler: Scheduler, _known: Known, state: State, seed: int) -> Decided:
-    return Decided(scheduler.decide(state, seed)[0], {}, ())
-
-
-def _decide_cassini(scheduler: Scheduler, known: Known, state: State, seed: int) -> Decided:
-    return decide_with_cassini(scheduler, state, seed, known)
+def _decide(cassini: Ranked | None, scheduler: Scheduler, known: Known) -> Decide:
+    """The scheduler's own way, or Cassini's around it."""
+    if cassini:
+        return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, cassini.threshold)
+    return lambda state, seed: Decided(scheduler.decide(state, seed)[0], {}, ())

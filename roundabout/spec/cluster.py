@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, without
+from roundabout.spec.cassini import THRESHOLD
 from roundabout.spec.trace import Trace
 from roundabout.spec.transports import Transport
 
@@ -42,7 +43,10 @@ def _named(value: Any) -> Any:
 class Ranked(Strict):
     """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the one that it takes."""
 
-    precision_deg: Annotated[float, Field(gt=0, le=45)] = Field(default=5.0, description="of angles (section 4.5.1)")
+    threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        default=THRESHOLD,
+        description="how far off its timetable, as a share of its period, a job may begin an iteration",
+    )
 
 
 class Slice(Strict):

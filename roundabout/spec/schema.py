@@ -13,7 +13,7 @@ from roundabout.spec.topology import Topology
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
-_MERGED = ("Capture", "CrossTraffic", "Job", "Transport")
+_MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:

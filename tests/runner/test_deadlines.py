@@ -239,3 +239,11 @@ def test_what_does_not_come_is_not_waited_for() -> None:
     with pytest.raises(queue.Empty):
         deadlines.take(empty, deadlines.patience(0.2))
     assert 0.2 <= time.monotonic() - begun < 2
+
+
+def test_what_comes_in_time_uses_up_no_patience() -> None:
+    coming: queue.SimpleQueue[int] = queue.SimpleQueue()
+    patience = deadlines.patience(0.2)
+    for number in range(100):  # as many trainers may be waited for together
+        coming.put(number)
+    assert [deadlines.take(coming, patience) for _ in range(100)] == list(range(100))

@@ -13,6 +13,7 @@ from roundabout.cli.main import main
 from roundabout.cli.resume import experiment_of
 from roundabout.spec import Experiment
 from roundabout.spec.cassini import Cassini
+from roundabout.spec.cluster import Cluster, Slice
 from roundabout.spec.experiment import Capture, CrossTraffic, Header, Job, Tcp, Treatment
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Link, Topology
@@ -29,6 +30,7 @@ TOLD: dict[str, list[type[BaseModel]]] = {
     "file": [Header],
     "trial": [Treatment, Resized, Tcp, Cassini, Capture],
     "job": [Job],
+    "cluster": [Cluster, Slice],
     "cross traffic": [CrossTraffic],
     "profile": [Profile, Phase],
     "topology": [Topology, Link],

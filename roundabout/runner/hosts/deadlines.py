@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -17,19 +16,19 @@ SLICE_S = 1.0  # being stopped costs a deadline no more than this
 T = TypeVar("T")
 
 
-def patience(seconds: float) -> Iterator[float]:
+def patience(seconds: float) -> list[float]:
     """`seconds` in slices, to be waited for one after another."""
     count = math.ceil(seconds / SLICE_S)
-    return repeat(seconds / count, count)
+    return [seconds / count] * count
 
 
-def take(queue: "SimpleQueue[T]", slices: Iterator[float]) -> T:
-    """What comes next. Raises Empty where it has not come when all slices have passed."""
-    for slice_s in slices:
+def take(queue: "SimpleQueue[T]", slices: list[float]) -> T:
+    """What comes next; a slice in which nothing comes is used up. Raises Empty where all are."""
+    while slices:
         try:
-            return queue.get(timeout=slice_s)
+            return queue.get(timeout=slices[-1])
         except Empty:
-            pass
+            slices.pop()
     raise Empty
 
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighted max-min shares of links, by strict priority: what roundabout/fluid/rates.py says, for those that are
+// coupled.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace fluid {
+
+class Shares {
+public:
+  // Links are numbered in the order in which they are added; so are flows.
+  void clear();
+  int add_link(double capacity);
+  // Traffic at an instant: what it wants (bytes/ms), its weight. With `passes_on` not below 0, an earlier flow of the
+  // same weight and priority, beyond whose rate it has nothing to send. Its links follow by `add_hop`.
+  int add_flow(double wanted, double weight, int priority, int passes_on);
+  void add_hop(int link);
+
+  void set_weight(std::size_t flow, double weight) { flows_[flow].weight = weight; }
+  void solve();
+  double rate(std::size_t flow) const { return flows_[flow].rate; }
+  std::size_t links() const { return links_.size(); }
+
+private:
+  struct Flow {
+    double wanted, weight, rate;
+    int priority, first_follower, next_follower;
+    int hops_begin, hops_end;
+    bool passes_on, active;
+  };
+  struct Link {
+    double capacity, left, weight;
+    int active; // flows
+    bool full;
+  };
+
+  void fill(int priority);
+  void freeze(int flow, double rate);
+
+  std::vector<Flow> flows_;
+  std::vector<Link> links_;
+  std::vector<int> hops_;
+  std::vector<int> active_; // scratch of fill()
+};
+
+} // namespace fluid

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of a scheduler's candidates the most compatible is taken, and its jobs are shifted."""
+
+import numpy as np
+import pytest
+
+from roundabout.cassini import Arc, Circle
+from roundabout.cluster.cassini import _Asked, _by_chance, decide_with_cassini
+from roundabout.cluster.placing import ground_of
+from roundabout.cluster.state import Job, Known, Request, State
+from roundabout.spec import Profile
+from roundabout.spec.profile import Phase
+from tests.schedulers.clusters import cluster
+
+NARROW = cluster(4, 3).at_rates(None, None)
+TREE = NARROW.model_validate(
+    NARROW.model_dump(by_alias=True)
+    | {"links": [link.model_dump() | {"line_rate_gbps": 50.0, "payload_rate_gbps": 43.0} for link in NARROW.links]}
+)
+SENDS_MS = {
+    "half": (100.0, 100.0),
+    "full": (20.0, 180.0),
+    "odd": (37.3, 20.0),
+    "wide": (501.7, 499.0),
+    "other": (33, 90.1),
+}
+"""Computing, and sending at 43 Gbit/s in a ring of two."""
+
+
+def profile(model, workers, batch):
+    compute_ms, send_ms = SENDS_MS[model]
+    send = Phase(name="send", bytes=round(send_ms * 43e6 / 8), alone_ms=send_ms, guess="made up")
+    return Profile(
+        name=model, model=model, batch=batch, phases=(Phase(name="compute", compute_ms=compute_ms, guess="-"), send)
+    )
+
+
+KNOWN = Known(profile, lambda model: 1000.0)
+
+
+class Offers:
+    """A scheduler that offers what it is given."""
+
+    dedicated = False
+
+    def __init__(self, *offered):
+        self.offered = [{job: tuple(hosts.split()) for job, hosts in each.items()} for each in offered]
+
+    def decide(self, state, seed):
+        return self.offered
+
+
+def decide(models, *offered):
+    jobs = tuple(Job(Request(job, model, 8, 2, 500, 0.0)) for job, model in models.items())
+    return decide_with_cassini(Offers(*offered), State(0.0, TREE, jobs), 1, KNOWN)
+
+
+def test_jobs_that_fit_are_put_together_and_shifted():
+    models = {"a": "half", "b": "half", "c": "full"}
+    bad = {"a": "s0 s3", "c": "s1 s4", "b": "s6 s7"}
+    good = {"a": "s0 s3", "b": "s1 s4", "c": "s6 s7"}
+    decided = decide(models, bad, good)
+    assert decided.placements["b"] == ("s1", "s4")
+    assert decided.scores == pytest.approx((0.6, 1.0), abs=0.01)  # of ten tenths, four have both
+    a, b = (decided.timetables[job] for job in "ab")
+    assert decided.timetables.keys() == {"a", "b"}
+    assert a.period_ms == b.period_ms == pytest.approx(202)
+    assert abs(a.shift_ms - b.shift_ms) == pytest.approx(101, abs=4)
+
+
+def test_the_schedulers_own_choice_goes_before_what_is_as_good():
+    apart = {"a": "s0 s1", "b": "s3 s4"}
+    decided = decide({"a": "half", "b": "half"}, apart, {"a": "s3 s4", "b": "s0 s1"})
+    assert decided.placements["a"] == ("s0", "s1")
+    assert decided.scores == (1.0, 1.0)
+    assert decided.timetables == {}
+
+
+def test_two_racks_that_the_same_jobs_share_are_no_loop():
+    decided = decide({"a": "half", "b": "half"}, {"a": "s0 s3", "b": "s1 s4"})
+    assert decided.scores == (1.0,)
+    assert decided.timetables.keys() == {"a", "b"}
+
+
+LOOP = {"a": "s0 s3", "b": "s4 s6", "c": "s7 s1"}
+
+
+def test_loops_are_left_out():
+    models = dict.fromkeys("abc", "half")
+    decided = decide(models, LOOP, {"a": "s0 s3", "b": "s1 s4", "c": "s6 s7"})
+    assert decided.scores == (None, 1.0)
+    assert decided.placements["b"] == ("s1", "s4")
+
+
+def test_where_all_have_loops_a_link_is_left_to_chance():
+    """Three jobs, each of which meets both others: two links can have their time-shifts, not three."""
+    decided = decide(dict.fromkeys("abc", "half"), LOOP)
+    assert decided.scores == (None,)
+    assert decided.placements.keys() == {"a", "b", "c"}
+    assert decided.timetables.keys() == {"a", "b", "c"}
+
+
+def test_a_company_that_stays_keeps_its_timetables_whoever_else_comes():
+    models = {"a": "half", "b": "half", "c": "half", "d": "half"}
+    before = decide({job: models[job] for job in "ab"}, {"a": "s0 s3", "b": "s1 s4"})
+    after = decide(models, {"a": "s0 s3", "b": "s1 s4", "c": "s6 s9", "d": "s7 s10"})
+    assert {job: after.timetables[job] for job in "ab"} == before.timetables
+    assert after.timetables.keys() == set(models)
+
+
+def test_jobs_that_fit_on_no_circle_count_by_chance_and_are_not_shifted():
+    models = {"a": "odd", "b": "wide", "c": "other"}
+    together = {"a": "s0 s3", "b": "s1 s4", "c": "s2 s5"}
+    fewer = {"a": "s0 s3", "b": "s6 s7", "c": "s2 s5"}
+    decided = decide(models, together, fewer)
+    assert decided.scores[0] < decided.scores[1] < 1
+    assert decided.placements["b"] == ("s6", "s7")
+    assert decide(models, together).timetables == {}
+
+
+def test_chance_is_the_mean_over_all_phases():
+    jobs = tuple(Circle(name, 100.0, (Arc(0, up, gbps),)) for name, up, gbps in (("a", 50, 40), ("b", 30, 30)))
+    rng, at = np.random.default_rng(1), np.linspace(0, 100, 500, endpoint=False)
+    drawn = [
+        np.maximum(sum(job.demand_gbps((at + rng.uniform(0, 100)) % 100) for job in jobs) - 50, 0).mean()
+        for _ in range(4000)
+    ]
+    assert _by_chance(jobs, 50.0) == pytest.approx(1 - np.mean(drawn) / 50, abs=0.005)
+    assert _by_chance(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
+
+
+def test_a_job_asks_for_all_that_it_sends_over_a_link():
+    """Two of four workers are in each rack, and each sends a third of its bytes to each other: 2 x 2/3 go either way."""
+
+    def all_to_all(model, workers, batch):
+        send = Phase(name="send", bytes=10**8, alone_ms=80, pattern="all-to-all", guess="made up")
+        return Profile(name=model, model=model, batch=batch, phases=(send,))
+
+    requests = {job: Request(job, "m", 8, 4, 500, 0.0) for job in "ab"}
+    asked = _Asked(ground_of(TREE), requests, Known(all_to_all, lambda model: 1.0))
+    placements = {"a": ("s0", "s1", "s3", "s4"), "b": ("s2", "s5", "s8", "s11")}
+    found = {
+        tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each) for each in asked.meetings(placements)
+    }
+    assert found == {(("a", 13.33), ("b", 10.0))}
