@@ -263,7 +263,8 @@ def _look(place: int) -> tuple[str, str]:
     colour = JOBS[place % len(JOBS)]
     if place < len(JOBS):
         return "o", colour
-    return "s", to_hex([SHADE * part for part in to_rgb(colour)])
+    red, green, blue = (SHADE * part for part in to_rgb(colour))
+    return "s", to_hex((red, green, blue))
 
 
 def _every(count: int) -> int:

@@ -74,7 +74,8 @@ class Pooled(Row):
     """All iterations of all jobs: in ms, and as multiples of a dedicated cluster's.
 
     Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline;
-    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the mean iteration time over that of jobs which each have a cluster of their own.
+    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the
+    mean iteration time over that of jobs which each have a cluster of their own.
     """
 
     repetitions: int
@@ -204,7 +205,10 @@ def _slowed(trial: ClusterTrial) -> Array:
 
 
 def _ratio(
-    over: ClusterCell | None, of: ClusterCell | None, what: Callable[[ClusterTrial], Array], statistic: Statistic,
+    over: ClusterCell | None,
+    of: ClusterCell | None,
+    what: Callable[[ClusterTrial], Array],
+    statistic: Statistic,
     least: int = 1,
 ) -> Figure | None:
     """A statistic of one cell's iterations over that of another's, by the repetitions that both have."""
