@@ -42,11 +42,11 @@ def asked_for(
     scale: float | None = None,
     dilation: float | None = None,
 ) -> Facility:
-    """The same for an experiment: a lab stretches time as that says, where the command line does not."""
+    """The same for an experiment: a lab divides rates and stretches time as that says, where nothing else is asked."""
     where = asked(testbed, inventory, scale=scale, dilation=dilation)
-    if where.where["testbed"] == "lab" and dilation is None and experiment.dilation is not None:
-        return asked(testbed, inventory, scale=scale, dilation=experiment.dilation)
-    return where
+    if where.where["testbed"] != "lab":
+        return where
+    return asked(testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation)
 
 
 def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:

@@ -449,7 +449,7 @@ def _by_name(value: Any) -> Any:
 
 
 # A change of these leaves what is measured as it was.
-ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "dilation")
+ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "scale", "dilation")
 
 
 class Header(Strict):
@@ -468,6 +468,9 @@ class Header(Strict):
     only: Tuple[Name] = Field(default=(), description="variants that are run, with those that they need; else all")
     changes: dict[str, Any] = Field(
         default={}, alias="set", description="values by dotted path, over every level: what `--set` records"
+    )
+    scale: Annotated[float, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="by what a lab divides rates for it, unless `--scale` says otherwise"
     )
     dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
         default=None, description="how many times a lab stretches time for it, unless `--dilation` says otherwise"

@@ -88,6 +88,33 @@ def test_a_host_that_two_jobs_use_has_marks_of_no_job(short_run):
     assert rows_of(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
 
 
+def test_a_host_that_two_jobs_use_one_after_the_other_has_marks_of_each(short_run):
+    """j2's iterations from the 26th on as those of a third job: what `s1` sent is one's first, then the other's."""
+    before = per_iteration(short_run)
+    trial = trial_of(short_run, "fair")
+
+    def told_apart(rows):
+        late = [row["trial"] == trial and row["job"] == "j2" and row["iteration"] >= 25 for row in rows]
+        return [
+            {**row, "job": "j3", "iteration": row["iteration"] - 25} if other else row
+            for row, other in zip(rows, late, strict=True)
+        ]
+
+    rewrite(short_run, "iterations", told_apart)
+    path = short_run.path / "trials" / trial / "trial.json"
+    record = json.loads(path.read_text())
+    record["spec"]["jobs"]["j3"] = record["spec"]["jobs"]["j2"]
+    path.write_text(json.dumps(record))
+    after = per_iteration(Run.open(short_run.path))
+
+    def counts(joined, job):
+        return rows_of(joined.iterations, trial=trial, job=job).sort_by("iteration")["count"].to_pylist()
+
+    (port,) = rows_of(after.ports, trial=trial).to_pylist()
+    assert port["no_job"] == port["no_source"] == 0
+    assert [*counts(after, "j2"), *counts(after, "j3")] == counts(before, "j2")
+
+
 def test_several_workers_of_a_host_have_its_marks_once(short_run):
     before = per_iteration(short_run)
     for path in short_run.path.glob("trials/*/trial.json"):

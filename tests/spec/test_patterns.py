@@ -156,6 +156,19 @@ def test_workers_of_one_host_send_to_each_other_without_a_link(write: Write, lib
     assert len(spec.crossing("j1", gradients)) == 6
 
 
+def test_jobs_have_a_gpu_one_after_the_other(write: Write, library: Path) -> None:
+    path = write("workers: [s1, s3], iterations: 3,", "workers: [s1, s3],")
+    later = "  j3: {profile: bert-8, workers: [s1, s3, s3], arrives_ms: 900}\n"
+    path.write_text(path.read_text() + later)
+    assert load_experiment(path, library).cells[0].spec.jobs["j3"].workers == ("s1", "s3", "s3")
+    for arrives in ("arrives_ms: 899", "departs_ms: 100.5"):  # the third worker of s3 comes while j2's is there
+        path.write_text(path.read_text().replace(later, later.replace("arrives_ms: 900", arrives)))
+        with pytest.raises(SpecError) as caught:
+            load_experiment(path, library)
+        assert (caught.value.field, caught.value.found) == ("jobs.j3.workers[2]", "s3, already a worker of j2 and j3")
+        later = later.replace("arrives_ms: 900", arrives)
+
+
 def test_a_job_has_a_time_of_its_own(write: Write, library: Path) -> None:
     spec = load_experiment(write(), library).cells[0].spec
     assert (spec.iterations_of("j1"), spec.iterations_of("j2")) == (5, 3)
