@@ -6,6 +6,7 @@ tell of the machines that do them; then each trial is a job, which raises a test
 share nothing but the run's folder.
 """
 
+import re
 import shutil
 import time
 from collections import defaultdict
@@ -26,6 +27,7 @@ from roundabout.store import Run, new_run_id
 
 LOOK_S = 2.0  # Slurm's controller answers many
 SHOWN = 5
+ERROR = re.compile(r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE)  # with its hint, as `cli` says them
 
 
 class SweepError(RoundaboutError):
@@ -200,14 +202,13 @@ def _lost(job: Job, what: str) -> SweepError:
     """What jobs said went wrong, by node; those that could not even say that do not see the run's folder."""
     said: dict[str, set[str]] = defaultdict(set)
     for log in sorted(job.logs.glob("*.log")):
-        for line in log.read_text(errors="replace").splitlines():
-            if line.startswith(("error: ", "slurmstepd: error: ")):
-                said[line.partition("error: ")[2]].add(log.name.partition(".")[0])
+        for why in ERROR.findall(log.read_text(errors="replace")):
+            said[why.replace("\n  ", "; ")].add(log.name.partition(".")[0])
     told = [f"{', '.join(sorted(nodes))}: {why}" for why, nodes in said.items()]
     if not told:
         return SweepError(
             f"{what}: jobs of Slurm ended without a word",
             f"nodes must see {job.run} under this name: put --runs on a file system that they share",
         )
-    more = [f"... and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
-    return SweepError(f"{what}: jobs of Slurm failed", "\n".join([*told[:SHOWN], *more, f"all they said: {job.logs}"]))
+    more = [f"... and {len(told) - SHOWN} more, in {job.logs}"] if len(told) > SHOWN else []
+    return SweepError(f"{what}: jobs of Slurm failed", "\n".join([*told[:SHOWN], *more]))
