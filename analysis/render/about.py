@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from analysis.reading import applied as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
+from analysis.reading.machines import AGREE, Machines, Reference, machines
 from analysis.render.page import Html, filled, named, shown, text
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import InvalidTrial, Summary
@@ -110,6 +111,7 @@ def provenance(run: Run) -> Html:
         *((("changed in its file", _pairs(changes)),) if changes else ()),
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
+        ("machines", filled("lines", lines=_machines(machines(run)))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
         ("transports", filled("lines", lines=_transports(cells_of(run)))),
         ("cite as", _citation(run)),
@@ -142,6 +144,31 @@ def _transports(cells: Sequence[CellTrials]) -> list[str]:
         told[cell.variant].add(cell.transports)
     names = (cell.variant if len(told[cell.variant]) == 1 else cell.name for cell in cells)
     return list(dict.fromkeys(f"{name}: {cell.transports}" for name, cell in zip(names, cells, strict=True)))
+
+
+def _machines(found: Machines) -> list[str]:
+    """Which took part, and whether they agree; nothing where there was but one."""
+    if len(found.trials) < 2:
+        return []
+    lines = [
+        f"{name}: {count} trials; {', '.join(f'{fact} {value}' for fact, value in found.facts[name].items())}"
+        for name, count in found.trials.items()
+    ]
+    alike = f"They differ in: {', '.join(found.differing)}." if found.differing else "They are alike in all of this."
+    return [*lines, alike, *([_compared(found.reference)] if found.reference else [])]
+
+
+def _compared(reference: Reference) -> str:
+    """What one trial took on each machine."""
+    times = (
+        f"{job} {', '.join(f'{ms:.1f} ms on {name}' for name, ms in each.items())}"
+        for job, each in reference.median_ms.items()
+    )
+    verdict = "agree" if reference.apart <= AGREE else "do not agree"
+    return (
+        f"One trial was measured on each ({reference.variant}, repetition {reference.repetition}; medians): "
+        f"{'; '.join(times)}. They {verdict} within {AGREE:.0%}: {reference.apart:.1%} apart."
+    )
 
 
 def _session(session: dict[str, Any]) -> Html:

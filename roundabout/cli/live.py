@@ -77,7 +77,8 @@ class PlainView:
 
     def _tell_end(self, ended: Ended) -> None:
         for name, job in ended.jobs.items():
-            self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
+            if job.done:  # else they went on elsewhere
+                self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
         for reason in ended.reasons:
             self._say(f"  {verdict(ended)}: {reason}")
 
@@ -157,7 +158,9 @@ def _crossing(name: str, use: CrossUse) -> Forms:
 def _ended(ended: Ended) -> Forms:
     if ended.reasons:
         return ("; ".join(faults(ended)),)
-    means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items())
+    means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items() if job.done)
+    if not means:  # they went on elsewhere
+        return f"  before: {ended.label}", f"before: {ended.label}"
     return f"  before: {ended.label}: mean {means}", f"before: {means}"
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "advise": "advise",
     "run": "run",
     "resume": "resume",
+    "trial": "trial",
     "watch": "watch",
     "status": "status",
     "dashboards": "dashboards",

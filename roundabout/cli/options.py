@@ -50,6 +50,10 @@ Dilation = Annotated[
     float | None,
     typer.Option(min=1, help="Stretch a lab's time so many times: published parameters, nothing calibrated."),
 ]
+On = Annotated[
+    str | None,
+    typer.Option(metavar="slurm[:PARTITION]", help="Spread the trials over the nodes of a Slurm cluster."),
+]
 Inventory = Annotated[Path | None, typer.Option(help="The inventory of a rack, where it runs then.")]
 
 

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from roundabout.cli.options import RunJson, Runs, WhichRun
+from roundabout.cli.options import On, RunJson, Runs, WhichRun
 from roundabout.cli.running import execute
 from roundabout.spec import Experiment
 from roundabout.spec.changes import SET, from_values
@@ -15,13 +15,14 @@ from roundabout.testbeds import facility
 def command(
     which: WhichRun = "last",
     runs: Runs = Path("runs"),
+    on: On = None,
     as_json: RunJson = False,
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
     experiment = experiment_of(run)
     where = facility(run.manifest.get("where", {}))
-    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json)
+    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, on=on)
 
 
 def experiment_of(run: Run) -> Experiment:

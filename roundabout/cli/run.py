@@ -10,6 +10,7 @@ from roundabout.cli.options import (
     Dilation,
     Full,
     Inventory,
+    On,
     Only,
     Quick,
     Repetitions,
@@ -41,6 +42,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     inventory: Inventory = None,
     scale: Scale = None,
     dilation: Dilation = None,
+    on: On = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
@@ -53,7 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
-    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json)
+    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, on=on)
 
 
 def overview(plan: Plan) -> Table:

@@ -13,6 +13,8 @@ from types import FrameType
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
+from roundabout.runner.slurm import Slurm
+from roundabout.runner.sweep import Sweep
 from roundabout.runner.testbed import Facility
 from roundabout.spec import Experiment
 from roundabout.store import Run
@@ -49,18 +51,22 @@ def asked_for(
     return asked(testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation)
 
 
-def execute(work: Callable[[Runner], Run], where: Facility, *, as_json: bool) -> None:
-    """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout."""
+def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: bool, on: str | None = None) -> None:
+    """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout.
+
+    `on` spreads it over the nodes of a Slurm cluster. Raises UsageError.
+    """
     # What only this needs takes a second to import.
     from analysis.reading.given import given  # noqa: PLC0415
     from analysis.report import on_terminal, render  # noqa: PLC0415
     from analysis.summary import summarise  # noqa: PLC0415
     from roundabout.cli.live import watching  # noqa: PLC0415
 
+    slurm = None if on is None else Slurm.asked(on)
     undo_when_ended()
     console = Screen(stderr=as_json)
     with watching(console) as observer:
-        run = work(Runner(where, observer, undo, give=given))
+        run = work(Sweep(where, observer, slurm) if slurm else Runner(where, observer, undo, give=given))
         observer.step("making the report")
         summary = summarise(run)
         run.write_summary(summary.record())

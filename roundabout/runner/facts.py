@@ -2,8 +2,11 @@
 """What a manifest says of the code and of this machine: a result that nobody can trace is worth little."""
 
 import json
+import os
 import platform
+import re
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,19 @@ def of_controller() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
+    }
+
+
+@cache
+def of_machine() -> dict[str, Any]:
+    """What measures or computes: in each trial, since several machines may take part in a run."""
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return {
+        "name": os.environ.get("SLURMD_NODENAME", platform.node()),
+        "cpu": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
     }
 
 

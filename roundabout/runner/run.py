@@ -4,10 +4,11 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -40,6 +41,7 @@ INTERRUPTED = 128 + signal.SIGINT  # the exit status
 Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
 First = Callable[[Testbed], None]  # what is looked at before the first trial; what it raises ends the run
 Settle = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
+Keep = Callable[[Attempt, dict[str, Any]], None]  # what becomes of the attempt that counts
 
 
 class ChangedError(RoundaboutError):
@@ -131,25 +133,73 @@ class Runner:
         run_id, clock = new_run_id(), RunClock.start()
 
         def create(plan: Plan, testbed: Testbed) -> Run:
-            where = {"which": which, "length": length, "where": dict(self.facility.where)}
-            manifest: dict[str, Any] = {**where, "clock": asdict(clock), "sessions": []}
-            run = Run.create(runs, experiment.name, {**self._identity(run_id, plan, testbed), **manifest}, run_id)
-            if experiment.document:
-                run.write_experiment(experiment.document)
-            return run
+            identity = self._identity(run_id, plan, testbed)
+            return create_run(runs, run_id, experiment, identity | asked_manifest(self.facility, which, length, clock))
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Finish the trials of `run` that are not committed. Raises ChangedError where they are not what they were."""
 
-        def check(plan: Plan, testbed: Testbed) -> Run:
-            _refuse_changes(run, self._identity(run.id, plan, testbed))
-            return run
+        return self._execute(experiment, run.path, RunClock.carry_on(run.manifest["clock"]), partial(self._agreed, run))
 
-        return self._execute(experiment, run.path, RunClock.carry_on(run.manifest["clock"]), check)
+    def plan(self, run: Run, experiment: Experiment) -> None:
+        """Say in the manifest of `run`, which somebody else holds, what its trials are on this machine."""
+        clock = RunClock.carry_on(run.manifest["clock"])
+        with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
+            if self.first:
+                self.first(standing.testbed)
+            _note_session(run, standing.testbed, clock)
+
+    def trial(self, run: Run, experiment: Experiment, key: str, *, reference: bool = False) -> None:
+        """Do one trial of `run`, which somebody else holds, unless it is done; of a `reference` it is done once more.
+
+        Raises RoundaboutError, for a trial that needs others which are not done, too; then nothing was committed.
+        """
+        if key in run.committed() and not reference:
+            return
+        clock = RunClock.carry_on(run.manifest["clock"])
+        with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
+            trial = next((each for each in standing.plan.trials if each.key == key), None)
+            if trial is None:
+                raise UsageError(f"found no trial {key} in {run.path}, expected one of its plan")
+            if missing := sorted({*trial.needs} - run.committed()):
+                raise StoreError(f"{run.path}: trial {key} needs trial {missing[0]}, which is not done")
+            self._settle(trial, run, standing.testbeds, clock, Attempt.refer if reference else Attempt.commit)
+
+    def _agreed(self, run: Run, plan: Plan, testbed: Testbed) -> Run:
+        """The same run, whose trials are what they were; or are these, if it has none. Raises ChangedError."""
+        identity = self._identity(run.id, plan, testbed)
+        if run.manifest["plan"]:
+            _refuse_changes(run, identity)
+        else:
+            run.write_manifest({**run.manifest, **identity})
+        return run
 
     def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
+        with (
+            self._standing(experiment, path, clock, settle) as standing,
+            standing.run.held(),
+            ExitStack() as stack,
+        ):
+            run, plan, testbeds = standing.run, standing.plan, standing.testbeds
+            stack.callback(_refresh, run)
+            stack.callback(standing.ending.begin)  # before the refreshing, too
+            if self.first:
+                self.first(standing.testbed)
+            done = run.committed()
+            self.observer.run_started(run, plan, len(done))
+            left = [trial for trial in plan.trials if trial.key not in done]
+            if left:
+                _note_session(run, testbeds.of(left[0].spec.topology), clock)
+            for trial in left:
+                self._settle(trial, run, testbeds, clock, Attempt.commit)
+                keep_up(run, [trial])
+        return run
+
+    @contextmanager
+    def _standing(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> "Iterator[_Standing]":
+        """A testbed, what is planned on it, and the run that `settle` gives, until all is undone."""
         with ExitStack() as stack:
             ending = stack.enter_context(_Ending(self.observer))
             notes = stack.enter_context(self.machine(experiment.name, path)) if self.facility.takes_machine else None
@@ -161,20 +211,7 @@ class Runner:
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = planned(self.facility, experiment, testbed.identity(), artefacts)
-            run = settle(plan, testbed)
-            stack.enter_context(run.held())
-            stack.callback(_refresh, run)
-            stack.callback(ending.begin)  # before the refreshing, too
-            if self.first:
-                self.first(testbed)
-            done = run.committed()
-            self.observer.run_started(run, plan, len(done))
-            left = [trial for trial in plan.trials if trial.key not in done]
-            if left:
-                _note_session(run, testbeds.of(left[0].spec.topology), clock)
-            for trial in left:
-                self._settle(trial, run, testbeds, clock)
-        return run
+            yield _Standing(settle(plan, testbed), plan, testbeds, testbed, ending)
 
     @contextmanager
     def machine(self, what: str, path: Path) -> Iterator[Journal]:
@@ -226,7 +263,7 @@ class Runner:
         }
         return replace(trial, spec=trial.spec.given(values)), {"given": told}
 
-    def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock) -> None:
+    def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock, keep: Keep) -> None:
         """Attempt a trial until it is valid or was repeated often enough. Every attempt is kept."""
         try:
             trial, given = self._given(trial, run)
@@ -258,9 +295,7 @@ class Runner:
                 "reason": "; ".join(outcome.faults),
                 **outcome.record,
             }
-            (attempt.reject if again else attempt.commit)(record)
-            if trial.spec.capture:
-                run.drop_raw(trial.spec.capture.keep_mb * MB)
+            (Attempt.reject if again else keep)(attempt, record)
             self.observer.trial_ended(trial, list(outcome.faults), again)
             if outcome.lost:
                 testbeds.close()
@@ -289,6 +324,28 @@ def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: s
     attempt.commit({**record, **_when(clock.now_ns(), clock), "valid": False, "reason": reason})
 
 
+def asked_manifest(facility: Facility, which: str | None, length: str | None, clock: RunClock) -> dict[str, Any]:
+    """What a manifest says of what was asked for, and `resume` asks for again."""
+    where = {"which": which, "length": length, "where": dict(facility.where)}
+    return {**where, "clock": asdict(clock), "sessions": []}
+
+
+def create_run(runs: Path, run_id: str, experiment: Experiment, manifest: dict[str, Any]) -> Run:
+    """The run's folder under `runs`, with what ran. Raises StoreError."""
+    run = Run.create(runs, experiment.name, manifest, run_id)
+    if experiment.document:
+        run.write_experiment(experiment.document)
+    return run
+
+
+def keep_up(run: Run, done: Iterable[PlannedTrial]) -> None:
+    """After these trials were committed: list them, and drop raw files that are too many."""
+    run.refresh_trials()
+    for trial in done:
+        if trial.spec.capture:
+            run.drop_raw(trial.spec.capture.keep_mb * MB)
+
+
 def _refresh(run: Run) -> None:
     """What interrupted the run may have come between a trial's commit and its row among the trials."""
     with suppress(StoreError):  # a full disk was reported already
@@ -307,6 +364,7 @@ def _record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
         **asdict(who),
         "job": trial.job,
         "host": CONTROLLER,
+        "machine": facts.of_machine(),
         "seed": trial.seed,
         "needs": trial.needs,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
@@ -326,6 +384,17 @@ def _when(started_ns: int, clock: RunClock) -> dict[str, Any]:
 
 def _utc(run_ns: int) -> str:
     return datetime.fromtimestamp(run_ns / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What a run works with while its testbeds stand; `testbed` is that of the experiment's first cell."""
+
+    run: Run
+    plan: Plan
+    testbeds: Testbeds
+    testbed: Testbed
+    ending: "_Ending"
 
 
 def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:

@@ -47,6 +47,19 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
     return path
 
 
+def claim_directory(path: Path) -> bool:
+    """Create `path` like `make_directory`, unless it is there. Whether it was us: of machines that share it, one is."""
+    make_directory(path.parent)
+    with disk_errors(path):
+        try:
+            path.mkdir()
+        except FileExistsError:
+            return False
+        give_back(path)
+        sync(path.parent)
+    return True
+
+
 def lock(handle: int, kind: int) -> bool:
     """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file, unless one had to wait for it. Whether it is ours."""
     try:

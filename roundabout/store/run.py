@@ -3,13 +3,16 @@
 
 manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
 trials/<key>/          the attempt that counts: the valid one, or the last one
-rejected/<key>-<n>/    attempts that were invalid and repeated
+rejected/<key>-<n>/    attempts that were invalid and repeated, or that somebody else's came before
+references/<key>-<n>/  a trial that was measured once more, on each other machine of a sweep
 partial/<key>-<n>/     attempts under way, or cut short by an interruption
 
 An attempt's raw files lie in its folder RAW.
 """
 
+import errno
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -33,6 +36,8 @@ from roundabout.store.files import StoreError
 
 DROPPED = f".{RAW}.dropped"  # raw files that are being deleted
 DELETED = ".deleted"
+LOCK = ".lock"
+OVERTAKEN = "another attempt at this trial was committed before this one ended"
 MANIFEST = {"experiment": dict, "testbed": dict, "plan": list}
 SHOWN_FAULTS = 5
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
@@ -73,7 +78,7 @@ class Attempt:
 
     def __init__(self, run: "Run", key: str, number: int) -> None:
         self.run, self.key, self.number = run, key, number
-        self.path = files.make_directory(run.path / "partial" / f"{key}-{number}")
+        self.path = run.path / "partial" / f"{key}-{number}"
         self._events = self.path / "events.jsonl"
 
     def log(self, event: str, controller_ns: int, **details: Any) -> None:
@@ -95,18 +100,24 @@ class Attempt:
         files.write_json(self.path / name, content)
 
     def commit(self, record: dict[str, Any]) -> None:
-        """Make this the attempt that counts. `record` becomes trial.json, the last file written.
+        """Make this the attempt that counts, unless one does: then it is kept aside.
 
-        When this returns, all of it is on disk: after a power cut the trial is there as a whole, or not at all.
+        `record` becomes trial.json, the last file written. When this returns, all of it is on disk: after a power cut
+        the trial is there as a whole, or not at all.
         """
-        self._settle(self.run.path / "trials" / self.key, record)
-        self.run.refresh_trials()
+        if not self._settle(self.run.path / "trials" / self.key, record):
+            self.reject({**record, "valid": False, "reason": OVERTAKEN})
 
     def reject(self, record: dict[str, Any]) -> None:
         """Keep this attempt aside; another one follows."""
         self._settle(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
 
-    def _settle(self, place: Path, record: dict[str, Any]) -> None:
+    def refer(self, record: dict[str, Any]) -> None:
+        """Keep this attempt beside the one that counts: it says how this machine compares with that one's."""
+        self._settle(self.run.path / "references" / f"{self.key}-{self.number}", record)
+
+    def _settle(self, place: Path, record: dict[str, Any]) -> bool:
+        """Whether the attempt is there now: a folder takes the place of none that holds something."""
         files.make_directory(place.parent)
         with files.disk_errors(self.path):
             told = contents.told(self.path)
@@ -114,8 +125,14 @@ class Attempt:
         files.give_back_tree(self.path)
         with files.disk_errors(place):
             files.sync_tree(self.path)
-            self.path.rename(place)
+            try:
+                self.path.rename(place)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
             files.sync(place.parent)
+        return True
 
 
 class Run:
@@ -203,7 +220,8 @@ class Run:
     def check(self) -> None:
         """Hold all that was stored against what is there. Raises one StoreError for all that is missing or changed."""
         records = {self._folder(record): record for record in self.trials()}
-        aside = {folder: contents.read_record(folder, self._called) for folder in self._folders("rejected")}
+        folders = [*self._folders("rejected"), *self._folders("references")]
+        aside = {folder: contents.read_record(folder, self._called) for folder in folders}
         expected = contents.expected_of(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
         wrong = [fault for folder, told in expected.items() for fault in contents.faults(folder, told)]
         lost = self.listed().keys() - self.committed()
@@ -220,6 +238,18 @@ class Run:
         """The records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
         return [contents.read_record(folder, self._called) for folder in sorted(self._folders("rejected"))]
 
+    def references(self) -> list[dict[str, Any]]:
+        """The records of trials that were measured once more on other machines. Raises StoreError as `trials` does."""
+        return [contents.read_record(folder, self._called) for folder in sorted(self._folders("references"))]
+
+    def table_of(self, record: dict[str, Any], name: str) -> pa.Table:
+        """One trial's rows of the table `name`, of the attempt that counts or of a reference. Raises StoreError."""
+        aside = self.path / "references" / f"{record['trial']}-{record['attempt']}"
+        folder = aside if aside.is_dir() else self._folder(record)
+        path = folder / f"{name}.parquet"
+        self._refuse([fault for fault in [self._fault(path, record.get("files", {}).get(path.name, {}))] if fault])
+        return self._read(path, schemas.schema(name))
+
     def rejected(self, key: str) -> int:
         """How many attempts at the trial `key` were invalid and put aside."""
         return len(list(self.path.glob(f"rejected/{key}-*/trial.json")))
@@ -229,9 +259,12 @@ class Run:
         return sorted(path.name for path in self.path.glob("partial/*"))
 
     def begin(self, key: str) -> Attempt:
-        """Start an attempt at the trial `key`, under a number that no earlier attempt had."""
+        """Start an attempt at the trial `key`, under a number that no other attempt had or has."""
         used = [int(path.name.rpartition("-")[2]) for path in self.path.glob(f"*/{key}-*")]
-        return Attempt(self, key, max(used, default=0) + 1)
+        if (counts := self.path / "trials" / key / RECORD).exists():
+            used.append(files.read_json(counts)["attempt"])
+        attempts = (Attempt(self, key, number) for number in itertools.count(max(used, default=0) + 1))
+        return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
     def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
         """All rows of the table `name`, of the attempts that count; empty where nothing was measured.
@@ -322,9 +355,10 @@ class Run:
 
         Raises StoreError where somebody holds it.
         """
-        with files.disk_errors(self.path):
-            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
+            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
+            files.give_back(handle)
             if not files.lock(handle, fcntl.LOCK_EX):
                 raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
             yield

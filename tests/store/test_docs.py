@@ -48,6 +48,7 @@ def test_the_queries_run(tmp_path, monkeypatch):
     text = {"reason": "", "started_utc": "now"}
     nothing = {column.name: None for column in schemas.columns("trials")}
     attempt.commit({**nothing, **vars(who), **text, "valid": True, "spec": {}})
+    run.refresh_trials()
     queries = re.findall(r"```sql\n(.*?)```", DOCS, re.DOTALL)
     assert len(queries) == 2
     assert duckdb.sql(queries[0]).fetchall() == [("fair", "j1", 300.0, 300.0, 2)]

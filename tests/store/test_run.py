@@ -78,6 +78,7 @@ def test_an_attempt_appears_only_when_it_is_committed(tmp_path):
     assert run.committed() == {"k1"}
     assert run.interrupted() == []
     assert run.table("flows")["bytes_acked"].to_pylist() == [50_000]
+    run.refresh_trials()
     assert pq.read_table(run.path / "trials.parquet").num_rows == 1
     events = (run.path / "trials" / "k1" / "events.jsonl").read_text()
     assert json.loads(events) == {"controller_ns": 5, "event": "start", "host": "s0"}
@@ -94,6 +95,45 @@ def test_attempts_never_overwrite_each_other(tmp_path):
     assert run.rejected("k1") == 1
     names = {str(path.relative_to(run.path)) for path in run.path.glob("*/*") if path.is_dir()}
     assert names == {"partial/k1-1", "rejected/k1-2", "trials/k1"}
+
+
+def test_of_two_attempts_at_once_the_first_that_is_committed_counts(tmp_path):
+    """As nodes of a cluster make them, where one was believed dead."""
+    run = make(tmp_path)
+    one, other = run.begin("k1"), Run(run.path).begin("k1")
+    assert (one.number, other.number) == (1, 2)
+    write_flow(other)
+    other.commit(record(run, "k1", 2))
+    one.commit(record(run, "k1", 1))
+    (counts,), (aside,) = run.trials(), run.put_aside()
+    assert (counts["attempt"], counts["valid"]) == (2, True)
+    assert (aside["attempt"], aside["valid"]) == (1, False)
+    assert "was committed before this one" in aside["reason"]
+    assert run.table("flows").num_rows > 0
+    run.check()
+
+
+def test_an_attempts_number_is_taken_once(tmp_path, monkeypatch):
+    """Also by those who looked at the same time, and saw none."""
+    run = make(tmp_path)
+    run.begin("k1")
+    monkeypatch.setattr(type(run.path), "glob", lambda *_: [])
+    assert run.begin("k1").number == 2
+
+
+def test_a_reference_stands_beside_the_trial_that_counts(tmp_path):
+    run = make(tmp_path)
+    run.begin("k1").commit(record(run, "k1", 1))
+    again = run.begin("k1")
+    write_flow(again)
+    again.refer(record(run, "k1", 2))
+    (referred,) = run.references()
+    assert run.table_of(referred, "flows")["bytes_acked"].to_pylist() == [50_000]
+    assert [each["attempt"] for each in run.trials()] == [1]
+    run.check()
+    (run.path / "references" / "k1-2" / "flows.parquet").unlink()
+    with pytest.raises(StoreError, match="missing"):
+        run.check()
 
 
 def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):

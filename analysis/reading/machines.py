@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which machines took part in a run, and whether they agree: where trials are measured, one was on each."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.reading.once import read_once
+from roundabout.store import Run
+
+AGREE = 0.05
+"""How far apart machines' median iteration times may be, by the smallest: a guess. It decides a word, no figure."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The trial that all machines measured: median iteration time in ms by job and machine."""
+
+    variant: str
+    repetition: int
+    median_ms: Mapping[str, Mapping[str, float]]
+
+    @property
+    def apart(self) -> float:
+        """The largest difference in a job's times, as a share of the smallest."""
+        return max(max(times.values()) / min(times.values()) - 1 for times in self.median_ms.values())
+
+
+@dataclass(frozen=True)
+class Machines:
+    """`trials`: how many each did, by name. `facts`: what each is. `differing`: what these are not the same in."""
+
+    trials: Mapping[str, int]
+    facts: Mapping[str, Mapping[str, Any]]
+    differing: tuple[str, ...]
+    reference: Reference | None
+
+
+@read_once
+def machines(run: Run) -> Machines:
+    """Those that did the run's trials. Older runs do not tell: none. Raises StoreError."""
+    told = [record["machine"] for record in run.trials() if "machine" in record]
+    facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in told}
+    names = dict.fromkeys(name for each in facts.values() for name in each)
+    differing = tuple(name for name in names if len({str(each.get(name)) for each in facts.values()}) > 1)
+    counts = {name: sum(each["name"] == name for each in told) for name in sorted(facts)}
+    return Machines(counts, facts, differing, _reference(run))
+
+
+def _reference(run: Run) -> Reference | None:
+    """None where no machine but the first gave a valid one."""
+    again = [record for record in run.references() if record["valid"]]
+    if not again:
+        return None
+    (first,) = [record for record in run.trials() if record["trial"] == again[0]["trial"]]
+    by_job: dict[str, dict[str, float]] = defaultdict(dict)
+    for record in (first, *again):
+        for job, ms in _medians(run.table_of(record, "iterations")).items():
+            by_job[job][record["machine"]["name"]] = ms
+    return Reference(first["variant"], first["repetition"], by_job)
+
+
+def _medians(iterations: pa.Table) -> dict[str, float]:
+    """A job's iteration is as long as its slowest worker's."""
+    slowest: dict[str, dict[int, float]] = defaultdict(dict)
+    for row in iterations.select(["job", "iteration", "iteration_ms"]).to_pylist():
+        of_job = slowest[row["job"]]
+        of_job[row["iteration"]] = max(of_job.get(row["iteration"], 0.0), row["iteration_ms"])
+    return {job: median(each.values()) for job, each in slowest.items()}

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run whose trials are spread over the nodes of a Slurm cluster.
+
+Who submits holds the run, makes no testbed, and lists what was committed. A first job makes the plan, as trials' keys
+tell of the machines that do them; then each trial is a job, which raises a testbed of its own and commits by key. Nodes
+share nothing but the run's folder.
+"""
+
+import re
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundabout.errors import RoundaboutError, UsageError
+from roundabout.plan import Plan, PlannedTrial
+from roundabout.runner.hosts.clocks import RunClock
+from roundabout.runner.observer import Observer
+from roundabout.runner.run import ChangedError, asked_manifest, create_run, keep_up, planned
+from roundabout.runner.slurm import LARGEST_ARRAY, Job, Slurm, SlurmError
+from roundabout.runner.testbed import Facility
+from roundabout.spec.experiment import Experiment
+from roundabout.store import Run, new_run_id
+
+LOOK_S = 2.0  # Slurm's controller answers many
+SHOWN = 5
+ERROR = re.compile(r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE)  # with its hint, as `cli` says them
+
+
+class SweepError(RoundaboutError):
+    """Jobs ended without having done what they were for."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Runs experiments as jobs of `slurm`, on testbeds that its nodes have."""
+
+    facility: Facility
+    observer: Observer
+    slurm: Slurm
+
+    def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
+        """Like a Runner's: a whole experiment into a new folder under `runs`, which nodes must see under its name.
+
+        Raises RoundaboutError; what was committed until then stays, and no job is left.
+        """
+        self._check()
+        run_id, clock = new_run_id(), RunClock.start()
+        document = experiment.model_dump(mode="json", by_alias=True)
+        kind = {"kind": self.facility.where["testbed"]}
+        unplanned = {"run": run_id, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
+        manifest = unplanned | asked_manifest(self.facility, which, length, clock)
+        run = create_run(runs.resolve(), run_id, experiment, manifest)
+        try:
+            return self.resume(run, experiment)
+        finally:
+            if not Run(run.path).manifest["plan"]:
+                run.delete()
+
+    def resume(self, run: Run, experiment: Experiment) -> Run:
+        """Like a Runner's: finish the trials of `run` that are not committed."""
+        self._check()
+        job = Job(run.path, alone=self.facility.takes_machine)
+        if there := self.slurm.queue(job):
+            raise SweepError(f"{run.path} is going on: {_told(there)} on Slurm", f"wait, or: scancel --name={job.name}")
+        with run.held(), self._cancelled(job):
+            if not run.manifest["plan"]:
+                run = self._planned(job, run)
+            plan = self._plan(run, experiment)
+            self.observer.run_started(run, plan, len(run.committed()))
+            self._settle(job, run, plan)
+            if not self.facility.computes:
+                self._refer(job, run, plan)
+            shutil.rmtree(job.logs, ignore_errors=True)
+        return run
+
+    def _check(self) -> None:
+        if self.facility.where["testbed"] == "rack":
+            raise UsageError("found --on for a rack, expected a testbed that each node has for itself")
+        self.slurm.check()
+
+    @contextmanager
+    def _cancelled(self, job: Job) -> Iterator[None]:
+        """No job is left at the end: those that go on then undo what they made."""
+        try:
+            yield
+        finally:
+            if self.slurm.queue(job):
+                self.slurm.cancel(job)
+                while there := self.slurm.queue(job):
+                    self.observer.step(f"cancelled; {_told(there)}")
+                    time.sleep(LOOK_S)
+
+    def _planned(self, job: Job, run: Run) -> Run:
+        """The run with a plan, which a node made. Raises SweepError."""
+        _empty_logs(job)
+        self.slurm.submit(job, [])
+        for said in self._queued(job):
+            self.observer.step(f"planning on Slurm: {said}")
+        run = Run(run.path)  # its manifest was written elsewhere
+        if not run.manifest["plan"]:
+            raise _lost(job, "no plan was made")
+        return run
+
+    def _plan(self, run: Run, experiment: Experiment) -> Plan:
+        """What nodes planned, with all that a manifest leaves out. Raises ChangedError."""
+        told = run.manifest
+        plan = planned(self.facility, experiment, told["testbed"]["identity"], told["artefacts"])
+        if {trial.key for trial in plan.trials} != {trial["key"] for trial in told["plan"]}:
+            raise ChangedError(
+                f"{run.path}: its nodes plan other trials than this machine", "install the same roundabout on all"
+            )
+        return plan
+
+    def _settle(self, job: Job, run: Run, plan: Plan) -> None:
+        """Submit what is not done until all is. Raises SweepError where submitting it once more did none of it."""
+        left = _left(run, plan)
+        while left:
+            _empty_logs(job)
+            self._submit(job, left)
+            self._follow(job, run, left)
+            before, left = left, _left(run, plan)
+            if len(left) == len(before):
+                raise _lost(job, f"{len(left)} of {len(plan.trials)} trials were not done")
+
+    def _submit(self, job: Job, trials: Sequence[PlannedTrial]) -> None:
+        """All of them, those that need others when these have ended."""
+        after: list[str] = []
+        for wave in waves(trials):
+            keys = [trial.key for trial in wave]
+            arrays = (keys[begin : begin + LARGEST_ARRAY] for begin in range(0, len(keys), LARGEST_ARRAY))
+            after = [self.slurm.submit(job, array, after) for array in arrays]
+
+    def _follow(self, job: Job, run: Run, trials: Sequence[PlannedTrial]) -> None:
+        """Tell and list what is committed until no job is left."""
+        awaited = {trial.key: trial for trial in trials}
+        for said in self._queued(job):
+            if fresh := run.committed() & awaited.keys():
+                done = [record for record in run.trials() if record["trial"] in fresh]
+                for record in done:
+                    self.observer.trial_started(awaited[record["trial"]], record["attempt"])
+                    self.observer.trial_ended(
+                        awaited[record["trial"]], [record["reason"]] * (not record["valid"]), False
+                    )
+                keep_up(run, [awaited.pop(record["trial"]) for record in done])
+            self.observer.step(f"on Slurm: {said}")
+
+    def _queued(self, job: Job) -> Iterator[str]:
+        """What Slurm says of the run's jobs, until none is left and once more; no answer is no end."""
+        there: Mapping[str, int] = {"submitted": 1}
+        while there:
+            try:
+                there = self.slurm.queue(job)
+                yield _told(there)
+            except SlurmError as error:
+                yield error.message
+            if there:
+                time.sleep(LOOK_S)
+
+    def _refer(self, job: Job, run: Run, plan: Plan) -> None:
+        """Measure the plan's first valid trial once on each other machine that took part, to compare them."""
+        valid = {record["trial"]: record["machine"]["name"] for record in run.trials() if record["valid"]}
+        trial = next((each for each in plan.trials if each.key in valid and not each.needs), None)
+        if trial is None:
+            return
+        known = {valid[trial.key], *(record["machine"]["name"] for record in run.references())}
+        others = sorted({*valid.values()} - known)
+        for machine in others:
+            self.slurm.submit(Job(job.run, job.alone, reference=True), [trial.key], node=machine)
+        for said in self._queued(job) if others else ():
+            self.observer.step(f"reference trials on Slurm: {said}")
+
+
+def waves(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
+    """Trials in the order of a plan, by how many of them come one after the other before each."""
+    depth: dict[str, int] = {}
+    found = defaultdict[int, list[PlannedTrial]](list)
+    for trial in trials:
+        depth[trial.key] = 1 + max((depth.get(key, 0) for key in trial.needs), default=0)
+        found[depth[trial.key]].append(trial)
+    return [found[each] for each in sorted(found)]
+
+
+def _left(run: Run, plan: Plan) -> list[PlannedTrial]:
+    done = run.committed()
+    return [trial for trial in plan.trials if trial.key not in done]
+
+
+def _empty_logs(job: Job) -> None:
+    shutil.rmtree(job.logs, ignore_errors=True)
+    job.logs.mkdir()
+
+
+def _told(there: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state.lower()}" for state, count in sorted(there.items())) or "none left"
+
+
+def _lost(job: Job, what: str) -> SweepError:
+    """What jobs said went wrong, by node; those that could not even say that do not see the run's folder."""
+    said: dict[str, set[str]] = defaultdict(set)
+    for log in sorted(job.logs.glob("*.log")):
+        for why in ERROR.findall(log.read_text(errors="replace")):
+            said[why.replace("\n  ", "; ")].add(log.name.partition(".")[0])
+    told = [f"{', '.join(sorted(nodes))}: {why}" for why, nodes in said.items()]
+    if not told:
+        return SweepError(
+            f"{what}: jobs of Slurm ended without a word",
+            f"nodes must see {job.run} under this name: put --runs on a file system that they share",
+        )
+    more = [f"... and {len(told) - SHOWN} more, in {job.logs}"] if len(told) > SHOWN else []
+    return SweepError(f"{what}: jobs of Slurm failed", "\n".join([*told[:SHOWN], *more]))

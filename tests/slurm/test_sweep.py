@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--on slurm`: what is submitted, and what is said when it goes wrong; against programs that stand in for Slurm's."""
+
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, strategies
+
+from analysis.reading.machines import machines
+from roundabout.cli.main import main
+from roundabout.errors import UsageError
+from roundabout.runner import sweep
+from roundabout.runner.run import Runner
+from roundabout.runner.slurm import Job, Slurm
+from roundabout.spec import load_experiment
+from roundabout.store import Run
+from roundabout.testbeds import undo
+from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.observers import Silent
+from tests.slurm import stand_ins
+
+ROOT = Path(__file__).parents[2]
+SPREAD = """
+schema: 1
+name: spread
+about: A job alone, and then two
+topology: dumbbell-2x2
+profile: vgg19-1400
+jobs:
+  j1: {workers: [s0, s2]}
+  j2: {workers: [s1, s3]}
+iterations: 4
+transport: {name: dcqcn, T_us: 125}
+factors:
+  variant:
+    alone: {jobs: {j2: null}}
+    after: {needs: [alone]}
+"""
+
+
+@dataclass
+class Asked:
+    """A folder with the experiment, and the stand-ins' home."""
+
+    home: Path
+    file: Path
+    runs: Path
+
+    def run(self, *words: str) -> int:
+        """The command line's status."""
+        return main(["run", str(self.file), "--testbed", "fluid", "--runs", str(self.runs), *words])
+
+    def submitted(self) -> list[str]:
+        """What jobs were told, in their order."""
+        return [path.read_text() for path in sorted(self.home.glob("words*"))]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    home = tmp_path / "slurm"
+    home.mkdir()
+    stand_ins.install(home)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_HOME", str(home))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sweep, "LOOK_S", 0.01)
+    file = tmp_path / "spread.yaml"
+    file.write_text(SPREAD)
+    return Asked(home, file, tmp_path / "runs")
+
+
+def figures(run: Run) -> list[tuple[Any, ...]]:
+    """What a run has, but for when and where."""
+    rows = run.table("iterations").select(["trial", "job", "host", "iteration", "iteration_ms"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
+    experiment, observer = load_experiment(asked.file), cast("Any", Silent())
+    here = Runner(FluidFacility(), observer, undo).start(experiment, str(asked.file), asked.runs)
+    swept = sweep.Sweep(FluidFacility(), observer, Slurm("spare"))
+    there = swept.start(experiment, str(asked.file), asked.runs)
+    assert (there.id != here.id, there.committed()) == (True, here.committed())
+    assert figures(there) == figures(here)
+    assert there.manifest["plan"] == here.manifest["plan"]
+    assert machines(there).trials == {"n1": 2}
+    assert there.listed() == here.listed()
+    assert not (there.path / "slurm").exists()
+    _, first, second = asked.submitted()
+    assert "--partition=spare" in first
+    assert "--exclusive" not in first, "what is computed needs no node for itself"
+    assert "--dependency" not in first
+    assert "--dependency=afterany:2" in second
+
+
+def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    (asked.home / "blind").touch()
+    assert asked.run("--on", "slurm") == 1
+    said = capsys.readouterr().err
+    assert "no plan was made: jobs of Slurm ended without a word" in said
+    assert "put --runs on a file system that they share" in said
+    assert not Run.all(asked.runs), "nothing is left of a run that never was"
+
+
+@pytest.mark.parametrize(
+    ("ahead", "on", "said"),
+    [
+        ("", "slurm:nowhere", "found no partition 'nowhere', expected one of: main, spare"),
+        ("down", "slurm", "Slurm did not take sinfo: slurm_load_partitions: Unable to contact slurm controller"),
+        ("", "kubernetes", "--on: found 'kubernetes', expected slurm or slurm:PARTITION"),
+        ("", "slurm:", "--on: found 'slurm:', expected slurm or slurm:PARTITION"),
+    ],
+)
+def test_a_slurm_that_is_not_there(
+    asked: Asked, ahead: str, on: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if ahead:
+        (asked.home / ahead).touch()
+    assert asked.run("--on", on) != 0
+    assert said in capsys.readouterr().err
+    assert not Run.all(asked.runs)
+
+
+def test_no_slurm_at_all(asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert asked.run("--on", "slurm") == 1
+    assert "found no sinfo on this machine, expected Slurm's" in capsys.readouterr().err
+
+
+def test_who_interrupts_leaves_no_job(asked: Asked) -> None:
+    (asked.home / "held").touch()
+
+    def interrupt() -> None:
+        while not (asked.home / "queue").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), 2)
+
+    threading.Thread(target=interrupt).start()
+    assert asked.run("--on", "slurm") == 130
+    assert "--name=roundabout-" in (asked.home / "cancelled").read_text()
+    assert not (asked.home / "queue").exists()
+
+
+def test_an_array_does_the_trial_of_its_number(tmp_path: Path) -> None:
+    job = Job(tmp_path / "a run", alone=True)
+    lines = job.script(["k1", "k2"]).splitlines()
+    assert lines[:3] == ["#!/bin/sh", "set -- k1 k2", 'shift "$SLURM_ARRAY_TASK_ID"']
+    assert lines[3].endswith(f"""-m roundabout.cli.main trial '{tmp_path}/a run' "$1\"""")
+    assert job.script([]).splitlines()[1].endswith(f"trial '{tmp_path}/a run'")
+
+
+def test_what_a_partition_is_called() -> None:
+    assert Slurm.asked("slurm") == Slurm(None)
+    assert Slurm.asked("slurm:gpu") == Slurm("gpu")
+    with pytest.raises(UsageError):
+        Slurm.asked("slurmy")
+
+
+@dataclass(frozen=True)
+class Planned:
+    key: str
+    needs: tuple[str, ...]
+
+
+@given(strategies.integers(0, 30), strategies.randoms(use_true_random=False))
+def test_a_wave_needs_only_what_is_in_those_before(count: int, random: random.Random) -> None:
+    trials: list[Any] = []
+    for number in range(count):
+        needs = random.sample([each.key for each in trials], min(len(trials), random.choice([0, 0, 1, 2])))
+        trials.append(Planned(str(number), (*needs, "done before")))
+    found = sweep.waves(trials)
+    assert sorted(each.key for wave in found for each in wave) == sorted(each.key for each in trials)
+    before = {"done before"}
+    for wave in found:
+        assert all(before.issuperset(each.needs) for each in wave)
+        before |= {each.key for each in wave}
+    for earlier, later in pairwise(found):  # none waits for longer than it must
+        assert all({*each.needs} & {other.key for other in earlier} for each in later)
