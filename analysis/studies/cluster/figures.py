@@ -59,7 +59,7 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
         panel.set_ylabel("iteration, ms")
     for panel, cell in zip(axes, cells, strict=True):
         _plainly(panel.yaxis)  # their common one, now that all is drawn
-        _happened(panel, cell.first.timeline, scale)
+        _happened(panel, cell.first, scale)
     axes[-1].set_xlabel(f"{unit} since the trace began")
     happened = [_key(marker, INK, what, size=4) for what, marker in EVENTS.items()]
     result.legend(handles=[*_model_keys(looks), *happened], loc="outside lower center", ncols=6)
@@ -178,13 +178,13 @@ def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
 
 def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
     """Compatibility scores of what Cassini chose over time, above those of its other candidates; None without any."""
-    ranked = [cell for cell in cells if any(each.scores for each in cell.first.timeline.decisions)]
+    ranked = [cell for cell in cells if any(each.ranked for each in cell.first.timeline.decisions)]
     if not ranked:
         return None
     result, (panel,) = figure(1, 1, 2.9)
     scale, unit = _clock(cells)
     for cell in ranked:
-        told = [(each.at_s / scale, each.scores) for each in cell.first.timeline.decisions if each.scores]
+        told = [(each.at_s / scale, each.ranked) for each in cell.first.timeline.decisions if each.ranked]
         others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
         look: Any = {"color": colours[cell.name]}
         panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
@@ -224,11 +224,15 @@ def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]]
         panel.plot(own.start_s[::every] / scale, own.times_ms[::every], markeredgewidth=0, **look)
 
 
-def _happened(panel: Axes, timeline: Timeline, scale: float) -> None:
+def _happened(panel: Axes, trial: ClusterTrial, scale: float) -> None:
     """Arrivals, moves and ends of jobs, in rows above the iterations."""
+    timeline, from_s = trial.timeline, trial.sliced_s or 0.0
+    until_s = max(stint.ends_s for stint in timeline.stints)
+    arrived = (life.arrived_s - from_s for life in timeline.jobs)
+    ended = (life.ended_s - from_s for life in timeline.jobs if life.ended_s is not None)
     at_s = {
-        "arrival": [life.arrived_s for life in timeline.jobs],
-        "end": [life.ended_s for life in timeline.jobs if life.ended_s is not None],
+        "arrival": [at for at in arrived if 0 <= at <= until_s],
+        "end": [at for at in ended if 0 <= at <= until_s],
         "move": [stint.begins_s for stint in timeline.moves],
     }
     place = panel.get_xaxis_transform()
