@@ -11,7 +11,7 @@
 namespace fluid {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline constexpr double kSameMs = 1e-7;  // more than what rounds off after days: no event may come between two instants
+inline constexpr double kSameMs = 1e-7; // more than what rounds off after days: no event may come between two instants
 
 struct Edge;
 struct Flow;
