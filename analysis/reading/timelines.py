@@ -180,11 +180,6 @@ class ClusterCell:
     trials: Mapping[int, ClusterTrial]
 
     @property
-    def name(self) -> str:
-        """What tables and figures call it."""
-        return self.id.name
-
-    @property
     def variant(self) -> str:
         """The level of the factor `variant`."""
         return self.id.variant
