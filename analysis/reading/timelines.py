@@ -60,13 +60,18 @@ class Stint(_Told):
 
 
 class Decision(_Told):
-    """What a scheduler answered; `scores` are its candidates' compatibility where Cassini ranked them."""
+    """What a scheduler answered; `scores` are its candidates' where Cassini ranked them, None of one with loops."""
 
     at_s: float
     why: str
     job: str | None
     placements: Mapping[str, tuple[str, ...]]
-    scores: tuple[float, ...] | None = None
+    scores: tuple[float | None, ...] | None = None
+
+    @property
+    def ranked(self) -> list[float]:
+        """The scores of the candidates that could be chosen, of which the best one was."""
+        return [score for score in self.scores or () if score is not None]
 
 
 class Life(_Told):
@@ -160,6 +165,12 @@ class ClusterTrial:
     start_ns: int
     points: Points
 
+    @property
+    def sliced_s(self) -> float | None:
+        """Where in the trace its window begins, which stints are counted from; None of a whole trace."""
+        cluster = self.spec.cluster
+        return cluster.slice.from_s if cluster and cluster.slice else None
+
 
 @dataclass(frozen=True)
 class ClusterCell:
@@ -167,11 +178,6 @@ class ClusterCell:
 
     id: CellId
     trials: Mapping[int, ClusterTrial]
-
-    @property
-    def name(self) -> str:
-        """What tables and figures call it."""
-        return self.id.name
 
     @property
     def variant(self) -> str:

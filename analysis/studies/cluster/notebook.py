@@ -23,7 +23,7 @@ from analysis.reading.timelines import ClusterCell, clusters_of
 from analysis.render import about, page, verdicts
 from analysis.render.style import variant_colours
 from analysis.studies.cluster import figures, tables
-from analysis.studies.cluster.study import Pooled, Results, groups
+from analysis.studies.cluster.study import Pooled, Results, groups, whole
 from analysis.summary import stored_or_new
 from roundabout.store import Run
 
@@ -144,6 +144,7 @@ each_group(
     lambda some: figures.lives(some, colours),
     "Completion, queueing and fairness of jobs",
     "Distributions over the jobs of all repetitions.",
+    whole(cells),
 )
 
 # %%

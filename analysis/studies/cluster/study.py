@@ -74,7 +74,8 @@ class Pooled(Row):
     """All iterations of all jobs: in ms, and as multiples of a dedicated cluster's.
 
     Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline;
-    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the mean iteration time over that of jobs which each have a cluster of their own.
+    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the
+    mean iteration time over that of jobs which each have a cluster of their own.
     """
 
     repetitions: int
@@ -135,9 +136,14 @@ def study(run: Run, choice: StudyChoice) -> Results:
     return Results(
         **common(run, choice),
         pooled=tuple(_pooled(cell, over, _ideal(cells, cell)) for cell, over in together),
-        lives=tuple(_lives(cell) for cell in cells),
+        lives=tuple(_lives(cell) for cell in whole(cells)),
         models=tuple(_of_model(cell, over, model) for cell, over in together for model in cell.models),
     )
+
+
+def whole(cells: Sequence[ClusterCell]) -> list[ClusterCell]:
+    """Those of whole traces: in a slice of one no job has its whole life."""
+    return [cell for cell in cells if cell.first.sliced_s is None]
 
 
 def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
@@ -204,7 +210,10 @@ def _slowed(trial: ClusterTrial) -> Array:
 
 
 def _ratio(
-    over: ClusterCell | None, of: ClusterCell | None, what: Callable[[ClusterTrial], Array], statistic: Statistic,
+    over: ClusterCell | None,
+    of: ClusterCell | None,
+    what: Callable[[ClusterTrial], Array],
+    statistic: Statistic,
     least: int = 1,
 ) -> Figure | None:
     """A statistic of one cell's iterations over that of another's, by the repetitions that both have."""
@@ -244,9 +253,8 @@ def _lives(cell: ClusterCell) -> Lives:
         return Figure.of(estimate(repetitions, np.mean, at_least=0)) if repetitions else None
 
     completion, fairness = known(lambda life: life.completion_s), known(lambda life: life.fairness)
-    scores = [
-        np.array(own) for each in timelines if (own := [max(found.scores) for found in each.decisions if found.scores])
-    ]
+    chosen = ([max(found.ranked) for found in each.decisions if found.ranked] for each in timelines)
+    scores = [np.array(own) for own in chosen if own]
     beyond = tail(completion) if completion else None
     return Lives(
         levels=dict(cell.id.levels),

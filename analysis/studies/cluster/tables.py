@@ -50,7 +50,7 @@ def lives(results: Results) -> Table:
         *(Column("moves", ".1f"), Column("score", ".2f", only="page")),
     )
     sections = under_titles(results.lives, lambda each: each.group, _lives)
-    return Table(columns, sections, "What became of jobs")
+    return Table(columns, sections, "What became of jobs", empty="In slices of a trace no job has its whole life.")
 
 
 def slowed(results: Results, *, ends: bool = True) -> Table:
