@@ -70,7 +70,7 @@ def fairness(asked: Asked) -> list[Case]:
 
 
 def _case(cell: ClusterCell, value: float, ci95: Interval | None, **properties: str) -> Case:
-    name = ", ".join([cell.name, *properties.values()])
+    name = ", ".join([cell.id.name, *properties.values()])
     levels = {factor: str(level) for factor, level in cell.id.levels.items()}
     return Case(name, value, ci95, levels | {"variant": cell.variant} | properties)
 

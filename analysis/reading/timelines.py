@@ -60,7 +60,7 @@ class Stint(_Told):
 
 
 class Decision(_Told):
-    """What a scheduler answered; `scores` are its candidates' compatibility where Cassini ranked them, None of loops."""
+    """What a scheduler answered; `scores` are its candidates' where Cassini ranked them, None of one with loops."""
 
     at_s: float
     why: str
@@ -178,11 +178,6 @@ class ClusterCell:
 
     id: CellId
     trials: Mapping[int, ClusterTrial]
-
-    @property
-    def name(self) -> str:
-        """What tables and figures call it."""
-        return self.id.name
 
     @property
     def variant(self) -> str:

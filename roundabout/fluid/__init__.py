@@ -3,7 +3,7 @@
 
 Links shared like water are exact and event-driven, but for what flows of cross traffic leave of them, which comes in
 steps, and for weights that grow as MLTCP's do (mltcp.py), which are integrated. Of DCQCN there is a mean field
-(dcqcn.py, meetings.py), in steps.
+(dcqcn.py, meetings.py), in steps. model.py is the plain one; engine.py is the same for many hosts and jobs.
 """
 
 from roundabout.fluid.cross_traffic import (
@@ -13,6 +13,7 @@ from roundabout.fluid.cross_traffic import (
     left_by_cross_traffic,
     left_by_schedules,
 )
+from roundabout.fluid.engine import Engine, EngineError
 from roundabout.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.fluid.kept import kept
 from roundabout.fluid.left import Floats, Left
@@ -25,6 +26,8 @@ __all__ = [
     "ITERATIONS",
     "Course",
     "Direction",
+    "Engine",
+    "EngineError",
     "Floats",
     "FluidJob",
     "Interval",

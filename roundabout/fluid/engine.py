@@ -86,7 +86,7 @@ class Engine:
         unknown = sorted(job.edges - self._edges.keys())
         if unknown:
             raise EngineError(
-                f"job {name}: found streams from {' to '.join(unknown[0])}, expected links of the cluster"
+                f"job {name}: found a stream from {' to '.join(unknown[0])}, expected links that there are"
             )
         whole, fractions = np.array([*_whole(as_one(job), self._edges)]), np.array([*_fractions(as_one(job))], float)
         self._places[name] = self._library.fluid_add(self._engine, whole.ctypes.data_as(INT64S), _doubles(fractions))

@@ -60,7 +60,8 @@ def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
         move_s=_move_s(spec, guesses),
         seed=seed,
     )
-    window = spec.cluster.slice and (spec.cluster.slice.from_s, spec.cluster.slice.lasts_s)
+    part = spec.cluster.slice
+    window = (part.from_s, part.lasts_s) if part else None
     timeline = dedicated(wanted, cluster) if scheduler.dedicated else conduct(wanted, cluster, window)
     jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if len(stint.workers) > 1}
     return spec.model_copy(update={"jobs": jobs}), timeline

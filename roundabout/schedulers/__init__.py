@@ -5,6 +5,7 @@ roundabout.cluster.state has what it makes, a `Scheduler`, and what that knows o
 """
 
 import importlib
+import inspect
 from typing import Any
 
 from roundabout import rooms
@@ -20,8 +21,14 @@ def names() -> tuple[str, ...]:
 
 
 def named(name: str, known: Known, **options: Any) -> Scheduler:
-    """The scheduler of that name. Raises UsageError."""
+    """The scheduler of that name. Raises UsageError where there is none, or no such option."""
     if name not in names():
         raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(names())}")
-    made: Scheduler = importlib.import_module(f"{__name__}.{name}").scheduler(known, **options)
+    make = importlib.import_module(f"{__name__}.{name}").scheduler
+    own = [option for option in inspect.signature(make).parameters if option != "known"]
+    for option in options:
+        if option not in own:
+            expected = f"one of: {', '.join(own)}" if own else "none"
+            raise UsageError(f"found option '{option}' of scheduler '{name}', expected {expected}")
+    made: Scheduler = make(known, **options)
     return made

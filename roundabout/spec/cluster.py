@@ -45,7 +45,7 @@ class Ranked(Strict):
 
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=THRESHOLD,
-        description="how far off its timetable, as a share of its period, a job may begin an iteration",
+        description="how far off its timetable, as a share of its period, a job may begin",
     )
 
 

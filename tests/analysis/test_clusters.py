@@ -2,6 +2,7 @@
 """The study of clusters: speed-ups over the right scheduler, figures of jobs, and where nothing is known."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from analysis.quantities import Asked, Reading, named
+from analysis.reading.cells import CellId
 from analysis.reading.once import ReadOnce
 from analysis.reading.timelines import clusters_of
 from analysis.render.figure_data import csv_of
@@ -176,6 +178,12 @@ def test_of_many_iterations_some_are_drawn_and_the_page_says_so(run, monkeypatch
     fewer = csv_of(figures.events(cells[:1], figures.model_looks(cells)))
     assert figures.decimated(cells) == "Every 7th iteration of each model is drawn, of up to 700."
     assert len(MODELS) <= fewer.count("\n") - 1 <= 100 + len(MODELS)
+
+
+def test_cells_that_differ_in_other_levels_are_drawn_as_one_variant(run):
+    alone = replace(clusters_of(run)[0], id=CellId({"cluster.slice.from_s": 300}))
+    drawn = csv_of(figures.distributions([alone], [], {"base": "#0072b2"}))
+    assert {row.split(",")[1] for row in drawn.splitlines()[1:]} == {"base"}
 
 
 def test_a_timeline_that_cannot_be_read_is_named(tmp_path):

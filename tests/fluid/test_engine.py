@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine for many hosts against the plain model: the same jobs, the same times."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid import Course, Left
-from roundabout.fluid.engine import Engine
+from roundabout.fluid import Course, Engine, EngineError, Left, iteration_times
 from roundabout.fluid.jobs import Compute, FluidJob, send
 from roundabout.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
@@ -43,29 +44,25 @@ def sends(draw, workers, hosts):
     return send(found, [way(hosts[each.sender], hosts[each.receiver]) for each in found], draw(st.floats(5, 60)))
 
 
+timetables = st.builds(Timetable, shift_ms=st.floats(0, 50), period_ms=st.floats(50, 300), threshold_ms=st.just(1.1))
+factors = st.builds(Factor, st.sampled_from(list(SHAPES)), st.floats(0.1, 4.0))
+
+
 @st.composite
 def jobs(draw, growing=False):
     workers = draw(st.integers(2, 4))
     hosts = draw(st.lists(st.integers(0, HOSTS - 1), min_size=workers, max_size=workers))
-    phases = draw(
-        st.lists(
-            st.one_of(st.builds(Compute, st.floats(1, 100)), sends(workers, hosts)), min_size=1, max_size=3
-        ).filter(lambda each: any(isinstance(phase, Compute) for phase in each))
-    )
-    timetables = st.builds(
-        Timetable, shift_ms=st.floats(0, 50), period_ms=st.floats(50, 300), threshold_ms=st.just(1.1)
-    )
-    factors = st.builds(Factor, st.sampled_from(list(SHAPES)), st.floats(0.1, 4.0))
+    phases = [Compute(draw(st.floats(1, 60))) if draw(st.booleans()) else None, draw(sends(workers, hosts))] * 2
     return FluidJob(
-        tuple(phases),
+        tuple(phase for phase in phases[: draw(st.integers(2, 4))] if phase),
         workers,
         weight=float(draw(st.integers(1, 4))),
         priority=draw(st.integers(0, 1)),
-        start_ms=draw(st.floats(0, 100)),
+        start_ms=draw(st.floats(0, 50)),
         iterations=draw(st.integers(1, 4)),
         departs_ms=draw(st.one_of(st.none(), st.floats(150, 600))),
-        factor=draw(st.one_of(st.none(), factors)) if growing else None,
-        timetable=draw(st.one_of(st.none(), timetables)),
+        factor=draw(factors) if growing else None,
+        timetable=None if growing else draw(st.one_of(st.none(), timetables)),
         stretches=tuple(draw(st.lists(st.floats(0.5, 1.5), min_size=1, max_size=3))),
     )
 
@@ -96,19 +93,111 @@ def same(several, capacity, congested=1.0):
         assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=100)
+quick = settings(deadline=None, max_examples=40)
+
+
+@quick
 @given(st.lists(jobs(), min_size=1, max_size=5), capacities)
 def test_it_is_the_plain_model(several, capacity):
     same(several, capacity)
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(jobs(), min_size=2, max_size=5), capacities, st.floats(0.6, 0.99))
+@quick
+@given(st.lists(jobs(), min_size=2, max_size=4), capacities, st.floats(0.6, 0.99))
 def test_it_is_the_plain_model_where_congested_links_carry_less(several, capacity, congested):
     same(several, capacity, congested)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=20)
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), capacities)
 def test_it_is_the_plain_model_where_weights_grow(several, capacity):
     same(several, capacity)
+
+
+@pytest.mark.proof
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(jobs(), min_size=2, max_size=6), capacities, st.sampled_from([1.0, 0.92]))
+def test_it_is_the_plain_model_at_length(several, capacity, congested):
+    same(several, capacity, congested)
+
+
+WIDE = dict.fromkeys(EDGES, RATE)
+
+
+def one_way(a, b, compute_ms=10.0, alone_ms=20.0, **more):
+    (found,) = transfers("one-to-all", int(alone_ms * RATE), ((0, 1),))
+    return FluidJob((Compute(compute_ms), send([found], [way(a, b)], alone_ms)), workers=2, **more)
+
+
+@quick
+@given(jobs(), st.floats(1, 30), capacities)
+def test_who_is_elsewhere_changes_nothing(job, compute_ms, capacity):
+    """A pipeline's backlogs, above all, which once were seen at the next event of anyone."""
+    own = replace(job, departs_ms=None)
+    apart = (("x", "y"),)
+    found = transfers("one-to-all", int(RATE), ((0, 1),))
+    other = FluidJob((Compute(compute_ms), send(found, [apart], 1.0)), workers=2)
+    alone, beside = (
+        iteration_times(each, capacity | dict.fromkeys(apart, RATE), own.iterations)[0][: own.iterations]
+        for each in ([own], [own, other])
+    )
+    assert beside == pytest.approx(alone, rel=1e-9)
+
+
+def test_jobs_come_and_go_while_others_run():
+    engine = Engine(WIDE)
+    engine.add("first", one_way(0, 2, iterations=3))
+    assert engine.run(15.0) == ()
+    assert engine.now_ms == 15.0
+    engine.add("second", one_way(0, 3, compute_ms=0.0, start_ms=15.0))
+    assert engine.run(25.0) == ()
+    engine.stop("second")  # both had half of the link for 10 ms
+    assert engine.run(1e6) == ("first",)
+    assert engine.now_ms == pytest.approx(95.0)
+    assert engine.completed("first") == 3
+    assert engine.completed("second") == 0
+    found = engine.iterations("first")
+    assert found.shape == (2, 3, 6)
+    assert found[0, :, :4] == pytest.approx(np.array([[0, 10, 35, 0], [35, 45, 65, 0], [65, 75, 95, 0]]))
+    assert found[:, 0, 4:] == pytest.approx(np.array([[20 * RATE, 0], [0, 20 * RATE]]))
+
+
+def test_a_job_that_departs_by_itself_is_named():
+    engine = Engine(WIDE)
+    engine.add("j", one_way(0, 2, departs_ms=70.0))
+    assert engine.run(1e6) == ("j",)
+    assert (engine.now_ms, engine.completed("j")) == (70.0, 2)
+
+
+def test_what_links_have_carried_is_noted():
+    engine = Engine(WIDE, sample_ms=5.0)
+    engine.add("j", one_way(0, 2, iterations=1))
+    engine.run(32.0)
+    engine.run(32.0)
+    carried = engine.carried()
+    for edge in EDGES:
+        sent = np.array([0, 0, 0, 5, 10, 15, 20]) if edge in way(0, 2) else np.zeros(7)
+        assert carried[edge] == pytest.approx(sent * RATE)
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (one_way(0, 2), "job j: found a second one of this name, expected one"),
+        (one_way(0, 2, start_ms=3.0), "job late: found a start at 3 ms, expected 5 ms or later"),
+    ],
+)
+def test_what_it_cannot_play_is_refused(job, message):
+    engine = Engine(WIDE)
+    engine.add("j", one_way(0, 2))
+    engine.run(5.0)
+    with pytest.raises(EngineError, match=message):
+        engine.add(message.split()[1][:-1], job)
+
+
+def test_links_that_are_not_there_and_bytes_that_were_not_noted_are_refused():
+    engine = Engine({("a", "b"): RATE})
+    with pytest.raises(EngineError, match="job j: found a stream from .* expected links that there are"):
+        engine.add("j", one_way(0, 2))
+    with pytest.raises(EngineError, match="found an engine without sample_ms"):
+        engine.carried()

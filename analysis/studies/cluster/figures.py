@@ -55,7 +55,7 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
     for panel, cell in zip(axes, cells, strict=True):
         _dots(panel, cell.first, looks, scale)
         panel.set_yscale("log")
-        panel.set_title(cell.name, pad=18)
+        panel.set_title(cell.variant, pad=18)
         panel.set_ylabel("iteration, ms")
     for panel, cell in zip(axes, cells, strict=True):
         _plainly(panel.yaxis)  # their common one, now that all is drawn
@@ -74,14 +74,14 @@ def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours
     result, axes = figure(1, 2, 3.6, sharey=True)
     for panel, (label, values) in zip(axes, _pooled_values(cells), strict=True):
         for cell, repetitions in zip(cells, values, strict=True):
-            panel.plot(np.quantile(np.concatenate(repetitions), LEVELS), LEVELS, color=colours[cell.name])
+            panel.plot(np.quantile(np.concatenate(repetitions), LEVELS), LEVELS, color=colours[cell.variant])
         panel.set_xscale("log")
         _plainly(panel.xaxis)
         panel.set_xlabel(label)
     axes[0].set_ylabel("share of iterations")
     gained = "\n".join(map(_gained, (each for each in found if each.baseline and each.speedup_mean)))
     axes[1].text(0.98, 0.04, gained, transform=axes[1].transAxes, ha="right", va="bottom", fontsize=8, color=SOFT)
-    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    _legend(result, {cell.variant: colours[cell.variant] for cell in cells})
     return result
 
 
@@ -96,12 +96,12 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
         for cell in cells:
             own = cell.first.points.of(model)
             some = slice(None, None, _every(len(own.marks)))
-            panel.plot(own.start_s[some] / scale, own.marks[some], ".", color=colours[cell.name], markersize=3)
+            panel.plot(own.start_s[some] / scale, own.marks[some], ".", color=colours[cell.variant], markersize=3)
         panel.set_ylim(bottom=0)
         panel.set_title(model)
         panel.set_xlabel(f"{unit} since the trace began")
     axes[0].set_ylabel("ECN marks per iteration")
-    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    _legend(result, {cell.variant: colours[cell.variant] for cell in cells})
     return result
 
 
@@ -118,7 +118,9 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
             port = sent.get(PortPlace(cell.first.key, link, towards))
             if port:
                 rate_gbps = 8e-9 * port.rate(cell.first.start_ns + (1e9 * edges_s).astype(np.int64))
-                panel.plot((edges_s[:-1] + edges_s[1:]) / 2 / scale, rate_gbps, color=colours[cell.name], linewidth=1.1)
+                panel.plot(
+                    (edges_s[:-1] + edges_s[1:]) / 2 / scale, rate_gbps, color=colours[cell.variant], linewidth=1.1
+                )
         carried = next(each for each in cells[0].first.spec.topology.links if each.name == link)
         panel.set_ylim(0, 1.15 * carried.payload_rate_gbps)
         panel.set_xlim(0, edges_s[-1] / scale)
@@ -126,7 +128,7 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
         panel.set_title(f"link {link}, towards {towards}")
         panel.set_ylabel("Gbit/s")
     axes[-1].set_xlabel(f"{unit} since the trace began")
-    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    _legend(result, {cell.variant: colours[cell.variant] for cell in cells})
     return result
 
 
@@ -147,7 +149,7 @@ def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]
         ticks = range(0, len(hosts), max(1, len(hosts) // 6))
         panel.set_yticks(ticks, [hosts[tick] for tick in ticks])
         panel.grid(visible=False)
-        panel.set_title(cell.name)
+        panel.set_title(cell.variant)
     axes[-1].set_xlim(0, _until_s(cells) / scale)
     axes[-1].set_xlabel(f"{unit} since the trace began")
     result.legend(handles=_model_keys(looks, "s"), loc="outside lower center", ncols=7)
@@ -168,11 +170,11 @@ def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
             known = np.sort([each for life in all_lives if (each := figure_of(life)) is not None])
             if len(known):
                 share = np.linspace(0, 1, len(known) + 1)
-                panel.step([known[0], *known], share, where="post", color=colours[cell.name])
+                panel.step([known[0], *known], share, where="post", color=colours[cell.variant])
         panel.set_xlabel(label)
         panel.xaxis.set_major_locator(MaxNLocator(5))
     axes[0].set_ylabel("share of jobs")
-    _legend(result, {cell.name: colours[cell.name] for cell in cells})
+    _legend(result, {cell.variant: colours[cell.variant] for cell in cells})
     return result
 
 
@@ -186,13 +188,13 @@ def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure |
     for cell in ranked:
         told = [(each.at_s / scale, each.ranked) for each in cell.first.timeline.decisions if each.ranked]
         others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
-        look: Any = {"color": colours[cell.name]}
+        look: Any = {"color": colours[cell.variant]}
         panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
         panel.step(*zip(*chosen, strict=True), where="post", gid="chosen", **look)
     panel.set_xlabel(f"{unit} since the trace began")
     panel.set_ylim(min(0, panel.get_ylim()[0]), 1.05)
     panel.set_ylabel("compatibility score")
-    words(panel, {cell.name: colours[cell.name] for cell in ranked})
+    words(panel, {cell.variant: colours[cell.variant] for cell in ranked})
     return result
 
 

@@ -25,7 +25,8 @@ bool passes_on(const Flow &flow) { return flow.feeder && flow.feeder->listed && 
 } // namespace
 
 Engine::Engine(const std::vector<double> &capacities, double congested, double sample_ms)
-    : edges_(capacities.begin(), capacities.end()), congested_(congested), sample_ms_(sample_ms) {
+    : edges_(capacities.begin(), capacities.end()), carried_(capacities.size()), congested_(congested),
+      sample_ms_(sample_ms) {
   double least = kInfinity;
   for (const double each : capacities)
     if (each > 0)
@@ -81,10 +82,10 @@ std::vector<double> Engine::carried(std::size_t number) {
       to_touch_.push_back(job.get());
   instant();
   std::vector<double> until{0.0};
-  const Edge &edge = edges_[number];
+  const std::vector<double> &carried = carried_[number];
   const auto samples = static_cast<std::size_t>(now_ / sample_ms_ * kSame);
   for (std::size_t i = 0; i < samples; i++)
-    until.push_back(until.back() + (i < edge.carried.size() ? edge.carried[i] : 0));
+    until.push_back(until.back() + (i < carried.size() ? carried[i] : 0));
   return until;
 }
 
@@ -150,8 +151,10 @@ void Engine::refresh(Flow &flow) {
   const bool is_new = !std::exchange(flow.listed, true);
   if (is_new)
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
-      hop->place = static_cast<std::uint32_t>(hop->edge->hops.size());
-      hop->edge->hops.push_back(hop);
+      hop->from = &hop->edge->first;
+      hop->next = std::exchange(hop->edge->first, hop);
+      if (hop->next)
+        hop->next->from = &hop->next;
     }
   flow.lags = false;
   double wanted = kInfinity, bound = flow.path_capacity;
@@ -160,7 +163,8 @@ void Engine::refresh(Flow &flow) {
     wanted = !flow.feeder ? flow.pace : comes ? flow.feeder->wanted : 0;
     bound = std::min({wanted, bound, comes ? flow.feeder->bound : kInfinity});
   }
-  if (is_new || wanted != flow.wanted || bound != flow.bound)
+  const bool followed = std::exchange(flow.follows, passes_on(flow));
+  if (is_new || wanted != flow.wanted || bound != flow.bound || followed != flow.follows)
     ask(flow, wanted, bound, true);
 }
 
@@ -169,10 +173,9 @@ void Engine::leave(Flow &flow) {
   if (!std::exchange(flow.listed, false))
     return;
   for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
-    auto &hops = hop->edge->hops;
-    hops[hop->place] = hops.back();
-    hops[hop->place]->place = hop->place;
-    hops.pop_back();
+    *hop->from = hop->next;
+    if (hop->next)
+      hop->next->from = hop->from;
     hop->edge->units -= flow.units;
     change(*hop->edge, true);
   }
@@ -210,9 +213,9 @@ void Engine::change(Edge &edge, bool streams) {
 
 double Engine::limit(const Edge &edge) const {
   double wanted = 0;
-  for (const Hop *hop : edge.hops)
+  for (const Hop *hop = edge.first; hop; hop = hop->next)
     wanted += hop->flow->wanted;
-  return edge.hops.size() > 1 && wanted > edge.capacity * kSame ? edge.capacity * congested_ : edge.capacity;
+  return edge.first && edge.first->next && wanted > edge.capacity * kSame ? edge.capacity * congested_ : edge.capacity;
 }
 
 void Engine::mark(Flow &flow) {
@@ -277,7 +280,7 @@ void Engine::expand(Edge &edge) {
   edge.dirty = false;
   edge.seen = coupling_;
   edge.local = -1;
-  for (Hop *hop : edge.hops)
+  for (Hop *hop = edge.first; hop; hop = hop->next)
     visit(*hop->flow);
 }
 
@@ -411,7 +414,7 @@ void Engine::note(Job &job) {
       for (double from = job.at(); from < now_;) {
         const auto sample = static_cast<std::size_t>(from / sample_ms_ * kSame);
         const double to = std::min(static_cast<double>(sample + 1) * sample_ms_, now_);
-        auto &carried = hop->edge->carried;
+        auto &carried = carried_[static_cast<std::size_t>(hop->edge - edges_.data())];
         if (carried.size() <= sample)
           carried.resize(sample + 1);
         carried[sample] += flow.rate * (to - from);

@@ -64,6 +64,7 @@ private:
   void push(Job &job);
 
   std::vector<Edge> edges_;
+  std::vector<std::vector<double>> carried_; // bytes, by edge, in each sample's time
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job *> heap_; // by the key, the least first
   double congested_, sample_ms_, units_per_rate_;

@@ -58,7 +58,7 @@ Sending::Sending(Job &job, const Phase &own) : phase(own), flows(own.streams.siz
     flow.pace = stream.size / phase.ms;
     flow.hops = next;
     for (Edge *edge : stream.path) {
-      *next++ = {&flow, edge, 0};
+      *next++ = {&flow, edge};
       flow.path_capacity = std::min(flow.path_capacity, edge->capacity);
     }
     flow.hops_end = next;

@@ -11,7 +11,7 @@
 namespace fluid {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline constexpr double kSameMs = 1e-9;
+inline constexpr double kSameMs = 1e-7; // more than what rounds off after days: no event may come between two instants
 
 struct Edge;
 struct Flow;
@@ -68,7 +68,7 @@ struct Plan {
 struct Hop {
   Flow *flow = nullptr;
   Edge *edge = nullptr;
-  std::uint32_t place = 0;
+  Hop *next = nullptr, **from = nullptr; // on the link; and who points here
 };
 
 // What a job has sent in one iteration, and the weight that follows from that.
@@ -88,8 +88,10 @@ struct Flow {
   double path_capacity = kInfinity;
   std::int64_t units = 0; // of its bound, on its links
   std::uint64_t seen = 0;
-  int local = -1;                                                  // among those that are coupled
-  bool begun = false, listed = false, lags = false, dirty = false; // lags: gets less than comes, from now on
+  int local = -1; // among those that are coupled
+  bool begun = false, listed = false, dirty = false;
+  bool lags = false;    // gets less than comes, from now on
+  bool follows = false; // had no more to send than its feeder gives
 
   bool done() const { return waiting <= 0 && (feeder ? feeder->done() : unborn <= 0); }
   bool live() const { return begun && !done(); }

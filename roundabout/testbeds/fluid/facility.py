@@ -14,6 +14,7 @@ from typing import Any
 
 from roundabout import fluid, programs, tree
 from roundabout.fluid import Course, fluid_jobs, left_by_schedules
+from roundabout.fluid.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Pace
 from roundabout.runner.testbed import Check, Facility, Fidelity, Outcome, Visit
@@ -70,7 +71,12 @@ class FluidFacility(Facility):
         """The model's own files, and what draws flows: another one computes something else."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
-        return programs.hashes({**{name: files[name] for name in sorted(files)}, CROSSGEN: tree.ROOT / CROSSGEN})
+        return programs.hashes(
+            {
+                **{name: files[name] for name in sorted(files)},
+                **{built: tree.ROOT / built for built in (CROSSGEN, LIBRARY)},
+            }
+        )
 
 
 class FluidTestbed(Pace):

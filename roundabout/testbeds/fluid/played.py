@@ -45,7 +45,7 @@ def by_engine(spec: TrialSpec) -> Played:
     samples = min(map(len, carried.values()))
     return Played(
         {name: engine.iterations(name) for name in jobs},
-        sample_ms * np.arange(samples),
+        np.arange(samples, dtype=float) * sample_ms,
         {edge: sizes[:samples] for edge, sizes in carried.items()},
     )
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fluid engine: a cluster's trace in it and in the plain model, and how its time and memory grow with the cluster.
+
+    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--plain-iterations N] [--json]
+
+Clusters are trees, 2:1 over-subscribed at each level, with 16 hosts a ToR and 16 switches below each other one; hosts'
+links carry 50 Gbit/s. They have a job for every five hosts, of 2 to 12 workers in a ring: three in four have GPUs next
+to each other, of which one in ten is somewhere else; the others' are anywhere. Hosts have two GPUs. Iterations last
+150 to 400 ms alone, of which 20 to 50 % is sending at 10 to 45 Gbit/s. Each cluster runs in a process of its own; times
+are CPU seconds of one processor, without that for making the cluster, and memory is the process's peak.
+
+The plain model looks at all streams at each event. It is timed on the smallest cluster, for fewer iterations.
+"""
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, iteration_times
+from roundabout.fluid.engine import Engine
+from roundabout.fluid.jobs import Compute, send
+from roundabout.spec.patterns import transfers
+
+BELOW = 16
+HOST_GBPS = 50.0
+HOSTS_PER_JOB = 5
+GPUS = 2
+"""Of a host: jobs meet on its link."""
+
+
+class Tree:
+    """Switches above hosts, a level after the other, until there is one; each has half of what comes from below."""
+
+    def __init__(self, hosts: int) -> None:
+        self.sizes = [hosts]
+        while self.sizes[-1] > 1:
+            self.sizes.append(-(-self.sizes[-1] // BELOW))
+        self.gbps = [HOST_GBPS * (BELOW / 2) ** level for level in range(len(self.sizes) - 1)]
+
+    def capacity(self) -> dict[Direction, float]:
+        return {
+            edge: gbps * BYTES_PER_MS_OF_GBPS
+            for level, gbps in enumerate(self.gbps)
+            for place in range(self.sizes[level])
+            for edge in (self.up(level, place), self.up(level, place)[::-1])
+        }
+
+    def up(self, level: int, place: int) -> Direction:
+        return f"{level}.{place}", f"{level + 1}.{place // BELOW}"
+
+    def path(self, sender: int, receiver: int) -> tuple[Direction, ...]:
+        ups, downs, level = [], [], 0
+        while sender != receiver:
+            ups.append(self.up(level, sender))
+            downs.append(self.up(level, receiver)[::-1])
+            sender, receiver, level = sender // BELOW, receiver // BELOW, level + 1
+        return (*ups, *reversed(downs))
+
+
+def placements(hosts: int, rng: random.Random) -> Iterator[list[int]]:
+    """Jobs' workers, each with a GPU of its own."""
+    gpus = hosts * GPUS
+    free = set(range(gpus))
+    for _ in range(hosts // HOSTS_PER_JOB):
+        near, first = rng.random() < 0.75, rng.randrange(gpus)
+        own = []
+        for step in range(rng.randint(2, 12)):
+            gpu = first + step if near and rng.random() > 0.1 else rng.randrange(gpus)
+            while gpu % gpus not in free:
+                gpu += 1
+            free.remove(gpu % gpus)
+            own.append(gpu % gpus // GPUS)
+        yield own
+
+
+def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
+    for hosts in placements(tree.sizes[0], rng):
+        period_ms, part, gbps = rng.uniform(150, 400), rng.uniform(0.2, 0.5), rng.uniform(10, 45)
+        size = int(part * period_ms * gbps * BYTES_PER_MS_OF_GBPS)
+        found = transfers("ring", size, (tuple(range(len(hosts))),))
+        paths = [tree.path(hosts[each.sender], hosts[each.receiver]) for each in found]
+        most = max(each.bytes for each in found)
+        alone_ms = most / (gbps * BYTES_PER_MS_OF_GBPS)
+        yield FluidJob(
+            (Compute(period_ms * (1 - part)), send(found, paths, alone_ms)),
+            len(hosts),
+            start_ms=rng.uniform(0, period_ms),
+            iterations=iterations,
+        )
+
+
+def measured(hosts: int, iterations: int, plain: bool) -> dict[str, Any]:
+    tree, rng = Tree(hosts), random.Random(hosts)
+    made = list(jobs(tree, iterations, rng))
+    if plain:
+        begin = time.process_time()
+        iteration_times([*made], tree.capacity(), iterations)
+        return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
+    begin = time.process_time()
+    engine = Engine(tree.capacity())
+    for place, job in enumerate(made):
+        engine.add(str(place), job)
+    left = len(made)
+    while left:
+        left -= len(engine.run(float("inf")))
+    spent = time.process_time() - begin
+    done = sum(engine.completed(str(place)) for place in range(len(made)))
+    memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    alone = [sum(each.ms if isinstance(each, Compute) else each.alone_ms for each in job.phases) for job in made]
+    took = [
+        float((found[0, :, 2] - found[0, :, 0]).mean()) for found in map(engine.iterations, map(str, range(len(made))))
+    ]
+    slowed = sum(one > 1.01 * other for one, other in zip(took, alone, strict=True)) / len(made)
+    return {
+        "hosts": hosts,
+        "jobs": len(made),
+        "iterations": iterations,
+        "s": spent,
+        "us_per_iteration": 1e6 * spent / done,
+        "slowed": slowed,
+        "memory_mb": memory_mb,
+    }
+
+
+def apart(*words: str) -> dict[str, Any]:
+    """In a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="100,300,1000,3000,10000")
+    parser.add_argument("--iterations", type=int, default=1000)
+    parser.add_argument("--plain-iterations", type=int, default=20)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        hosts, iterations, plain = map(int, options.one)
+        print(json.dumps(measured(hosts, iterations, bool(plain))))
+        return
+    sizes = options.hosts.split(",")
+    found = [apart(each, str(options.iterations), "0") for each in sizes]
+    model = [apart(sizes[0], str(options.plain_iterations), each) for each in "10"]
+    ratio = model[0]["s"] / model[1]["s"]
+    if options.json:
+        print(json.dumps({"clusters": found, "plain": model[0], "engine": model[1], "ratio": ratio}, indent=1))
+        return
+    for each in found:
+        print(
+            f"{each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s {each['us_per_iteration']:7.2f} us each"
+            f" {each['memory_mb']:6.0f} MB   {each['slowed']:.0%} of jobs slowed"
+        )
+    print(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces played against the engine: what becomes of jobs that come, are moved, resized, and end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from roundabout.cluster.cassini import Decided
+from roundabout.cluster.conduct import Cluster, conduct, dedicated
+from roundabout.cluster.state import Placement, Request, State
+from roundabout.cluster.timeline import Stint, Timeline
+from roundabout.schedulers import named
+from roundabout.spec import Topology
+from roundabout.spec.cassini import Timetable
+from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.transports import Transport
+from tests.schedulers.clusters import KNOWN, cluster
+
+TOPOLOGY = cluster(racks=2, hosts=3)
+A = Request("a", "vgg", 8, 2, 100, 0.0)
+MOVE_S = 5.0
+Plan = Callable[[float], tuple[Mapping[str, Placement], Mapping[str, Timetable]]]
+
+
+class Planned:
+    """Places by the clock, and is asked at the instants given."""
+
+    dedicated = False
+
+    def __init__(self, *asked_s: float) -> None:
+        self.asked_s = asked_s
+
+    def decide(self, state: State, seed: int) -> list[Mapping[str, Placement]]:
+        return [{}]
+
+    def lease_s(self, state: State, job: object) -> None:
+        """None."""
+
+    def next_s(self, state: State) -> float | None:
+        return next((at for at in self.asked_s if at > state.now_s + 1e-6), None)
+
+
+def employed(requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
+    return ResolvedJob(
+        profile=KNOWN.profile(requests[stint.job], len(stint.workers)),
+        workers=stint.workers,
+        transport=Transport(name="dcqcn"),
+        arrives_ms=1e3 * stint.begins_s,
+        timetable=stint.timetable,
+    )
+
+
+def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:
+    def decide(state: State, seed: int) -> Decided:
+        placements, timetables = plan(state.now_s + 1e-6)
+        here = {job.request.name for job in state.jobs}
+        return Decided({name: each for name, each in placements.items() if name in here}, timetables, ())
+
+    employ = partial(employed, {each.name: each for each in requests})
+    return conduct(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, employ, MOVE_S, seed=1))
+
+
+def test_who_is_alone_takes_what_it_takes_alone() -> None:
+    timeline = played([A], lambda _: ({"a": ("s0", "s1")}, {}))
+    (stint,) = timeline.stints
+    (life,) = timeline.lives
+    assert (stint.name, stint.iterations, life.moves) == ("a.1", 100, 0)
+    assert life.ended_s == pytest.approx(life.dedicated_s) == pytest.approx(stint.ends_s)
+    assert [each.why for each in timeline.decisions] == ["arrival", "end"]
+
+
+def test_a_move_costs_time_and_the_iteration_under_way() -> None:
+    timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 10.1 else ("s0", "s3")}, {}), 10.1)
+    before, after = timeline.stints
+    assert (before.ends_s, after.begins_s) == pytest.approx((10.1, 10.1 + MOVE_S))
+    assert before.iterations + after.iterations == 100
+    assert timeline.lives[0].moves == 1
+
+
+def test_other_workers_have_as_many_examples_left() -> None:
+    hosts = "s0", "s1", "s2", "s3"
+    timeline = played([A], lambda now_s: ({"a": hosts[:2] if now_s < 10.1 else hosts}, {}), 10.1)
+    before, after = timeline.stints
+    assert before.iterations + 2 * after.iterations == pytest.approx(100, abs=1)
+
+
+def test_another_timetable_alone_stops_nobody() -> None:
+    table = Timetable(shift_ms=50, period_ms=500, threshold_ms=5)
+    timeline = played([A], lambda now_s: ({"a": ("s0", "s1")}, {"a": table} if now_s > 10 else {}), 10.0)
+    before, after = timeline.stints
+    assert before.ends_s == after.begins_s == pytest.approx(10.0)
+    assert (before.timetable, after.timetable, timeline.lives[0].moves) == (None, table, 0)
+    assert before.iterations + after.iterations == 100
+
+
+def test_the_order_of_workers_alone_is_no_move() -> None:
+    timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 5 else ("s1", "s0")}, {}), 5.0)
+    assert [stint.workers for stint in timeline.stints] == [("s0", "s1")]
+
+
+def test_who_is_never_placed_waits_for_ever() -> None:
+    timeline = played([A], lambda _: ({}, {}))
+    assert (timeline.stints, timeline.lives[0].started_s, timeline.lives[0].ended_s) == ((), None, None)
+
+
+def test_a_window_begins_with_an_iteration_and_keeps_timetables() -> None:
+    table = Timetable(shift_ms=0, period_ms=1000, threshold_ms=5)
+    whole = played([A], lambda _: ({"a": ("s0", "s1")}, {"a": table}))
+    (stint,) = whole.within(10.5, 20.0, lambda _: [float(second) for second in range(100)]).stints
+    assert (stint.begins_s, stint.ends_s) == pytest.approx((0.5, 20.0))
+    assert stint.timetable == replace_shift(table, 500)
+
+
+def replace_shift(table: Timetable, shift_ms: float) -> Timetable:
+    return table.model_copy(update={"shift_ms": shift_ms})
+
+
+def scheduled(name: str, requests: list[Request], topology: Topology = TOPOLOGY) -> Timeline:
+    scheduler = named(name, KNOWN)
+
+    def decide(state: State, seed: int) -> Decided:
+        return Decided(scheduler.decide(state, seed)[0], {}, ())
+
+    employ = partial(employed, {each.name: each for each in requests})
+    own = Cluster(topology, scheduler, KNOWN, decide, employ, MOVE_S, seed=1)
+    return dedicated(requests, own) if scheduler.dedicated else conduct(requests, own)
+
+
+REQUEST = st.builds(
+    Request,
+    name=st.just(""),
+    model=st.sampled_from(["vgg", "bert", "resnet"]),
+    batch=st.just(8),
+    workers=st.integers(1, 6),
+    iterations=st.integers(1, 300),
+    arrives_s=st.floats(0, 60),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(["random", "themis"]), st.lists(REQUEST, min_size=1, max_size=6))
+def test_every_job_ends_and_no_gpu_has_two(name: str, drawn: list[Request]) -> None:
+    ordered = sorted(drawn, key=lambda each: each.arrives_s)
+    requests = [replace(each, name=f"j{place}") for place, each in enumerate(ordered)]
+    timeline = scheduled(name, requests)
+    for request, life in zip(requests, timeline.lives, strict=True):
+        stints = [stint for stint in timeline.stints if stint.job == request.name]
+        done = sum(stint.iterations * len(stint.workers) for stint in stints)
+        assert life.ended_s is not None
+        assert done >= request.iterations * request.workers
+        assert all(one.ends_s <= other.begins_s for one, other in pairwise(stints))
+    for stint in timeline.stints:
+        beside = [
+            other
+            for other in timeline.stints
+            if other is not stint and other.begins_s < stint.ends_s - 1e-6 and stint.begins_s < other.ends_s - 1e-6
+        ]
+        assert not any(set(other.workers) & set(stint.workers) for other in beside)
+    assert scheduled(name, requests) == timeline
+
+
+def test_in_clusters_of_their_own_nobody_meets() -> None:
+    timeline = scheduled("ideal", [A, replace(A, name="b", arrives_s=1.0)])
+    one, other = timeline.stints
+    assert one.ends_s == other.begins_s
+    assert [(life.started_s, life.ended_s) for life in timeline.lives] == [
+        (at_s, pytest.approx(at_s + timeline.lives[0].dedicated_s)) for at_s in (0.0, 1.0)
+    ]
