@@ -68,7 +68,9 @@ def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
     return max(sum(each.comes_ms <= at_ms < each.goes_ms for each in there) for at_ms in instants)
 
 
-def _no_room(merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]) -> SpecError:
+def _no_room(
+    merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]
+) -> SpecError:
     """The error about one worker more than its host has GPUs."""
     name, index = str(here[1]), here[-1]
     assert isinstance(index, int)
