@@ -26,9 +26,8 @@ from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab
 
 NAME = "bench-up-down"
-PAYLOAD_GBPS = 43.0
 
-# Reads {"hosts", "switches", "links", "mbps"} on stdin, prints {"up_s", "down_s"}.
+# Reads {"hosts", "switches", "links"} on stdin, prints {"up_s", "down_s"}.
 MININET = """
 import json, sys, time
 from mininet.link import TCLink
@@ -39,34 +38,13 @@ begin = time.monotonic()
 net = Mininet(switch=LinuxBridge, link=TCLink, controller=None)
 nodes = {name: net.addHost(name) for name in graph["hosts"]}
 nodes.update({name: net.addSwitch(name) for name in graph["switches"]})
-for one, other in graph["links"]:
-    net.addLink(nodes[one], nodes[other], bw=graph["mbps"])
+for one, other, mbps in graph["links"]:
+    net.addLink(nodes[one], nodes[other], bw=mbps)
 net.start()
 up = time.monotonic()
 net.stop()
 print(json.dumps({"up_s": up - begin, "down_s": time.monotonic() - up}))
 """
-
-
-def spread() -> Topology:
-    """24 hosts on 12 leaf switches, and a spine: 13 switches."""
-    leaves = [f"leaf{number}" for number in range(12)]
-    hosts = [f"h{number}" for number in range(24)]
-    links = [{"name": leaf, "ends": [leaf, "spine"]} for leaf in leaves]
-    links += [{"name": host, "ends": [host, leaves[number // 2]]} for number, host in enumerate(hosts)]
-    return Topology.model_validate(
-        {
-            "schema": 1,
-            "name": "spread-24",
-            "about": "24 hosts and 13 switches",
-            "line_rate_gbps": 50.0,
-            "payload_rate_gbps": PAYLOAD_GBPS,
-            "queue": "lossless",
-            "hosts": hosts,
-            "switches": [*leaves, "spine"],
-            "links": links,
-        }
-    )
 
 
 def ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
@@ -86,8 +64,9 @@ def mininets(topology: Topology, scale: float) -> dict[str, float]:
     graph = {
         "hosts": [names[host] for host in topology.hosts],
         "switches": [names[switch] for switch in topology.switches],
-        "links": [[names[end] for end in link.ends] for link in topology.links],
-        "mbps": PAYLOAD_GBPS * 1000 / scale,
+        "links": [
+            [*(names[end] for end in link.ends), link.payload_rate_gbps * 1000 / scale] for link in topology.links
+        ],
     }
     command = ["/usr/bin/python3", "-c", MININET]
     done = subprocess.run(command, input=json.dumps(graph), capture_output=True, text=True, check=False)
@@ -128,7 +107,10 @@ def main() -> None:
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    results = [compare(load_topology("dumbbell-2x2"), 100, options.rounds), compare(spread(), 200, options.rounds)]
+    results = [
+        compare(load_topology("dumbbell-2x2"), 100, options.rounds),
+        compare(load_topology("cluster-24"), 1000, options.rounds),
+    ]
     if options.json:
         print(json.dumps(results, indent=1))
         return
