@@ -37,7 +37,7 @@ ClusterName=test
 SlurmctldHost=controller(127.0.0.1)
 SlurmctldPort=16817
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=2
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 SlurmUser=root
 StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/controller.pid
@@ -193,7 +193,8 @@ class Cluster:
     def roundabout(self, *words: str, user: int = 0) -> "subprocess.Popen[str]":
         """The command line, at work."""
         who = {"user": f"--reuid={user}", "group": f"--regid={user}", "groups": "--clear-groups"}
-        call = ["setpriv", *who.values(), sys.executable, "-m", "roundabout.cli.main", *words]
+        ours = [sys.executable, "-m", "roundabout.cli.main", *words]
+        call = ["setpriv", *who.values(), *ours]
         pipe, both = subprocess.PIPE, subprocess.STDOUT
         return subprocess.Popen(
             self.inside(call), env=self.environment, cwd=self.folder, stdout=pipe, stderr=both, text=True
