@@ -68,15 +68,11 @@ class FluidFacility(Facility):
         )
 
     def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """The model's own files, and what draws flows: another one computes something else."""
+        """The model's own files, its engine, and what draws flows: another one computes something else."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
-        return programs.hashes(
-            {
-                **{name: files[name] for name in sorted(files)},
-                **{built: tree.ROOT / built for built in (CROSSGEN, LIBRARY)},
-            }
-        )
+        built = {name: tree.ROOT / name for name in (CROSSGEN, LIBRARY)}
+        return programs.hashes({**{name: files[name] for name in sorted(files)}, **built})
 
 
 class FluidTestbed(Pace):
