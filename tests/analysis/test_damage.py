@@ -40,6 +40,7 @@ def whole(tmp_path_factory):
     (attempt.path / RAW / "s0" / "0.pcap").write_bytes(b"packets")
     attempt.commit(record)
     shutil.rmtree(folder)
+    run.refresh_trials()
     run.write_summary(summarise(run).record())
     return run
 

@@ -167,19 +167,19 @@ def test_commands_print_on_our_screen_alone() -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["mltcp-vgg19"], {"dilation": "4"}),
-        (["mltcp-vgg19", "--dilation", "2"], {"dilation": "2"}),
-        (["mltcp-vgg19", "--scale", "200"], {"dilation": "4", "scale": "200"}),
-        (["cluster-slice"], {"scale": "1000"}),
-        (["cluster-slice", "--scale", "500"], {"scale": "500"}),
-        (["cluster-slice", "--testbed", "fluid"], {}),
+        ("mltcp-vgg19", {"dilation": "4"}),
+        ("mltcp-vgg19 --dilation 2", {"dilation": "2"}),
+        ("mltcp-vgg19 --scale 200", {"dilation": "4", "scale": "200"}),
+        ("cluster-slice", {"scale": "1000"}),
+        ("cluster-slice --scale 500", {"scale": "500"}),
+        ("cluster-slice --testbed fluid", {}),
     ],
     ids=str,
 )
 def test_an_experiment_may_ask_a_lab_to_divide_rates_and_stretch_time(
-    words: list[str], found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr("roundabout.cli.run.execute", lambda work, where, as_json: asked.append(dict(where.where)))
-    assert main(["run", *words]) == 0
+    monkeypatch.setattr("roundabout.cli.run.execute", lambda _work, where, **_: asked.append(dict(where.where)))
+    assert main(["run", *words.split()]) == 0
     assert asked == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]
