@@ -156,10 +156,10 @@ class _Play:
         self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
         for name, course in self.here.items():
             self._settle(course, decided.placements.get(name, ()), decided.timetables.get(name))
-        for each in self._state().jobs:
-            course = self.here[each.request.name]
+        state = self._state()
+        for each in state.jobs:
             if each.placement and (each.lease_s is None or each.lease_s <= self.now_s + SAME_S):
-                course.lease_s = self.cluster.scheduler.lease_s(self._state(), each)
+                self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
     def _settle(self, course: _Course, workers: Placement, timetable: Timetable | None) -> None:
         """Let a job go on where it is to be, or wait. Whose workers' order alone differs stays as it is."""
