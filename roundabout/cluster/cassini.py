@@ -14,16 +14,10 @@ from statistics import fmean
 import numpy as np
 
 from roundabout.cassini import Arc, CassiniError, Circle, Rotations, held, loop, roomy, rotate, unify
+from roundabout.cluster.kept import Links, kept
 from roundabout.cluster.placing import Ground, ground_of
 from roundabout.cluster.state import Known, Placement, Placements, Request, Scheduler, State
 from roundabout.spec.cassini import THRESHOLD, Timetable
-
-SLACK = 0.01
-"""By which share periods are longer than iterations at least.
-
-A guess: of timetables that jobs with 0.5 % of jitter keep, those that the fluid model finds are 0.5 to 1.6 % longer
-(docs/cassini.md). What it is, iterations of jobs that are held get longer by; where it is too little, turns are missed.
-"""
 
 MOST = 2_000_000
 """Sectors looked at for a link, of all rotations tried: some ms. Beyond that the best so far is taken."""
@@ -151,14 +145,10 @@ class _Found:
         return _by_chance(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Of the jobs of each subgraph, unless they would wait longer for each other than meeting costs."""
+        """Of the jobs of each subgraph, unless they are better off without."""
         found: dict[str, Timetable] = {}
         for part in self.parts:
-            over = max(1 - self._rotations(meeting).score for meeting in part)
-            if over + SLACK < fmean(1 - self._by_chance(meeting) for meeting in part):
-                roomy = [_roomy(meeting, self._gbps[meeting], threshold) for meeting in part]
-                every = held({str(place): each for place, each in enumerate(roomy)}, threshold, {})
-                found |= {job: each.stretched(1 + over + SLACK) for job, each in every.items()}
+            found |= _held(tuple((meeting, self._gbps[meeting]) for meeting in part), threshold)
         return found
 
 
@@ -199,6 +189,13 @@ def _rotations(meeting: Meeting, capacity_gbps: float) -> Rotations:
 @lru_cache(maxsize=1024)
 def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotations:
     return roomy(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
+
+
+@lru_cache(maxsize=1024)
+def _held(part: Links, threshold: float) -> dict[str, Timetable]:
+    """The timetables of a subgraph's jobs, none where they are better off without."""
+    roomy = {str(place): _roomy(meeting, gbps, threshold) for place, (meeting, gbps) in enumerate(part)}
+    return kept(part, held(roomy, threshold, {}))
 
 
 @lru_cache(maxsize=4096)
