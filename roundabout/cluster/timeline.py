@@ -28,6 +28,12 @@ class Stint:
     iterations: int
     timetable: Timetable | None = None
 
+    @property
+    def sends(self) -> bool:
+        """Whether there is traffic of it: of several workers who had a turn before they were moved on."""
+        early_ms = self.timetable.early_ms(1e3 * self.begins_s) if self.timetable else 0.0
+        return len(self.workers) > 1 and 1e3 * self.begins_s + early_ms < 1e3 * self.ends_s
+
 
 @dataclass(frozen=True)
 class Decision:

@@ -12,6 +12,7 @@ from roundabout.cluster.conduct import Cluster, Decide, conduct, dedicated
 from roundabout.cluster.state import Known, Request, Scheduler
 from roundabout.cluster.timeline import Stint, Timeline
 from roundabout.cluster.traces import requests
+from roundabout.fluid.engine import Engine
 from roundabout.schedulers import named
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
 from roundabout.spec.experiment import ResolvedJob, TrialSpec
@@ -28,7 +29,11 @@ def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
 
 
 def check(spec: TrialSpec, seed: int) -> None:
-    """Raise UsageError for a trace of which a job can never run, and where there is no such scheduler."""
+    """Raise UsageError for a trace of which a job can never run and where there is no such scheduler.
+
+    Raise EngineError where the engine that plays them is not built.
+    """
+    Engine({})
     asked(spec, seed)
     _scheduler(spec, _known(None))
 
@@ -43,7 +48,7 @@ def least_s(spec: TrialSpec, seed: int) -> float:
 
 
 def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
-    """A cluster's trial with jobs, one a stint, and its timeline. Jobs of one worker send nothing: they have no part.
+    """A cluster's trial with jobs, one a stint, and its timeline. Who sends nothing has no part.
 
     Raises UsageError: the trace, the scheduler or its options. SchedulingError: what it answers cannot be.
     """
@@ -63,7 +68,7 @@ def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
     part = spec.cluster.slice
     window = (part.from_s, part.lasts_s) if part else None
     timeline = dedicated(wanted, cluster) if scheduler.dedicated else conduct(wanted, cluster, window)
-    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if len(stint.workers) > 1}
+    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if stint.sends}
     return spec.model_copy(update={"jobs": jobs}), timeline
 
 

@@ -13,8 +13,11 @@ from roundabout.cluster.cassini import Decided
 from roundabout.cluster.conduct import Cluster, conduct, dedicated
 from roundabout.cluster.state import Placement, Request, State
 from roundabout.cluster.timeline import Stint, Timeline
+from roundabout.fluid import engine
+from roundabout.fluid.engine import EngineError
+from roundabout.plan.clusters import check
 from roundabout.schedulers import named
-from roundabout.spec import Topology
+from roundabout.spec import Topology, load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.transports import Transport
@@ -170,3 +173,20 @@ def test_in_clusters_of_their_own_nobody_meets() -> None:
     assert [(life.started_s, life.ended_s) for life in timeline.lives] == [
         (at_s, pytest.approx(at_s + timeline.lives[0].dedicated_s)) for at_s in (0.0, 1.0)
     ]
+
+
+def test_a_stint_that_ends_before_its_first_turn_sends_nothing():
+    turns = Timetable(shift_ms=500.0, period_ms=1000.0, threshold_ms=50.0)
+    stint = Stint("a.1", "a", begins_s=2.0, ends_s=2.4, workers=("s0", "s1"), left=9, iterations=0, timetable=turns)
+    assert not stint.sends
+    assert replace(stint, ends_s=2.6).sends
+    assert replace(stint, timetable=None).sends
+    assert not replace(stint, timetable=None, workers=("s0",)).sends
+
+
+def test_without_its_engine_no_cluster_is_begun(monkeypatch):
+    experiment = load_experiment("cluster-dynamic", length="quick")
+    monkeypatch.setattr(engine, "LIBRARY", "build/lib/none.so")
+    monkeypatch.setattr(engine, "_library", engine._library.__wrapped__)
+    with pytest.raises(EngineError, match=r"not built: build/lib/none\.so"):
+        check(experiment.cells[0].spec, 1)

@@ -12,10 +12,8 @@ from analysis.studies.cluster.study import Figure, Lives, OfModel, Pooled, Resul
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """What a terminal shows."""
-    return [
-        on_screen.shown(each)
-        for each in (pooled(results), lives(results), slowed(results, ends=False), *marked(results, ends=False))
-    ]
+    by_model = (slowed(results, ends=False), *marked(results, ends=False)) if results.models else ()
+    return [on_screen.shown(each) for each in (pooled(results), lives(results), *by_model)]
 
 
 def pooled(results: Results) -> Table:
