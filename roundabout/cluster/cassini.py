@@ -111,7 +111,8 @@ class _Found:
 
     def __init__(self, meetings: Mapping[Meeting, float]) -> None:
         self._gbps = meetings
-        tied = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps and _fit(meeting)]
+        self._short = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps]
+        tied = [meeting for meeting in self._short if _fit(meeting)]
         self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
         graphs = _connected(meeting for meeting in tied if meeting not in self._within)
         self.loops = any(map(_loop, graphs))
@@ -145,10 +146,12 @@ class _Found:
         return _by_chance(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Of the jobs of each subgraph, unless they are better off without."""
+        """Of the jobs of each subgraph, unless all who meet them, on links left to chance too, are better off without."""
         found: dict[str, Timetable] = {}
-        for part in self.parts:
-            found |= _held(tuple((meeting, self._gbps[meeting]) for meeting in part), threshold)
+        for company in _connected(self._short):
+            parts = tuple(tuple(part) for part in self.parts if part[0] in company)
+            if parts:
+                found |= _held(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
         return found
 
 
@@ -192,10 +195,14 @@ def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotation
 
 
 @lru_cache(maxsize=1024)
-def _held(part: Links, threshold: float) -> dict[str, Timetable]:
-    """The timetables of a subgraph's jobs, none where they are better off without."""
-    roomy = {str(place): _roomy(meeting, gbps, threshold) for place, (meeting, gbps) in enumerate(part)}
-    return kept(part, held(roomy, threshold, {}))
+def _held(links: Links, parts: tuple[tuple[Meeting, ...], ...], threshold: float) -> dict[str, Timetable]:
+    """The timetables of some links' jobs, none where the jobs of all links are better off without."""
+    carries_gbps = dict(links)
+    found: dict[str, Timetable] = {}
+    for part in parts:
+        rotations = {str(place): _roomy(each, carries_gbps[each], threshold) for place, each in enumerate(part)}
+        found |= held(rotations, threshold, {})
+    return kept(links, found)
 
 
 @lru_cache(maxsize=4096)
