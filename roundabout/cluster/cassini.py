@@ -146,7 +146,7 @@ class _Found:
         return _by_chance(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Of the jobs of each subgraph, unless all who meet them, on links left to chance too, are better off without."""
+        """Of each subgraph's jobs, unless all who meet them are better off without, on links left to chance too."""
         found: dict[str, Timetable] = {}
         for company in _connected(self._short):
             parts = tuple(tuple(part) for part in self.parts if part[0] in company)

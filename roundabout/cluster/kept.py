@@ -34,7 +34,7 @@ STEP = 1.5
 """How many times as much is tried next."""
 
 GAIN = 1.02
-"""How many times as fast jobs are at least that are held: a guess, as circles are less than jobs with rings and jitter."""
+"""How many times as fast jobs must be to be held: a guess, as circles are less than jobs with rings and jitter."""
 
 LASTS = 16
 """For how many of the longest iteration, times the number of jobs, they are played."""
