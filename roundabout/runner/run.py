@@ -426,6 +426,9 @@ def _changes(where: str, was: Any, now: Any) -> list[str]:
     if isinstance(was, dict) and isinstance(now, dict):
         keys = list(dict.fromkeys([*was, *now]))
         return [change for key in keys for change in _changes(f"{where}.{key}", was.get(key), now.get(key))]
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = enumerate(zip(was, now, strict=True))
+        return [change for at, pair in pairs for change in _changes(f"{where}[{at}]", *pair)]
     return [] if was == now else [f"{where}: was {_short(was)}, is {_short(now)}"]
 
 
