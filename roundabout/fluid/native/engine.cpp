@@ -388,8 +388,7 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
   double ms = next_ms() - now_;
   if (ms <= kSameMs || ms == kInfinity)
     return;
-  for (ms = growing->step(ms);;) {
-    growing->set_means(ms);
+  for (ms = growing->step(ms), growing->keep_means();; growing->set_means(ms)) {
     const double event_ms = next_ms() - now_;
     if (std::ranges::any_of(growing->flows, &Flow::overdrawn))
       ms /= 2; // a backlog came and went within the step: let it come first

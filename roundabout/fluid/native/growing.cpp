@@ -84,6 +84,10 @@ double Growing::step(double at_most_ms) {
 
 void Growing::set_means(double ms) {
   integrate(ms);
+  keep_means();
+}
+
+void Growing::keep_means() {
   for (std::size_t i = 0; i < flows.size(); i++)
     flows[i]->rate = means_[i];
 }

@@ -23,6 +23,9 @@ struct Growing {
   // Sets flows' rates to their means over so many ms from where the step began.
   void set_means(double ms);
 
+  // Sets them to those of the step just taken.
+  void keep_means();
+
 private:
   // Mean rates over `ms` into `means_`; the estimated error of what flows, over what is allowed.
   double integrate(double ms);
