@@ -124,10 +124,10 @@ class _Found:
         """All, or where there is a loop those links that gain most by time-shifts."""
         if not _loop(graph):
             return graph
-        kept: list[Meeting] = []
+        chosen: list[Meeting] = []
         for meeting in sorted(graph, key=lambda each: self._by_chance(each) - self._rotations(each).score):
-            kept += [] if _loop([*kept, meeting]) else [meeting]
-        return kept
+            chosen += [] if _loop([*chosen, meeting]) else [meeting]
+        return chosen
 
     def _score(self, meeting: Meeting) -> float:
         """Of a link whose jobs all share another, too, with the rotations of that."""

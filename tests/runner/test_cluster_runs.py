@@ -51,10 +51,6 @@ def started(folder: Path) -> Run:
     return RUNNER.start(load_experiment(path), str(path), folder / "runs")
 
 
-def resumed(run: Run) -> Run:
-    return RUNNER.resume(run, load_experiment(run.manifest["which"]))
-
-
 def files(run: Run) -> dict[Path, tuple[int, bytes]]:
     """Every committed file, its inode and its bytes."""
     return {path: (path.stat().st_ino, path.read_bytes()) for path in run.path.glob("trials/*/*")}
@@ -82,6 +78,16 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return started(tmp_path_factory.mktemp("undisturbed"))
 
 
+def resume_and_compare(folder: Path, undisturbed: Run) -> None:
+    """The one trial that was committed stays as it is, and the run comes to what it would have been."""
+    (run,) = Run.all(folder / "runs")
+    before = files(run)
+    assert len(run.trials()) == 1
+    RUNNER.resume(run, load_experiment(run.manifest["which"]))
+    assert before.items() <= files(run).items()
+    assert found(run) == found(undisturbed)
+
+
 def in_the_second(monkeypatch: pytest.MonkeyPatch, step: str, happens: Callable[[], None]) -> None:
     """Let something happen before that step of the second trial's attempt, once."""
     do, seen = getattr(Attempt, step), []
@@ -103,12 +109,7 @@ def test_an_interrupted_cluster_is_resumed_to_what_it_would_have_been(
     in_the_second(monkeypatch, step, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         started(tmp_path)
-    (run,) = Run.all(tmp_path / "runs")
-    before = files(run)
-    assert len(run.trials()) == 1
-    resumed(run)
-    assert before.items() <= files(run).items()
-    assert found(run) == found(undisturbed)
+    resume_and_compare(tmp_path, undisturbed)
 
 
 @pytest.mark.parametrize("step", [TIMELINE, "iterations.parquet"])
@@ -127,12 +128,7 @@ def test_a_disk_that_is_full_of_a_cluster_is_one_message_and_the_run_is_complete
         started(tmp_path)
     assert "roundabout resume" in str(told.value.hint)
     monkeypatch.setattr(os, "fsync", sync)
-    (run,) = Run.all(tmp_path / "runs")
-    before = files(run)
-    assert len(run.trials()) == 1
-    resumed(run)
-    assert before.items() <= files(run).items()
-    assert found(run) == found(undisturbed)
+    resume_and_compare(tmp_path, undisturbed)
 
 
 def philly(folder: Path) -> Path:
