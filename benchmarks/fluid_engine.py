@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, iteration_times
+from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, Left, iteration_times
 from roundabout.fluid.engine import Engine
 from roundabout.fluid.jobs import Compute, send
 from roundabout.spec.patterns import transfers
@@ -106,7 +106,7 @@ def measured(hosts: int, iterations: int, plain: bool) -> dict[str, Any]:
         iteration_times([*made], tree.capacity(), iterations)
         return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
     begin = time.process_time()
-    engine = Engine(tree.capacity())
+    engine = Engine(Left.always(tree.capacity()))
     for place, job in enumerate(made):
         engine.add(str(place), job)
     left = len(made)

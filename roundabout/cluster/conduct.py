@@ -15,6 +15,7 @@ from roundabout.cluster.timeline import Decision, Life, Stint, Timeline, Why
 from roundabout.fluid.cross_traffic import capacities
 from roundabout.fluid.engine import Engine
 from roundabout.fluid.jobs import fluid_job
+from roundabout.fluid.left import Left
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.topology import Topology
@@ -94,7 +95,7 @@ class _Play:
     decisions: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.engine = Engine(capacities(self.cluster.topology.links))
+        self.engine = Engine(Left.always(capacities(self.cluster.topology.links)))
         self.courses = {each.name: _Course(each) for each in self.requests}
         self.coming = sorted(self.requests, key=lambda each: each.arrives_s)
         self.here: dict[str, _Course] = {}

@@ -18,6 +18,7 @@ from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
 from roundabout.fluid.engine import Engine
 from roundabout.fluid.jobs import Compute, FluidJob, Party, Send, Stream
 from roundabout.fluid.kept import CONGESTED
+from roundabout.fluid.left import Left
 from roundabout.spec.cassini import Timetable
 
 Links = tuple[tuple[tuple[Circle, ...], float], ...]
@@ -58,9 +59,8 @@ def kept(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetab
 
 def played(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
     """The mean over jobs of how many times as long as alone their iterations take, once they have found each other."""
-    engine = Engine(
-        {_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}, congested=CONGESTED
-    )
+    carries = {_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
+    engine = Engine(Left.always(carries), congested=CONGESTED)
     iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}
     longest_ms, random = max(iterations_ms.values()), Random(draw)
     for job in iterations_ms:

@@ -15,7 +15,7 @@ import numpy as np
 from roundabout import tree
 from roundabout.errors import RoundaboutError
 from roundabout.fluid.jobs import Compute, FluidJob, as_one
-from roundabout.fluid.left import Floats
+from roundabout.fluid.left import Floats, Left
 from roundabout.fluid.rates import Direction
 from roundabout.spec.cassini import LATE
 
@@ -26,7 +26,7 @@ INSTANTS = 100_000
 
 DOUBLES, INT64S, SIZES = POINTER(c_double), POINTER(c_int64), POINTER(c_size_t)
 FUNCTIONS = {
-    "engine": (c_void_p, (DOUBLES, c_size_t, c_double, c_double)),
+    "engine": (c_void_p, (DOUBLES, SIZES, c_size_t, c_double, c_double, c_double)),
     "free": (None, (c_void_p,)),
     "add": (c_size_t, (c_void_p, INT64S, DOUBLES)),
     "stop": (None, (c_void_p, c_size_t)),
@@ -46,23 +46,26 @@ class EngineError(RoundaboutError):
 class Engine:
     """A cluster as it goes: jobs come and go while others run.
 
-    `capacity` is what each direction of a link carries, in bytes/ms, and `congested` the share of it that jobs get
-    while several streams ask for more. With `sample_ms`, what links have carried is noted that often.
+    `left` is what each direction of a link has for jobs, and `congested` the share of it that they get while several
+    streams ask for more. With `sample_ms`, what links have carried is noted that often.
 
     Raises:
         EngineError: it is not built.
     """
 
-    def __init__(
-        self, capacity: Mapping[Direction, float], *, congested: float = 1.0, sample_ms: float | None = None
-    ) -> None:
+    def __init__(self, left: Left, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
         self._library = _library()
-        self._edges = {edge: place for place, edge in enumerate(capacity)}
+        self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
         self._sampled = sample_ms is not None
         self._jobs: dict[str, FluidJob] = {}
         self._places: dict[str, int] = {}
-        rates = np.array(list(capacity.values()), float)
-        self._engine = c_void_p(self._library.fluid_engine(_doubles(rates), len(rates), congested, sample_ms or 0.0))
+        rates = [np.asarray(each, float) for each in left.bytes_per_ms.values()]
+        figures = (c_size_t * len(rates))(*map(len, rates))
+        together = np.concatenate([np.empty(0), *rates])
+        engine = self._library.fluid_engine
+        self._engine = c_void_p(
+            engine(_doubles(together), figures, len(rates), left.step_ms, congested, sample_ms or 0.0)
+        )
 
     def __del__(self) -> None:
         if hasattr(self, "_engine"):

@@ -13,6 +13,7 @@ from roundabout.cluster.state import Known, Request, Scheduler
 from roundabout.cluster.timeline import Stint, Timeline
 from roundabout.cluster.traces import requests
 from roundabout.fluid.engine import Engine
+from roundabout.fluid.left import Left
 from roundabout.schedulers import named
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
 from roundabout.spec.experiment import ResolvedJob, TrialSpec
@@ -33,7 +34,7 @@ def check(spec: TrialSpec, seed: int) -> None:
 
     Raise EngineError where the engine that plays them is not built.
     """
-    Engine({})
+    Engine(Left.always({}))
     asked(spec, seed)
     _scheduler(spec, _known(None))
 

@@ -70,16 +70,16 @@ def jobs(draw, growing=False):
 capacities = st.fixed_dictionaries({edge: st.floats(0.3 * RATE, RATE) for edge in EDGES})
 
 
-def played(several, capacity, congested=1.0):
+def played(several, left, congested=1.0):
     """By job: times (workers, iterations, 4) as the plain model has them."""
-    course = Course(several, Left.always(capacity), congested)
+    course = Course(several, left, congested)
     for _ in course:
         pass
     return [np.array(workers).reshape(len(workers), -1, 4) for workers in course.iterations]
 
 
-def ran(several, capacity, congested=1.0):
-    engine = Engine(capacity, congested=congested)
+def ran(several, left, congested=1.0):
+    engine = Engine(left, congested=congested)
     for name, job in enumerate(several):
         engine.add(str(name), job)
     left = set(map(str, range(len(several))))
@@ -88,8 +88,8 @@ def ran(several, capacity, congested=1.0):
     return [engine.iterations(str(name))[:, :, :4] for name in range(len(several))]
 
 
-def same(several, capacity, congested=1.0):
-    for one, other in zip(played(several, capacity, congested), ran(several, capacity, congested), strict=True):
+def same(several, left, congested=1.0):
+    for one, other in zip(played(several, left, congested), ran(several, left, congested), strict=True):
         assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
 
 
@@ -99,26 +99,53 @@ quick = settings(deadline=None, max_examples=40)
 @quick
 @given(st.lists(jobs(), min_size=1, max_size=5), capacities)
 def test_it_is_the_plain_model(several, capacity):
-    same(several, capacity)
+    same(several, Left.always(capacity))
 
 
 @quick
 @given(st.lists(jobs(), min_size=2, max_size=4), capacities, st.floats(0.6, 0.99))
 def test_it_is_the_plain_model_where_congested_links_carry_less(several, capacity, congested):
-    same(several, capacity, congested)
+    same(several, Left.always(capacity), congested)
+
+
+@st.composite
+def lefts(draw):
+    """What cross traffic leaves: nothing of some links in some steps, all of all of them in the end."""
+    figures = st.lists(st.one_of(st.just(0.0), st.floats(1.0, RATE)), max_size=40)
+    taken = draw(st.dictionaries(st.sampled_from(EDGES), figures, max_size=5))
+    return Left({edge: np.array([*taken.get(edge, ()), RATE]) for edge in EDGES}, draw(st.floats(1, 12)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(jobs(), min_size=1, max_size=4), lefts(), st.sampled_from([1.0, 0.9]))
+def test_it_is_the_plain_model_where_what_links_have_for_jobs_changes(several, left, congested):
+    same(several, left, congested)
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), capacities)
 def test_it_is_the_plain_model_where_weights_grow(several, capacity):
-    same(several, capacity)
+    same(several, Left.always(capacity))
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(jobs(growing=True), min_size=2, max_size=3), lefts())
+def test_it_is_the_plain_model_where_weights_grow_beside_cross_traffic(several, left):
+    same(several, left)
 
 
 @pytest.mark.proof
 @settings(deadline=None, max_examples=1500)
 @given(st.lists(jobs(), min_size=2, max_size=6), capacities, st.sampled_from([1.0, 0.92]))
 def test_it_is_the_plain_model_at_length(several, capacity, congested):
-    same(several, capacity, congested)
+    same(several, Left.always(capacity), congested)
+
+
+@pytest.mark.proof
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(jobs(), min_size=1, max_size=6), lefts(), st.sampled_from([1.0, 0.92]))
+def test_it_is_the_plain_model_at_length_where_what_links_have_for_jobs_changes(several, left, congested):
+    same(several, left, congested)
 
 
 WIDE = dict.fromkeys(EDGES, RATE)
@@ -145,7 +172,7 @@ def test_who_is_elsewhere_changes_nothing(job, compute_ms, capacity):
 
 
 def test_jobs_come_and_go_while_others_run():
-    engine = Engine(WIDE)
+    engine = Engine(Left.always(WIDE))
     engine.add("first", one_way(0, 2, iterations=3))
     assert engine.run(15.0) == ()
     assert engine.now_ms == 15.0
@@ -163,14 +190,14 @@ def test_jobs_come_and_go_while_others_run():
 
 
 def test_a_job_that_departs_by_itself_is_named():
-    engine = Engine(WIDE)
+    engine = Engine(Left.always(WIDE))
     engine.add("j", one_way(0, 2, departs_ms=70.0))
     assert engine.run(1e6) == ("j",)
     assert (engine.now_ms, engine.completed("j")) == (70.0, 2)
 
 
 def test_what_links_have_carried_is_noted():
-    engine = Engine(WIDE, sample_ms=5.0)
+    engine = Engine(Left.always(WIDE), sample_ms=5.0)
     engine.add("j", one_way(0, 2, iterations=1))
     engine.run(32.0)
     engine.run(32.0)
@@ -188,7 +215,7 @@ def test_what_links_have_carried_is_noted():
     ],
 )
 def test_what_it_cannot_play_is_refused(job, message):
-    engine = Engine(WIDE)
+    engine = Engine(Left.always(WIDE))
     engine.add("j", one_way(0, 2))
     engine.run(5.0)
     with pytest.raises(EngineError, match=message):
@@ -196,7 +223,7 @@ def test_what_it_cannot_play_is_refused(job, message):
 
 
 def test_links_that_are_not_there_and_bytes_that_were_not_noted_are_refused():
-    engine = Engine({("a", "b"): RATE})
+    engine = Engine(Left.always({("a", "b"): RATE}))
     with pytest.raises(EngineError, match="job j: found a stream from .* expected links that there are"):
         engine.add("j", one_way(0, 2))
     with pytest.raises(EngineError, match="found an engine without sample_ms"):

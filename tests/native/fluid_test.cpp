@@ -15,7 +15,9 @@ constexpr std::size_t kHosts = 12, kTors = 4;
 // A tree of two levels: hosts' links up and down, then ToRs'.
 struct Cluster {
   explicit Cluster(unsigned seed, double congested = 1)
-      : engine(std::vector<double>(2 * (kHosts + kTors), kRate), congested, 100.0), random(seed) {}
+      : Cluster(seed, congested, std::vector(2 * (kHosts + kTors), std::vector<double>{kRate})) {}
+  Cluster(unsigned seed, double congested, const std::vector<std::vector<double>> &capacities)
+      : engine(capacities, 7.0, congested, 100.0), random(seed) {}
 
   double any(double least, double most) { return std::uniform_real_distribution(least, most)(random); }
   int any(int least, int most) { return std::uniform_int_distribution(least, most)(random); }
@@ -84,21 +86,38 @@ void expect_shares_of_all(Engine &engine) {
     ASSERT_NEAR(flows[i]->rate, shares.rate(i), 1e-9 * kRate) << "at " << engine.now() << " ms";
 }
 
+// Has jobs come and go, and looks at the rates after each event.
+void expect_shares_after_events(Cluster &cluster) {
+  std::size_t jobs = 0, most = 0;
+  for (int event = 0; event < 300; event++) {
+    if (cluster.any(0, 9) == 0)
+      jobs = cluster.engine.add(cluster.plan()) + 1;
+    if (jobs && cluster.any(0, 99) == 0)
+      cluster.engine.stop(static_cast<std::size_t>(cluster.any(0, static_cast<int>(jobs) - 1)));
+    std::int64_t instants = 1;
+    cluster.engine.run(cluster.engine.now() + 10, instants);
+    most = std::max(most, cluster.engine.live().size());
+    ASSERT_NO_FATAL_FAILURE(expect_shares_of_all(cluster.engine));
+  }
+  EXPECT_GT(most, 10u);
+}
+
 TEST(Fluid, SharesAreThoseOfAFullRecomputationAtEveryEvent) {
   for (unsigned seed = 0; seed < 40; seed++) {
     Cluster cluster(seed, seed % 2 ? 1 : 0.9);
-    std::size_t jobs = 0, most = 0;
-    for (int event = 0; event < 300; event++) {
-      if (cluster.any(0, 9) == 0)
-        jobs = cluster.engine.add(cluster.plan()) + 1;
-      if (jobs && cluster.any(0, 99) == 0)
-        cluster.engine.stop(static_cast<std::size_t>(cluster.any(0, static_cast<int>(jobs) - 1)));
-      std::int64_t instants = 1;
-      cluster.engine.run(cluster.engine.now() + 10, instants);
-      most = std::max(most, cluster.engine.live().size());
-      ASSERT_NO_FATAL_FAILURE(expect_shares_of_all(cluster.engine)) << "seed " << seed;
-    }
-    EXPECT_GT(most, 10u);
+    ASSERT_NO_FATAL_FAILURE(expect_shares_after_events(cluster)) << "seed " << seed;
+  }
+}
+
+TEST(Fluid, SharesAreThoseOfAFullRecomputationWhereCapacitiesChange) {
+  for (unsigned seed = 0; seed < 20; seed++) {
+    std::mt19937 random(seed);
+    std::vector<std::vector<double>> capacities(2 * (kHosts + kTors), {kRate});
+    for (std::size_t edge = 0; edge < capacities.size(); edge += 3)
+      for (int step = 0; step < 500; step++)
+        capacities[edge].push_back(std::max(std::uniform_real_distribution(-0.3, 1.0)(random), 0.0) * kRate);
+    Cluster cluster(seed, seed % 2 ? 1 : 0.9, capacities);
+    ASSERT_NO_FATAL_FAILURE(expect_shares_after_events(cluster)) << "seed " << seed;
   }
 }
 

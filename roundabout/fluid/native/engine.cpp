@@ -24,16 +24,23 @@ bool passes_on(const Flow &flow) { return flow.feeder && flow.feeder->listed && 
 
 } // namespace
 
-Engine::Engine(const std::vector<double> &capacities, double congested, double sample_ms)
-    : edges_(capacities.begin(), capacities.end()), carried_(capacities.size()), congested_(congested),
-      sample_ms_(sample_ms) {
+Engine::Engine(const std::vector<std::vector<double>> &capacities, double step_ms, double congested, double sample_ms)
+    : carried_(capacities.size()), congested_(congested), sample_ms_(sample_ms), step_ms_(step_ms) {
   double least = kInfinity;
-  for (const double each : capacities)
-    if (each > 0)
-      least = std::min(least, each);
+  for (const auto &each : capacities) {
+    edges_.emplace_back(each[0]);
+    if (const double most = std::ranges::max(each); most > 0)
+      least = std::min(least, most);
+  }
   units_per_rate_ = kUnits / least;
-  for (Edge &edge : edges_)
-    edge.limit_units = units(edge.capacity);
+  for (std::size_t i = 0; i < edges_.size(); i++) {
+    edges_[i].limit_units = units(edges_[i].capacity);
+    if (capacities[i].size() > 1)
+      stepping_.push_back({&edges_[i], capacities[i]});
+    steps_ = std::max(steps_, capacities[i].size());
+  }
+  if (steps_ > 1)
+    changes_ms_ = step_ms_;
 }
 
 std::int64_t Engine::units(double bytes_per_ms) const { return std::llround(bytes_per_ms * units_per_rate_); }
@@ -56,12 +63,15 @@ void Engine::stop(std::size_t job) {
 std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
   std::vector<std::size_t> ended;
   for (; ended.empty() && instants > 0; instants--) {
-    if (heap_.empty() || heap_.front()->key > until_ms || heap_.front()->key == kInfinity) {
+    const double next_ms = std::min(heap_.empty() ? kInfinity : heap_.front()->key, changes_ms_);
+    if (next_ms > until_ms || next_ms == kInfinity) {
       now_ = until_ms < kInfinity ? std::max(now_, until_ms) : now_;
       break;
     }
-    now_ = std::max(now_, heap_.front()->key);
-    while (heap_.front()->key <= now_ + kSameMs) {
+    now_ = std::max(now_, next_ms);
+    if (changes_ms_ <= now_ + kSameMs)
+      take_step();
+    while (!heap_.empty() && heap_.front()->key <= now_ + kSameMs) {
       Job &due = *heap_.front();
       to_touch_.push_back(&due);
       due.key = kInfinity; // until the instant's end
@@ -115,6 +125,22 @@ void Engine::instant() {
   }
 }
 
+// Gives links what they carry from now on.
+void Engine::take_step() {
+  const auto step = std::min(static_cast<std::size_t>((now_ + kSameMs) / step_ms_), steps_ - 1);
+  changes_ms_ = step + 1 < steps_ ? static_cast<double>(step + 1) * step_ms_ : kInfinity;
+  for (const auto &[edge, capacities] : stepping_) {
+    const double capacity = capacities[std::min(step, capacities.size() - 1)];
+    if (capacity == edge->capacity)
+      continue;
+    edge->capacity = edge->limit = capacity;
+    edge->limit_units = units(capacity);
+    change(*edge, true);
+    for (const Hop *hop = edge->first; hop; hop = hop->next)
+      to_touch_.push_back(hop->flow->job);
+  }
+}
+
 void Engine::touch(Job &job) {
   if (job.touched == instant_ || job.ended())
     return;
@@ -157,6 +183,8 @@ void Engine::refresh(Flow &flow) {
         hop->next->from = &hop->next;
     }
   flow.lags = false;
+  if (!stepping_.empty())
+    flow.path_capacity = flow.narrowest();
   double wanted = kInfinity, bound = flow.path_capacity;
   if (flow.waiting <= 0) {
     const bool comes = flow.feeder && flow.feeder->listed;
@@ -385,7 +413,7 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
     growing->tally_of.push_back(place_of(growing->tallies, flow->tally));
 
   const auto next_ms = [&growing] { return std::ranges::min(growing->jobs, {}, &Job::next_ms)->next_ms(); };
-  double ms = next_ms() - now_;
+  double ms = std::min(next_ms(), changes_ms_) - now_;
   if (ms <= kSameMs || ms == kInfinity)
     return;
   for (ms = growing->step(ms), growing->keep_means();; growing->set_means(ms)) {

@@ -15,9 +15,10 @@ namespace fluid {
 
 class Engine {
 public:
-  // Links' directions by what they carry, bytes/ms, and the share of it while several streams ask for more; every how
-  // many ms it is noted what they have carried, 0 for never.
-  Engine(const std::vector<double> &capacities, double congested, double sample_ms);
+  // Links' directions by what they carry, bytes/ms: one figure, or one a step of `step_ms`, the last one without end;
+  // and the share of it while several streams ask for more. Every how many ms it is noted what they have carried, 0 for
+  // never.
+  Engine(const std::vector<std::vector<double>> &capacities, double step_ms, double congested, double sample_ms);
 
   // Returns the job's number. Its streams' paths name edges of this engine.
   std::size_t add(Plan plan);
@@ -39,6 +40,7 @@ public:
 
 private:
   void instant();
+  void take_step();
   void touch(Job &job);
   void cut(const std::shared_ptr<Growing> &growing);
   void refresh(Flow &flow);
@@ -63,12 +65,20 @@ private:
   void note(Job &job);
   void push(Job &job);
 
+  // A direction of a link whose capacity changes.
+  struct Stepping {
+    Edge *edge;
+    std::vector<double> capacities;
+  };
+
   std::vector<Edge> edges_;
+  std::vector<Stepping> stepping_;
   std::vector<std::vector<double>> carried_; // bytes, by edge, in each sample's time
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job *> heap_; // by the key, the least first
   double congested_, sample_ms_, units_per_rate_;
-  double now_ = 0;
+  double now_ = 0, step_ms_, changes_ms_ = kInfinity; // when capacities do next
+  std::size_t steps_ = 1;
   std::uint64_t instant_ = 0, coupling_ = 0;
 
   // Of an instant: whose state is as of now, and whose rates are still to be found.

@@ -81,8 +81,13 @@ private:
 
 extern "C" {
 
-Engine *fluid_engine(const double *capacities, std::size_t edges, double congested, double sample_ms) {
-  return new Engine({capacities, capacities + edges}, congested, sample_ms);
+// What each edge carries is so many figures, one a step, one edge's after the other's.
+Engine *fluid_engine(const double *capacities, const std::size_t *figures, std::size_t edges, double step_ms,
+                     double congested, double sample_ms) {
+  std::vector<std::vector<double>> each;
+  for (std::size_t i = 0; i < edges; capacities += figures[i++])
+    each.emplace_back(capacities, capacities + figures[i]);
+  return new Engine(each, step_ms, congested, sample_ms);
 }
 
 void fluid_free(Engine *engine) { delete engine; }

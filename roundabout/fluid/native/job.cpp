@@ -35,6 +35,13 @@ double Flow::drained_ms() const {
   return waiting > 0 && drain > 0 ? waiting / drain : kInfinity;
 }
 
+double Flow::narrowest() const {
+  double capacity = kInfinity;
+  for (const Hop *hop = hops; hop != hops_end; hop++)
+    capacity = std::min(capacity, hop->edge->capacity);
+  return capacity;
+}
+
 void Flow::advance(double ms) {
   const double born = born_ms();
   // Within a host nothing waits, what rounding leaves neither.
@@ -57,11 +64,10 @@ Sending::Sending(Job &job, const Phase &own) : phase(own), flows(own.streams.siz
     flow.job = &job;
     flow.pace = stream.size / phase.ms;
     flow.hops = next;
-    for (Edge *edge : stream.path) {
+    for (Edge *edge : stream.path)
       *next++ = {&flow, edge};
-      flow.path_capacity = std::min(flow.path_capacity, edge->capacity);
-    }
     flow.hops_end = next;
+    flow.path_capacity = flow.narrowest();
     if (stream.passes_on >= 0) {
       flow.feeder = &flows[index(stream.passes_on)];
       flow.next_follower = std::exchange(flow.feeder->first_follower, &flow);

@@ -84,9 +84,9 @@ struct Flow {
   Flow *feeder = nullptr, *first_follower = nullptr, *next_follower = nullptr;
   Hop *hops = nullptr, *hops_end = nullptr;
   double pace = 0, unborn = 0, waiting = 0, rate = 0;
-  double wanted = 0, bound = 0; // bound: what it can get at most, by what it wants and by its links
-  double path_capacity = kInfinity;
-  std::int64_t units = 0; // of its bound, on its links
+  double wanted = 0, bound = 0;     // bound: what it can get at most, by what it wants and by its links
+  double path_capacity = kInfinity; // of its narrowest link now
+  std::int64_t units = 0;           // of its bound, on its links
   std::uint64_t seen = 0;
   int local = -1; // among those that are coupled
   bool begun = false, listed = false, dirty = false;
@@ -99,6 +99,7 @@ struct Flow {
   bool overdrawn() const { return waiting <= 0 && rate > inflow() * (1 + 1e-9); }
   double born_ms() const { return !feeder && unborn > 0 && begun ? unborn / pace : kInfinity; }
   double drained_ms() const;
+  double narrowest() const;
   double next_ms() const { return std::min(born_ms(), drained_ms()); }
   void advance(double ms);
 };

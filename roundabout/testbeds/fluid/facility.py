@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from roundabout import fluid, programs, tree
-from roundabout.fluid import Course, fluid_jobs, left_by_schedules
+from roundabout.fluid import fluid_jobs, left_by_schedules
 from roundabout.fluid.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Pace
@@ -22,9 +22,8 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.fluid import tables
-from roundabout.testbeds.fluid.loads import CROSSGEN, LoadError, loads
-from roundabout.testbeds.fluid.played import Played, by_course, by_engine
-from roundabout.testbeds.fluid.trace import Trace, traced
+from roundabout.testbeds.fluid.loads import CROSSGEN, Load, LoadError, loads
+from roundabout.testbeds.fluid.played import Played, play
 
 FIDELITY = Fidelity(
     "computed",
@@ -98,30 +97,26 @@ class FluidTestbed(Pace):
         if any(trial.spec.queue_of.values()) and trial.spec.cross_traffic:
             return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
         start_ns = self._visit.clock.now_ns()
-        trace = None
-        if trial.spec.cross_traffic:
-            try:
-                played, trace = self._beside_cross_traffic(trial)
-            except LoadError as error:
-                return Outcome({}, [error.message])
-        else:
-            played = by_engine(trial.spec)
+        try:
+            crossing = loads(trial, self)
+            played = _play(trial, crossing)
+        except LoadError as error:
+            return Outcome({}, [error.message])
         for name, workers in played.iterations.items():
             for number, (start_ms, _, end_ms, *_) in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, end_ms - start_ms)
         when = tables.When(start_ns, self._visit.clock.offset_ns)
-        return Outcome(tables.of_trial(trial.spec, played, trace, when, who), record={"start_ns": start_ns})
+        return Outcome(tables.of_trial(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
 
-    def _beside_cross_traffic(self, trial: PlannedTrial) -> tuple[Played, Trace]:
-        """Raises LoadError: flows that cannot be planned, or that leave a job nothing to end beside them."""
-        crossing = loads(trial, self)
-        schedules = {name: load.schedule for name, load in crossing.items()}
-        jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
-        starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
-        if starved:
-            raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
-        course = Course(list(jobs.values()), left)
-        trace = traced(trial.spec, course, crossing)
-        if any(trace.at_ms[-1] > schedule.ends_ms for schedule in schedules.values()):
-            raise LoadError("cross traffic ended before the jobs did, to which it leaves next to nothing")
-        return by_course(trial.spec, course, trace), trace
+
+def _play(trial: PlannedTrial, crossing: Mapping[str, Load]) -> Played:
+    """Raises LoadError: cross traffic leaves a job nothing to end beside it."""
+    schedules = {name: load.schedule for name, load in crossing.items()}
+    jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
+    starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
+    if starved:
+        raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
+    played = play(trial.spec, left)
+    if any(played.last_ms > schedule.ends_ms for schedule in schedules.values()):
+        raise LoadError("cross traffic ended before the jobs did, to which it leaves next to nothing")
+    return played

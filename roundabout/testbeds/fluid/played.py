@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial as it was played: by the engine, or where flows of cross traffic take a part of links, in a course."""
+"""A trial as the engine played it."""
 
 import math
 from collections.abc import Mapping
@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.fluid import Course, Direction, Floats, Iteration, capacities, fluid_jobs
-from roundabout.fluid.engine import Engine
+from roundabout.fluid import Direction, Engine, Floats, Left, capacities, fluid_jobs
 from roundabout.spec import TrialSpec
-from roundabout.testbeds.fluid.trace import Trace, Worker
 
 SAMPLES_MS = 10.0
 MOST_SAMPLES = 10_000
@@ -19,56 +17,48 @@ MOST_SAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Played:
-    """What workers did, and what links carried.
+    """What workers did, and what links carried, until the last job ended at `last_ms`.
 
     `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
-    and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`.
+    and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`, `crossed`
+    those of cross traffic at the end.
     """
 
+    last_ms: float
     iterations: Mapping[str, Floats]
     samples_ms: Floats
     carried: Mapping[Direction, Floats]
+    crossed: Mapping[Direction, float]
 
 
-def by_engine(spec: TrialSpec) -> Played:
-    """Play a trial without cross traffic."""
+def play(spec: TrialSpec, left: Left) -> Played:
+    """Play a trial whose jobs have of links what cross traffic leaves."""
     sample_ms = _sample_ms(spec)
-    engine = Engine(capacities(spec.topology.links), sample_ms=sample_ms)
+    engine = Engine(left, sample_ms=sample_ms)
     jobs = fluid_jobs(spec)
     for name, job in jobs.items():
         engine.add(name, job)
-    left = set(jobs)
-    while left:
-        left -= set(engine.run(math.inf))
-    engine.run(engine.now_ms + sample_ms)
+    going = set(jobs)
+    while going:
+        going -= set(engine.run(math.inf))
+    last_ms = engine.now_ms
+    engine.run(last_ms + sample_ms)
     carried = engine.carried()
-    samples = min(map(len, carried.values()))
+    samples_ms = np.arange(min(map(len, carried.values())), dtype=float) * sample_ms
+    whole = capacities(spec.topology.links)
+
+    def crossed(ms: Floats, edge: Direction) -> Floats:
+        within_ms = np.minimum(ms, last_ms)
+        taken: Floats = whole[edge] * within_ms - left.until(within_ms, edge)
+        return taken
+
     return Played(
+        last_ms,
         {name: engine.iterations(name) for name in jobs},
-        np.arange(samples, dtype=float) * sample_ms,
-        {edge: sizes[:samples] for edge, sizes in carried.items()},
-    )
-
-
-def by_course(spec: TrialSpec, course: Course, trace: Trace) -> Played:
-    """What became of a course, whose trace was taken."""
-    samples_ms = np.arange(0.0, trace.at_ms[-1] + SAMPLES_MS, SAMPLES_MS)
-    return Played(
-        {
-            name: np.array([_rows(trace, (place, rank), each) for rank, each in enumerate(workers)])
-            for place, (name, workers) in enumerate(zip(spec.jobs, course.iterations, strict=True))
-        },
         samples_ms,
-        {edge: trace.carried(samples_ms, edge) for edge in trace.whole},
+        {edge: sizes[: len(samples_ms)] + crossed(samples_ms, edge) for edge, sizes in carried.items()},
+        {edge: float(crossed(np.array([last_ms]), edge)[0]) for edge in whole},
     )
-
-
-def _rows(trace: Trace, worker: Worker, iterations: list[Iteration]) -> Floats:
-    """A worker's part of an array of iterations."""
-    times = np.array(iterations, float).reshape(-1, 4)
-    counted = (trace.sent.get(worker), trace.received.get(worker))
-    gained = [trace.until(times[:, 2], each) - trace.until(times[:, 0], each) for each in counted]
-    return np.column_stack([times, *gained])
 
 
 def _sample_ms(spec: TrialSpec) -> float:

@@ -18,8 +18,8 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
+from roundabout.testbeds.fluid.loads import Load
 from roundabout.testbeds.fluid.played import Played
-from roundabout.testbeds.fluid.trace import Trace
 
 Integers = npt.NDArray[np.int64]
 Columns = dict[str, Any]
@@ -48,13 +48,15 @@ class When:
         }
 
 
-def of_trial(spec: TrialSpec, played: Played, trace: Trace | None, when: When, who: Identity) -> dict[str, pa.Table]:
-    """All tables that have rows. Only a trial with cross traffic has a trace."""
+def of_trial(
+    spec: TrialSpec, played: Played, loads: Mapping[str, Load], when: When, who: Identity
+) -> dict[str, pa.Table]:
+    """All tables that have rows; `loads` are the load files of cross traffics, by name."""
     parts = {
         "iterations": _iterations(spec, played, when),
         "counters": _counters(spec, played, when),
         "queue": _queue(spec, played, when),
-        "cross_traffic": _cross_traffic(spec, trace, when) if trace else (),
+        "cross_traffic": _cross_traffic(spec, played, loads, when),
     }
     built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
@@ -120,34 +122,35 @@ def _bytes(played: Played, edges: list[Direction]) -> Integers:
     return np.rint(carried).astype(np.int64)
 
 
-def _cross_traffic(spec: TrialSpec, trace: Trace, when: When) -> Iterator[Columns]:
+def _cross_traffic(spec: TrialSpec, played: Played, loads: Mapping[str, Load], when: When) -> Iterator[Columns]:
     unknown = [column.name for column in TABLES["cross_traffic"]]
-    last_ms = trace.at_ms[-1:]
-    per_gbps = BYTES_PER_MS_OF_GBPS * last_ms[0]
-    offered = {name: _offered_bytes(traffic, trace, name) for name, traffic in spec.cross_traffic.items()}
-    arrived = _arrived(spec, offered, trace)
+    per_gbps = BYTES_PER_MS_OF_GBPS * played.last_ms
+    offered = {
+        name: _offered_bytes(traffic, loads.get(name), played.last_ms) for name, traffic in spec.cross_traffic.items()
+    }
+    arrived = _arrived(spec, offered, played.crossed)
     for name, traffic in spec.cross_traffic.items():
         if traffic.load_gbps > 0:
             parts = [arrived[hops] for hops in _paths(spec, traffic)]
             yield {
                 **{column: [None] for column in unknown},
-                **when.columns(traffic.sender, last_ms),
+                **when.columns(traffic.sender, np.array([played.last_ms])),
                 "traffic": [name],
                 "kind": [traffic.kind],
                 "asked_gbps": [traffic.load_gbps],
-                "planned_gbps": [trace.loads[name].offered_gbps if name in trace.loads else traffic.load_gbps],
+                "planned_gbps": [loads[name].offered_gbps if name in loads else traffic.load_gbps],
                 "offered_gbps": [offered[name].sum() / per_gbps],
                 "achieved_gbps": [float(offered[name] @ parts) / per_gbps],
                 "schedule_held": [True],
             }
 
 
-def _offered_bytes(traffic: CrossTraffic, trace: Trace, name: str) -> Floats:
+def _offered_bytes(traffic: CrossTraffic, load: Load | None, until_ms: float) -> Floats:
     """What a cross traffic has for each of its receivers from the trial's start to its end."""
-    receivers, until_ms = len(traffic.receivers), trace.at_ms[-1]
-    if name not in trace.loads:
+    receivers = len(traffic.receivers)
+    if load is None:
         return np.full(receivers, traffic.load_gbps * BYTES_PER_MS_OF_GBPS * until_ms / receivers)
-    flows = trace.loads[name].schedule
+    flows = load.schedule
     due = slice(*np.searchsorted(flows.starts_ms, (0.0, until_ms)))
     return np.bincount(flows.receivers[due], flows.sizes[due], receivers).astype(np.float64)
 
@@ -158,7 +161,9 @@ def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]
     return [tuple((hop.sender, hop.receiver) for hop in way) for way in ways]
 
 
-def _arrived(spec: TrialSpec, offered: Mapping[str, Floats], trace: Trace) -> dict[tuple[Direction, ...], float]:
+def _arrived(
+    spec: TrialSpec, offered: Mapping[str, Floats], crossed: Mapping[Direction, float]
+) -> dict[tuple[Direction, ...], float]:
     """By path: the part of what is offered that arrives. Several that offer more than a link carries share it."""
     ways = {path for traffic in spec.cross_traffic.values() for path in _paths(spec, traffic)}
     asked: defaultdict[Direction, float] = defaultdict(float)
@@ -166,5 +171,4 @@ def _arrived(spec: TrialSpec, offered: Mapping[str, Floats], trace: Trace) -> di
         for path, size in zip(_paths(spec, traffic), offered[name], strict=True):
             for edge in path:
                 asked[edge] += size
-    crossed = {edge: float(trace.crossed(trace.at_ms[-1:], edge)[0]) for edge in asked}
     return {path: min(crossed[edge] / asked[edge] if asked[edge] > 0 else 1.0 for edge in path) for path in ways}
