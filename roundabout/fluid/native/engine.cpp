@@ -328,12 +328,10 @@ void Engine::solve() {
     shares_.solve();
   for (Flow *flow : coupled_)
     flow->rate = shares_.links() > 0 ? shares_.rate(static_cast<std::size_t>(flow->local)) : flow->bound;
-  if (shares_.links() == 0)
-    return;
   for (Flow *flow : coupled_)
     if (flow->waiting <= 0 && !flow->lags && flow->hops != flow->hops_end && flow->rate * kSame < flow->inflow())
       lag(*flow);
-  if (grows())
+  if (shares_.links() > 0 && grows())
     to_grow_.emplace_back(coupling_, coupled_);
 }
 
@@ -410,12 +408,13 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
     place_of(growing->jobs, flow->job);
   }
   for (const Flow *flow : growing->flows)
-    growing->tally_of.push_back(place_of(growing->tallies, flow->tally));
+    growing->sender_of.push_back(place_of(growing->senders, {flow->job, flow->tally}));
 
   const auto next_ms = [&growing] { return std::ranges::min(growing->jobs, {}, &Job::next_ms)->next_ms(); };
   double ms = std::min(next_ms(), changes_ms_) - now_;
   if (ms <= kSameMs || ms == kInfinity)
     return;
+  growing->begin();
   for (ms = growing->step(ms), growing->keep_means();; growing->set_means(ms)) {
     const double event_ms = next_ms() - now_;
     if (std::ranges::any_of(growing->flows, &Flow::overdrawn))

@@ -27,43 +27,81 @@ constexpr std::array<std::array<double, 6>, kStages> kRows{{
 constexpr std::array<double, kStages> kErrors{71. / 57600,      0,         -71. / 16695, 71. / 1920,
                                               -17253. / 339200, 22. / 525, -1. / 40};
 
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
 } // namespace
 
-void Growing::rates(const std::vector<double> &sent, std::vector<double> &into) {
-  sent_.assign(tallies.size(), 0);
-  for (std::size_t i = 0; i < flows.size(); i++)
-    sent_[tally_of[i]] += sent[i];
-  for (std::size_t i = 0; i < flows.size(); i++)
-    shares.set_weight(i, flows[i]->job->weight(*flows[i]->tally, sent_[tally_of[i]]));
+void Growing::begin() {
   shares.solve();
-  for (std::size_t i = 0; i < flows.size(); i++)
-    into[i] = shares.rate(i);
+  bottlenecks_.emplace(shares, sender_of);
+  for (std::size_t i = 0; i < flows.size(); i++) {
+    begin_.push_back(shares.rate(i));
+    all_.push_back(static_cast<int>(i));
+  }
+  means_ = begin_;
+  weights_.resize(senders.size());
+  slopes_.resize(kStages);
+  sent_.resize(kStages);
 }
 
 double Growing::integrate(double ms) {
-  const std::size_t count = flows.size();
-  slopes_.resize(kStages);
-  more_.assign(count, 0);
+  const auto worst = integrate(ms, false);
+  return worst ? *worst : *integrate(ms, true);
+}
+
+std::optional<double> Growing::integrate(double ms, bool all) {
+  const std::vector<int> &moving = all ? all_ : bottlenecks_->varying();
+  std::vector<double> constant(senders.size());
+  for (std::size_t i = 0; i < flows.size(); i++)
+    constant[sender_of[i]] += begin_[i];
+  for (const int i : moving)
+    constant[sender_of[index(i)]] -= begin_[index(i)];
   for (std::size_t stage = 0; stage < kStages; stage++) {
-    for (std::size_t i = 0; i < count; i++) {
-      double sum = 0;
-      for (std::size_t earlier = 0; earlier < stage; earlier++)
-        sum += kRows[stage][earlier] * slopes_[earlier][i];
-      more_[i] = ms * sum;
+    slopes_[stage] = begin_;
+    if (stage > 0) {
+      weigh(ms, stage);
+      if (!find_rates(slopes_[stage], all))
+        return {};
     }
-    slopes_[stage].resize(count);
-    rates(more_, slopes_[stage]);
+    sent_[stage] = constant;
+    for (const int i : moving)
+      sent_[stage][sender_of[index(i)]] += slopes_[stage][index(i)];
   }
-  means_.resize(count);
+  means_ = begin_;
   double worst = 0;
-  for (std::size_t i = 0; i < count; i++) {
-    means_[i] = more_[i] / ms; // the last row's
-    double error = 0;
-    for (std::size_t stage = 0; stage < kStages; stage++)
+  for (const int moved : moving) {
+    const std::size_t i = index(moved);
+    double mean = 0, error = 0;
+    for (std::size_t stage = 0; stage < kStages; stage++) {
+      mean += stage + 1 < kStages ? kRows.back()[stage] * slopes_[stage][i] : 0;
       error += kErrors[stage] * slopes_[stage][i];
+    }
+    means_[i] = mean;
     worst = std::max(worst, std::abs(ms * error) / (kTolerance * flows[i]->job->bytes));
   }
   return worst;
+}
+
+// The weights of a stage, by what is sent until then.
+void Growing::weigh(double ms, std::size_t stage) {
+  for (std::size_t i = 0; i < senders.size(); i++) {
+    double sent = 0;
+    for (std::size_t earlier = 0; earlier < stage; earlier++)
+      sent += kRows[stage][earlier] * sent_[earlier][i];
+    weights_[i] = senders[i].job->weight(*senders[i].tally, ms * sent);
+  }
+}
+
+// Whether the rates under these weights are known.
+bool Growing::find_rates(std::vector<double> &into, bool all) {
+  if (!all)
+    return bottlenecks_->find(weights_, into);
+  for (std::size_t i = 0; i < flows.size(); i++)
+    shares.set_weight(i, weights_[sender_of[i]]);
+  shares.solve();
+  for (std::size_t i = 0; i < flows.size(); i++)
+    into[i] = shares.rate(i);
+  return true;
 }
 
 double Growing::step(double at_most_ms) {

@@ -2,20 +2,31 @@
 // Coupled streams whose weights follow from what has been sent, over one step.
 #pragma once
 
+#include "roundabout/fluid/native/bottlenecks.hpp"
 #include "roundabout/fluid/native/job.hpp"
 #include "roundabout/fluid/native/shares.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace fluid {
 
 struct Growing {
+  struct Sender { // of one weight
+    Job *job;
+    const Tally *tally;
+    bool operator==(const Sender &) const = default;
+  };
+
   double begins = 0, ends = kInfinity;
-  std::vector<Flow *> flows;         // in the order of `shares`
-  std::vector<std::size_t> tally_of; // its place among `tallies`
-  std::vector<Tally *> tallies;
+  std::vector<Flow *> flows;          // in the order of `shares`
+  std::vector<std::size_t> sender_of; // its place among `senders`
+  std::vector<Sender> senders;
   std::vector<Job *> jobs;
   Shares shares;
+
+  // Finds the rates as the step begins, once all of the above is there.
+  void begin();
 
   // Takes the longest step, at most so long, that is exact enough; `step_ms` of its jobs becomes what the next may try.
   double step(double at_most_ms);
@@ -29,10 +40,17 @@ struct Growing {
 private:
   // Mean rates over `ms` into `means_`; the estimated error of what flows, over what is allowed.
   double integrate(double ms);
-  void rates(const std::vector<double> &sent, std::vector<double> &into);
+  // The same of all flows, or as long as bottlenecks stay; nothing where they do not.
+  std::optional<double> integrate(double ms, bool all);
+  void weigh(double ms, std::size_t stage);
+  bool find_rates(std::vector<double> &into, bool all);
 
-  std::vector<double> sent_, more_, means_; // by tally; by flow
-  std::vector<std::vector<double>> slopes_;
+  std::optional<Bottlenecks> bottlenecks_;
+  std::vector<int> all_;
+  std::vector<double> begin_, means_;       // by flow
+  std::vector<double> weights_;             // by sender
+  std::vector<std::vector<double>> slopes_; // by stage and flow
+  std::vector<std::vector<double>> sent_;   // by stage and sender: bytes/ms
 };
 
 } // namespace fluid

@@ -24,7 +24,7 @@ int Shares::add_link(double capacity) {
 
 int Shares::add_flow(double wanted, double weight, int priority, int passes_on) {
   const int place = static_cast<int>(flows_.size()), hops = static_cast<int>(hops_.size());
-  flows_.push_back({wanted, weight, 0, priority, -1, -1, hops, hops, passes_on >= 0, false});
+  flows_.push_back({wanted, weight, 0, priority, -1, -1, passes_on, hops, hops, kWish, false});
   if (passes_on >= 0)
     flows_.back().next_follower = std::exchange(flows_[static_cast<std::size_t>(passes_on)].first_follower, place);
   return place;
@@ -88,19 +88,22 @@ void Shares::fill(int priority) {
       if (!flow.active)
         continue;
       const bool satisfied = flow.wanted <= level * flow.weight * kSame;
-      bool stopped = satisfied;
-      for (int at = flow.hops_begin; at < flow.hops_end && !stopped; at++)
-        stopped = links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])].full;
-      if (stopped)
-        freeze(i, satisfied ? flow.wanted : level * flow.weight);
+      int at = flow.hops_begin;
+      while (!satisfied && at < flow.hops_end && !links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])].full)
+        at++;
+      if (satisfied)
+        freeze(i, flow.wanted, kWish);
+      else if (at < flow.hops_end)
+        freeze(i, level * flow.weight, hops_[static_cast<std::size_t>(at)]);
     }
     std::erase_if(active_, [this](int i) { return !flows_[static_cast<std::size_t>(i)].active; });
   }
 }
 
-void Shares::freeze(int place, double rate) {
+void Shares::freeze(int place, double rate, int stop) {
   Flow &flow = flows_[static_cast<std::size_t>(place)];
   flow.rate = rate;
+  flow.stop = stop;
   flow.active = false;
   for (int at = flow.hops_begin; at < flow.hops_end; at++) {
     Link &link = links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])];
@@ -110,7 +113,7 @@ void Shares::freeze(int place, double rate) {
   }
   for (int next = flow.first_follower; next >= 0; next = flows_[static_cast<std::size_t>(next)].next_follower)
     if (const Flow &follower = flows_[static_cast<std::size_t>(next)]; follower.active)
-      freeze(next, std::min(follower.wanted, rate));
+      freeze(next, std::min(follower.wanted, rate), kFeeder);
 }
 
 } // namespace fluid

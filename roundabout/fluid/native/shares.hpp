@@ -10,6 +10,9 @@ namespace fluid {
 
 class Shares {
 public:
+  // What stops a flow: a link, by its number, or one of these.
+  static constexpr int kWish = -1, kFeeder = -2;
+
   // Links are numbered in the order in which they are added; so are flows.
   void clear();
   int add_link(double capacity);
@@ -24,11 +27,14 @@ public:
   std::size_t links() const { return links_.size(); }
 
 private:
+  friend class Bottlenecks;
+
   struct Flow {
     double wanted, weight, rate;
-    int priority, first_follower, next_follower;
+    int priority, first_follower, next_follower, feeder;
     int hops_begin, hops_end;
-    bool passes_on, active;
+    int stop;
+    bool active;
   };
   struct Link {
     double capacity, left, weight;
@@ -37,7 +43,7 @@ private:
   };
 
   void fill(int priority);
-  void freeze(int flow, double rate);
+  void freeze(int flow, double rate, int stop);
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
