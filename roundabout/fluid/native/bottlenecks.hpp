@@ -15,6 +15,9 @@ public:
   // As `shares` were solved. Flows of one tally (by flow, numbered from 0) have one weight.
   Bottlenecks(const Shares &shares, std::span<const std::size_t> tally_of);
 
+  // Whether there is an order in which shares can be told.
+  bool stand() const { return stands_; }
+
   // Flows whose rates depend on weights.
   const std::vector<int> &varying() const { return varying_; }
 
@@ -61,7 +64,7 @@ private:
   std::vector<Full> full_;
   std::vector<Roomy> roomy_;
   std::vector<Level> levels_;
-  bool stands_ = true; // there is an order in which they can be told
+  bool stands_ = true;
 };
 
 } // namespace fluid

@@ -12,6 +12,8 @@ namespace {
 // roundabout/fluid/growing.py.
 constexpr double kTolerance = 1e-10;
 constexpr double kLeastMs = 1e-6; // no step is shorter because of it
+// A step over a bend errs by the square of its length; both in parts of what an iteration's bytes would take a stream.
+constexpr double kBend = 1e-5;
 
 // Dormand and Prince's method of order 5 (Hairer, Norsett and Wanner, II.5, Table 5.2). The last row are its weights.
 constexpr std::size_t kStages = 7;
@@ -38,6 +40,9 @@ void Growing::begin() {
     begin_.push_back(shares.rate(i));
     all_.push_back(static_cast<int>(i));
   }
+  for (std::size_t i = 0; i < flows.size(); i++)
+    if (begin_[i] > 0)
+      bend_ms_ = std::min(bend_ms_, kBend * flows[i]->job->bytes / begin_[i]);
   means_ = begin_;
   weights_.resize(senders.size());
   slopes_.resize(kStages);
@@ -46,6 +51,7 @@ void Growing::begin() {
 
 double Growing::integrate(double ms) {
   const auto worst = integrate(ms, false);
+  bends_ = !worst;
   return worst ? *worst : *integrate(ms, true);
 }
 
@@ -105,19 +111,36 @@ bool Growing::find_rates(std::vector<double> &into, bool all) {
 }
 
 double Growing::step(double at_most_ms) {
-  double ms = at_most_ms;
+  double may_ms = kInfinity;
   for (const Job *job : jobs)
-    ms = std::min(ms, job->step_ms);
-  for (;;) {
+    may_ms = std::min(may_ms, job->step_ms);
+  for (double ms = std::min(at_most_ms, may_ms);;) {
     const double worst = integrate(ms);
     const double by = worst > 0 ? 0.9 * std::pow(worst, -0.2) : 5;
     if (worst <= 1 || ms <= kLeastMs) {
+      // An event or a bend that is near says nothing of the steps after it.
+      const double next_ms = std::max(ms * std::clamp(by, 0.2, 5.0), ms < may_ms ? may_ms : kLeastMs);
       for (Job *job : jobs)
-        job->step_ms = std::max(ms * std::clamp(by, 0.2, 5.0), kLeastMs);
+        job->step_ms = next_ms;
       return ms;
     }
-    ms = std::max(ms * std::clamp(by, 0.1, 0.9), kLeastMs);
+    if (bends_ && bottlenecks_->stand() && ms > bend_ms_)
+      ms = before_bend(ms);
+    else
+      may_ms = ms = std::max(ms * std::clamp(by, 0.1, 0.9), kLeastMs);
   }
+}
+
+// Rates bend where something else begins to stop a stream, within so many ms. A step ends there, but for `bend_ms_`,
+// and the next one takes it over that.
+double Growing::before_bend(double ms) {
+  double straight = bend_ms_;
+  if (integrate(straight, false))
+    while (ms - straight > bend_ms_) {
+      const double middle = (straight + ms) / 2;
+      (integrate(middle, false) ? straight : ms) = middle;
+    }
+  return straight;
 }
 
 void Growing::set_means(double ms) {

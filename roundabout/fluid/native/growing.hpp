@@ -42,11 +42,14 @@ private:
   double integrate(double ms);
   // The same of all flows, or as long as bottlenecks stay; nothing where they do not.
   std::optional<double> integrate(double ms, bool all);
+  double before_bend(double ms);
   void weigh(double ms, std::size_t stage);
   bool find_rates(std::vector<double> &into, bool all);
 
   std::optional<Bottlenecks> bottlenecks_;
   std::vector<int> all_;
+  double bend_ms_ = kInfinity;
+  bool bends_ = false; // in what was integrated last
   std::vector<double> begin_, means_;       // by flow
   std::vector<double> weights_;             // by sender
   std::vector<std::vector<double>> slopes_; // by stage and flow
