@@ -10,6 +10,9 @@ to each other, of which one in ten is somewhere else; the others' are anywhere. 
 are CPU seconds of one processor, without that for making the cluster, and memory is the process's peak.
 
 The plain model looks at all streams at each event. It is timed on the smallest cluster, for fewer iterations.
+
+For a tenth of the iterations clusters are played once more with MLTCP in every job, and once with cross traffic: of one
+in ten of the hosts' links' directions it leaves another part every 5 ms, anything from none to all.
 """
 
 import argparse
@@ -19,15 +22,20 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, Left, iteration_times
+from roundabout.fluid.cross_traffic import STEP_MS
 from roundabout.fluid.engine import Engine
 from roundabout.fluid.jobs import Compute, send
+from roundabout.fluid.mltcp import Factor
 from roundabout.spec.patterns import transfers
 
 BELOW = 16
@@ -35,6 +43,10 @@ HOST_GBPS = 50.0
 HOSTS_PER_JOB = 5
 GPUS = 2
 """Of a host: jobs meet on its link."""
+
+CROSSED = 0.1
+MOST_HOSTS = 3000
+"""With MLTCP and beside cross traffic, which cost more."""
 
 
 class Tree:
@@ -98,29 +110,53 @@ def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
         )
 
 
-def measured(hosts: int, iterations: int, plain: bool) -> dict[str, Any]:
+def left(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> Left:
+    """What cross traffic leaves for twice the time that jobs take alone."""
+    drawn = np.random.default_rng(rng.randrange(2**32))
+    steps = int(2 * max(alone_ms(job) * (job.iterations or 0) for job in made) / STEP_MS)
+    crossed = {edge for place in range(tree.sizes[0]) for edge in (tree.up(0, place), tree.up(0, place)[::-1])}
+    return Left(
+        {
+            edge: np.append(rate * drawn.uniform(size=steps), rate)
+            if edge in crossed and rng.random() < CROSSED
+            else np.array([rate])
+            for edge, rate in tree.capacity().items()
+        },
+        STEP_MS,
+    )
+
+
+def alone_ms(job: FluidJob) -> float:
+    return sum(each.ms if isinstance(each, Compute) else each.alone_ms for each in job.phases)
+
+
+def measured(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     tree, rng = Tree(hosts), random.Random(hosts)
     made = list(jobs(tree, iterations, rng))
-    if plain:
+    if kind == "plain model":
         begin = time.process_time()
         iteration_times([*made], tree.capacity(), iterations)
         return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
+    if kind == "MLTCP":
+        made = [replace(job, factor=Factor()) for job in made]
+    have = left(tree, made, rng) if kind == "cross traffic" else Left.always(tree.capacity())
     begin = time.process_time()
-    engine = Engine(Left.always(tree.capacity()))
+    engine = Engine(have)
     for place, job in enumerate(made):
         engine.add(str(place), job)
-    left = len(made)
-    while left:
-        left -= len(engine.run(float("inf")))
+    going = len(made)
+    while going:
+        going -= len(engine.run(float("inf")))
     spent = time.process_time() - begin
     done = sum(engine.completed(str(place)) for place in range(len(made)))
     memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    alone = [sum(each.ms if isinstance(each, Compute) else each.alone_ms for each in job.phases) for job in made]
+    alone = list(map(alone_ms, made))
     took = [
         float((found[0, :, 2] - found[0, :, 0]).mean()) for found in map(engine.iterations, map(str, range(len(made))))
     ]
     slowed = sum(one > 1.01 * other for one, other in zip(took, alone, strict=True)) / len(made)
     return {
+        "kind": kind,
         "hosts": hosts,
         "jobs": len(made),
         "iterations": iterations,
@@ -147,20 +183,22 @@ def main() -> None:
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        hosts, iterations, plain = map(int, options.one)
-        print(json.dumps(measured(hosts, iterations, bool(plain))))
+        hosts, iterations, kind = options.one
+        print(json.dumps(measured(int(hosts), int(iterations), kind)))
         return
     sizes = options.hosts.split(",")
-    found = [apart(each, str(options.iterations), "0") for each in sizes]
-    model = [apart(sizes[0], str(options.plain_iterations), each) for each in "10"]
+    found = [apart(each, str(options.iterations), "fair") for each in sizes]
+    for kind in ("MLTCP", "cross traffic"):
+        found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MOST_HOSTS]
+    model = [apart(sizes[0], str(options.plain_iterations), each) for each in ("plain model", "fair")]
     ratio = model[0]["s"] / model[1]["s"]
     if options.json:
         print(json.dumps({"clusters": found, "plain": model[0], "engine": model[1], "ratio": ratio}, indent=1))
         return
     for each in found:
         print(
-            f"{each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s {each['us_per_iteration']:7.2f} us each"
-            f" {each['memory_mb']:6.0f} MB   {each['slowed']:.0%} of jobs slowed"
+            f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
+            f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB   {each['slowed']:.0%} of jobs slowed"
         )
     print(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
 

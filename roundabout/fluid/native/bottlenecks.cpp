@@ -18,30 +18,11 @@ Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> tall
     : shares_(shares), tally_of_(tally_of), varies_(shares.flows_.size()), arranged_(shares.links_.size()) {
   const auto &flows = shares_.flows_;
   stands_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
-  note_flows();
   for (const auto &flow : flows)
     if (stands_ && flow.stop >= 0)
       stands_ = arrange(flow.stop);
   if (stands_)
     note_limits();
-}
-
-void Bottlenecks::note_flows() {
-  on_begin_.assign(shares_.links_.size() + 1, 0);
-  for (const int link : shares_.hops_)
-    on_begin_[index(link) + 1]++;
-  for (std::size_t link = 1; link < on_begin_.size(); link++)
-    on_begin_[link] += on_begin_[link - 1];
-  on_.resize(shares_.hops_.size());
-  std::vector<int> next(on_begin_);
-  for (std::size_t flow = 0; flow < shares_.flows_.size(); flow++)
-    for (int hop = shares_.flows_[flow].hops_begin; hop < shares_.flows_[flow].hops_end; hop++)
-      on_[index(next[index(shares_.hops_[index(hop)])]++)] = static_cast<int>(flow);
-}
-
-std::span<const int> Bottlenecks::on(int link) const {
-  const int begin = on_begin_[index(link)], end = on_begin_[index(link) + 1];
-  return std::span(on_).subspan(index(begin), index(end - begin));
 }
 
 template <typename Which> Bottlenecks::Range Bottlenecks::gather(std::span<const int> flows, Which which) {
@@ -53,7 +34,7 @@ template <typename Which> Bottlenecks::Range Bottlenecks::gather(std::span<const
 // What a link has for flows that are `which`.
 template <typename Which> double Bottlenecks::left(int link, Which which) const {
   double left = shares_.links_[index(link)].capacity;
-  for (const int flow : on(link))
+  for (const int flow : shares_.on(link))
     if (!which(flow))
       left -= shares_.flows_[index(flow)].rate;
   return left;
@@ -72,20 +53,22 @@ bool Bottlenecks::arrange(int link) {
     return arranged_[index(link)] == kDone;
   arranged_[index(link)] = kOpen;
   const auto stops = [this, link](int flow) { return shares_.flows_[index(flow)].stop == link; };
-  for (const int flow : on(link))
+  for (const int flow : shares_.on(link))
     if (const int stop = shares_.flows_[index(root(flow))].stop; !stops(flow) && stop >= 0 && !arrange(stop))
       return false;
   arranged_[index(link)] = kDone;
   const auto varies = [this](int flow) { return varies_[index(flow)] != 0; };
-  const int first = *std::ranges::find_if(on(link), stops);
+  const int first = *std::ranges::find_if(shares_.on(link), stops);
   const bool shared = std::ranges::any_of(
-      on(link), [&](int flow) { return stops(flow) && tally_of_[index(flow)] != tally_of_[index(first)]; });
-  if (!shared && std::ranges::none_of(on(link), varies))
+      shares_.on(link), [&](int flow) { return stops(flow) && tally_of_[index(flow)] != tally_of_[index(first)]; });
+  if (!shared && std::ranges::none_of(shares_.on(link), varies))
     return true;
-  Full full{left(link, [&](int flow) { return varies(flow) || stops(flow); }), gather(on(link), varies),
-            gather(on(link), stops), {}};
+  Full full{left(link, [&](int flow) { return varies(flow) || stops(flow); }),
+            gather(shares_.on(link), varies),
+            gather(shares_.on(link), stops),
+            {}};
   full.followers.begin = members_.size();
-  for (const int flow : on(link))
+  for (const int flow : shares_.on(link))
     if (stops(flow))
       follow(flow);
   full.followers.end = members_.size();
@@ -97,7 +80,8 @@ bool Bottlenecks::arrange(int link) {
 void Bottlenecks::follow(int flow) {
   varies_[index(flow)] = 1;
   varying_.push_back(flow);
-  for (int next = shares_.flows_[index(flow)].first_follower; next >= 0; next = shares_.flows_[index(next)].next_follower)
+  for (int next = shares_.flows_[index(flow)].first_follower; next >= 0;
+       next = shares_.flows_[index(next)].next_follower)
     if (shares_.flows_[index(next)].stop == Shares::kFeeder) {
       members_.push_back(next);
       follow(next);
@@ -113,18 +97,19 @@ void Bottlenecks::note_limits() {
       wishing_.push_back(static_cast<int>(i));
   }
   for (int link = 0; index(link) < shares_.links_.size(); link++) {
-    const bool has_varying = std::ranges::any_of(on(link), varies);
+    const bool has_varying = std::ranges::any_of(shares_.on(link), varies);
     const auto stops = [this, link](int flow) { return shares_.flows_[index(flow)].stop == link; };
-    const auto stopped = std::ranges::find_if(on(link), stops);
-    if (stopped == on(link).end()) {
+    const auto stopped = std::ranges::find_if(shares_.on(link), stops);
+    if (stopped == shares_.on(link).end()) {
       if (has_varying)
-        roomy_.push_back({left(link, varies) + shares_.links_[index(link)].capacity * (kSame - 1), gather(on(link), varies)});
+        roomy_.push_back({left(link, varies) + shares_.links_[index(link)].capacity * (kSame - 1),
+                          gather(shares_.on(link), varies)});
       continue;
     }
     const bool weighs = std::ranges::any_of(
-        on(link), [&](int flow) { return tally_of_[index(flow)] != tally_of_[index(*stopped)]; });
+        shares_.on(link), [&](int flow) { return tally_of_[index(flow)] != tally_of_[index(*stopped)]; });
     if (has_varying || weighs)
-      levels_.push_back({*stopped, gather(on(link), [&](int flow) { return !stops(flow); })});
+      levels_.push_back({*stopped, gather(shares_.on(link), [&](int flow) { return !stops(flow); })});
   }
 }
 
@@ -149,16 +134,17 @@ bool Bottlenecks::find(std::span<const double> weights, std::span<double> rates)
       rates[index(flow)] = wish(flow, rates);
   }
   return std::ranges::all_of(wishing_, [&](int flow) { return rates[index(flow)] <= wish(flow, rates) * kSame; }) &&
-         std::ranges::all_of(roomy_, [&](const Roomy &roomy) {
-           double sum = 0;
-           for (const int flow : in(roomy.flows))
-             sum += rates[index(flow)];
-           return sum <= roomy.left;
-         }) &&
+         std::ranges::all_of(roomy_,
+                             [&](const Roomy &roomy) {
+                               double sum = 0;
+                               for (const int flow : in(roomy.flows))
+                                 sum += rates[index(flow)];
+                               return sum <= roomy.left;
+                             }) &&
          std::ranges::all_of(levels_, [&](const Level &level) {
            const double most = rates[index(level.stopped)] * kSame, own = weight(level.stopped);
-           return std::ranges::all_of(
-               in(level.others), [&](int flow) { return rates[index(flow)] * own <= most * weight(flow); });
+           return std::ranges::all_of(in(level.others),
+                                      [&](int flow) { return rates[index(flow)] * own <= most * weight(flow); });
          });
 }
 

@@ -32,7 +32,7 @@ private:
   struct Range {
     std::size_t begin, end; // in members_
   };
-  struct Full { // a link on which shares vary
+  struct Full {  // a link on which shares vary
     double left; // for flows that vary
     Range others, stopped, followers;
   };
@@ -45,7 +45,6 @@ private:
     Range others;
   };
 
-  void note_flows();
   bool arrange(int link);
   void follow(int flow);
   void note_limits();
@@ -53,12 +52,12 @@ private:
   double wish(int flow, std::span<const double> rates) const;
   template <typename Which> Range gather(std::span<const int> flows, Which which);
   template <typename Which> double left(int link, Which which) const;
-  std::span<const int> on(int link) const;
-  std::span<const int> in(Range range) const { return std::span(members_).subspan(range.begin, range.end - range.begin); }
+  std::span<const int> in(Range range) const {
+    return std::span(members_).subspan(range.begin, range.end - range.begin);
+  }
 
   const Shares &shares_;
   std::span<const std::size_t> tally_of_;
-  std::vector<int> on_, on_begin_; // flows, link by link
   std::vector<char> varies_, arranged_;
   std::vector<int> varying_, wishing_, members_;
   std::vector<Full> full_;

@@ -49,7 +49,7 @@ private:
   std::optional<Bottlenecks> bottlenecks_;
   std::vector<int> all_;
   double bend_ms_ = kInfinity;
-  bool bends_ = false; // in what was integrated last
+  bool bends_ = false;                      // in what was integrated last
   std::vector<double> begin_, means_;       // by flow
   std::vector<double> weights_;             // by sender
   std::vector<std::vector<double>> slopes_; // by stage and flow

@@ -9,6 +9,9 @@ namespace fluid {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1 + 1e-12;
+
+std::size_t index(int number) { return static_cast<std::size_t>(number); }
+
 } // namespace
 
 void Shares::clear() {
@@ -18,7 +21,7 @@ void Shares::clear() {
 }
 
 int Shares::add_link(double capacity) {
-  links_.push_back({capacity, capacity, 0, 0, false});
+  links_.push_back({capacity, capacity, 0, 0});
   return static_cast<int>(links_.size()) - 1;
 }
 
@@ -38,6 +41,7 @@ void Shares::add_hop(int link) {
 void Shares::solve() {
   for (Link &link : links_)
     link.left = link.capacity;
+  note_flows();
   // Most often all have one priority.
   int next = std::numeric_limits<int>::max();
   for (bool more = true; more;) {
@@ -53,51 +57,84 @@ void Shares::solve() {
   }
 }
 
+void Shares::note_flows() {
+  on_begin_.assign(links_.size() + 2, 0);
+  for (const int link : hops_)
+    on_begin_[index(link) + 2]++;
+  for (std::size_t link = 2; link < on_begin_.size(); link++)
+    on_begin_[link] += on_begin_[link - 1];
+  on_.resize(hops_.size());
+  for (std::size_t flow = 0; flow < flows_.size(); flow++)
+    for (int hop = flows_[flow].hops_begin; hop < flows_[flow].hops_end; hop++)
+      on_[on_begin_[index(hops_[index(hop)]) + 1]++] = static_cast<int>(flow);
+}
+
+std::span<const int> Shares::on(int link) const {
+  const std::size_t begin = on_begin_[index(link)];
+  return std::span(on_).subspan(begin, on_begin_[index(link) + 1] - begin);
+}
+
 // Progressive filling, of what is left, which is less then.
 void Shares::fill(int priority) {
+  start(priority);
+  for (auto next = wishes_.begin(); next != wishes_.end();) {
+    const auto [level, full] = first_full();
+    // All who want no more than any link will stop them at have it.
+    const auto stopped =
+        std::find_if(next, wishes_.end(), [level](const Level &wish) { return wish.level > level * kSame; });
+    for (; next != stopped; next++)
+      if (flows_[index(next->of)].active)
+        freeze(next->of, flows_[index(next->of)].wanted, kWish);
+    if (full < 0 || links_[index(full)].level() > level)
+      continue;
+    for (const int flow : on(full))
+      if (flows_[index(flow)].active)
+        freeze(flow, level * flows_[index(flow)].weight, full);
+  }
+}
+
+// Of the links the one with the least level, or none (-1) at an infinite one. As flows stop, levels only rise.
+Shares::Level Shares::first_full() {
+  while (!levels_.empty()) {
+    const auto [level, link] = levels_.front();
+    const double now = links_[index(link)].level();
+    if (now <= level)
+      return levels_.front();
+    std::ranges::pop_heap(levels_, std::ranges::greater{}, &Level::level);
+    levels_.back().level = now;
+    if (now < kInfinity)
+      std::ranges::push_heap(levels_, std::ranges::greater{}, &Level::level);
+    else
+      levels_.pop_back();
+  }
+  return {kInfinity, -1};
+}
+
+void Shares::start(int priority) {
   for (Link &link : links_) {
     link.weight = 0;
     link.active = 0;
   }
-  active_.clear();
+  wishes_.clear();
   for (std::size_t i = 0; i < flows_.size(); i++) {
     Flow &flow = flows_[i];
     if (flow.priority != priority)
       continue;
     flow.active = true;
-    active_.push_back(static_cast<int>(i));
+    wishes_.push_back({flow.wanted / flow.weight, static_cast<int>(i)});
     for (int at = flow.hops_begin; at < flow.hops_end; at++) {
-      Link &link = links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])];
+      Link &link = links_[index(hops_[index(at)])];
       link.weight += flow.weight;
       link.active++;
     }
   }
-  while (!active_.empty()) {
-    double level = kInfinity;
-    for (const Link &link : links_)
-      if (link.active > 0)
-        level = std::min(level, std::max(link.left, 0.0) / link.weight);
-    for (const int i : active_) {
-      const Flow &flow = flows_[static_cast<std::size_t>(i)];
-      level = std::min(level, flow.wanted / flow.weight);
-    }
-    for (Link &link : links_)
-      link.full = link.active > 0 && std::max(link.left, 0.0) <= level * link.weight * kSame;
-    for (const int i : active_) {
-      const Flow &flow = flows_[static_cast<std::size_t>(i)];
-      if (!flow.active)
-        continue;
-      const bool satisfied = flow.wanted <= level * flow.weight * kSame;
-      int at = flow.hops_begin;
-      while (!satisfied && at < flow.hops_end && !links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])].full)
-        at++;
-      if (satisfied)
-        freeze(i, flow.wanted, kWish);
-      else if (at < flow.hops_end)
-        freeze(i, level * flow.weight, hops_[static_cast<std::size_t>(at)]);
-    }
-    std::erase_if(active_, [this](int i) { return !flows_[static_cast<std::size_t>(i)].active; });
-  }
+  // A feeder comes before those that pass on as much.
+  std::ranges::sort(wishes_, {}, [](const Level &wish) { return std::pair(wish.level, wish.of); });
+  levels_.clear();
+  for (std::size_t i = 0; i < links_.size(); i++)
+    if (links_[i].active > 0)
+      levels_.push_back({links_[i].level(), static_cast<int>(i)});
+  std::ranges::make_heap(levels_, std::ranges::greater{}, &Level::level);
 }
 
 void Shares::freeze(int place, double rate, int stop) {

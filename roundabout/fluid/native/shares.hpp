@@ -3,7 +3,10 @@
 // coupled.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <span>
 #include <vector>
 
 namespace fluid {
@@ -39,16 +42,27 @@ private:
   struct Link {
     double capacity, left, weight;
     int active; // flows
-    bool full;
+    // What each has for its weight, if no other link stops any.
+    double level() const { return active > 0 ? std::max(left, 0.0) / weight : std::numeric_limits<double>::infinity(); }
+  };
+  struct Level {
+    double level;
+    int of; // a flow or a link
   };
 
+  std::span<const int> on(int link) const;
   void fill(int priority);
+  void start(int priority);
+  Level first_full();
+  void note_flows();
   void freeze(int flow, double rate, int stop);
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<int> hops_;
-  std::vector<int> active_; // scratch of fill()
+  std::vector<int> on_; // flows, link by link
+  std::vector<std::size_t> on_begin_;
+  std::vector<Level> wishes_, levels_; // scratch of fill(): of flows, of links
 };
 
 } // namespace fluid
