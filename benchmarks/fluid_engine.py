@@ -198,7 +198,7 @@ def main() -> None:
     for each in found:
         print(
             f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
-            f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB   {each['slowed']:.0%} of jobs slowed"
+            f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
         )
     print(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
 

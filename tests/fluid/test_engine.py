@@ -148,6 +148,13 @@ def test_it_is_the_plain_model_at_length_where_what_links_have_for_jobs_changes(
     same(several, left, congested)
 
 
+@pytest.mark.proof
+@settings(deadline=None, max_examples=300)
+@given(st.lists(jobs(growing=True), min_size=2, max_size=5), st.one_of(capacities.map(Left.always), lefts()))
+def test_it_is_the_plain_model_at_length_where_weights_grow(several, left):
+    same(several, left)
+
+
 WIDE = dict.fromkeys(EDGES, RATE)
 
 
