@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
+from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 from matplotlib.patheffects import withStroke
 
 INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
@@ -19,6 +19,8 @@ VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp":
 FREE = ("#E69F00", "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
 """For variants that have no colour of their own, from the most to the least legible beside each other."""
 WIDTH = 9.6
+KEY_LETTERS = 60
+"""That a row of a key has room for."""
 ROW = 3
 """Panels beside each other."""
 
@@ -99,10 +101,16 @@ def level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
 
 
 def words(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
-    """A key made of words in their colours, right above the axes."""
-    texts: list[Artist] = [
-        TextArea(word, textprops={"color": colour, "weight": weight}) for word, colour in coloured.items()
-    ]
-    row = HPacker(children=texts, pad=0, sep=12)
+    """A key made of words in their colours, right above the axes, in as many rows as a figure's width asks for."""
+    rows: list[list[Artist]] = [[]]
+    letters = 0
+    for word, colour in coloured.items():
+        letters += len(word)
+        if rows[-1] and letters > KEY_LETTERS:
+            rows.append([])
+            letters = len(word)
+        rows[-1].append(TextArea(word, textprops={"color": colour, "weight": weight}))
+    packed: list[Artist] = [HPacker(children=row, pad=0, sep=12) for row in rows]
+    key = VPacker(children=packed, align="right", pad=0, sep=3)
     place: Any = {"xycoords": "axes fraction", "xybox": (0, 9), "boxcoords": "offset points", "box_alignment": (1, 0)}
-    axes.add_artist(AnnotationBbox(row, (1, 1), frameon=False, pad=0, **place))
+    axes.add_artist(AnnotationBbox(key, (1, 1), frameon=False, pad=0, **place))
