@@ -100,12 +100,11 @@ def test_duckdb_reads_a_run_in_place(work, tiny):
 
 def test_workers_start_at_one_instant_on_measured_clocks(work):
     run = work.start()
-    starts = [row["start_ns"] for row in run.table("iterations").to_pylist() if row["iteration"] == 0]
     agreed = run.trials()[0]["start_ns"]
-    # Who does not wait for the instant is early; a busy machine only wakes workers late.
-    assert all(0 <= start - agreed < 1e9 for start in starts)
+    first = [row for row in run.table("iterations").to_pylist() if row["iteration"] == 0]
+    assert all(abs(row["start_ns"] - agreed) <= row["offset_bound_ns"] for row in first)
     bounds = run.table("iterations")["offset_bound_ns"].to_pylist()
-    assert all(0 < bound < 1e9 for bound in bounds)
+    assert all(0 < bound < 20e6 for bound in bounds)
 
 
 def test_progress_is_told(work):
