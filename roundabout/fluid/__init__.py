@@ -18,7 +18,7 @@ from roundabout.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.fluid.kept import kept
 from roundabout.fluid.left import Floats, Left
 from roundabout.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
-from roundabout.fluid.model import ITERATIONS, Course, Interval, Iteration, Rate, iteration_times
+from roundabout.fluid.model import ITERATIONS, Course, iteration_times
 from roundabout.fluid.rates import Direction
 
 __all__ = [
@@ -30,11 +30,8 @@ __all__ = [
     "EngineError",
     "Floats",
     "FluidJob",
-    "Interval",
-    "Iteration",
     "Left",
     "Limits",
-    "Rate",
     "Schedule",
     "best_offsets",
     "capacities",

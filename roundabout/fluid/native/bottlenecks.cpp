@@ -2,20 +2,17 @@
 #include "roundabout/fluid/native/bottlenecks.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
 
 namespace fluid {
 namespace {
 
-constexpr double kSame = 1 + 1e-12;
 enum : char { kNew, kOpen, kDone };
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 } // namespace
 
-Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> tally_of)
-    : shares_(shares), tally_of_(tally_of), varies_(shares.flows_.size()), arranged_(shares.links_.size()) {
+Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of)
+    : shares_(shares), sender_of_(sender_of), varies_(shares.flows_.size()), arranged_(shares.links_.size()) {
   const auto &flows = shares_.flows_;
   stands_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
   for (const auto &flow : flows)
@@ -60,7 +57,7 @@ bool Bottlenecks::arrange(int link) {
   const auto varies = [this](int flow) { return varies_[index(flow)] != 0; };
   const int first = *std::ranges::find_if(shares_.on(link), stops);
   const bool shared = std::ranges::any_of(
-      shares_.on(link), [&](int flow) { return stops(flow) && tally_of_[index(flow)] != tally_of_[index(first)]; });
+      shares_.on(link), [&](int flow) { return stops(flow) && sender_of_[index(flow)] != sender_of_[index(first)]; });
   if (!shared && std::ranges::none_of(shares_.on(link), varies))
     return true;
   Full full{left(link, [&](int flow) { return varies(flow) || stops(flow); }),
@@ -107,7 +104,7 @@ void Bottlenecks::note_limits() {
       continue;
     }
     const bool weighs = std::ranges::any_of(
-        shares_.on(link), [&](int flow) { return tally_of_[index(flow)] != tally_of_[index(*stopped)]; });
+        shares_.on(link), [&](int flow) { return sender_of_[index(flow)] != sender_of_[index(*stopped)]; });
     if (has_varying || weighs)
       levels_.push_back({*stopped, gather(shares_.on(link), [&](int flow) { return !stops(flow); })});
   }
@@ -121,7 +118,7 @@ double Bottlenecks::wish(int place, std::span<const double> rates) const {
 bool Bottlenecks::find(std::span<const double> weights, std::span<double> rates) const {
   if (!stands_)
     return false;
-  const auto weight = [&](int flow) { return weights[tally_of_[index(flow)]]; };
+  const auto weight = [&](int flow) { return weights[sender_of_[index(flow)]]; };
   for (const Full &full : full_) {
     double left = full.left, sum = 0;
     for (const int flow : in(full.others))

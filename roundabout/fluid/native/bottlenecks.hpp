@@ -12,8 +12,8 @@ namespace fluid {
 
 class Bottlenecks {
 public:
-  // As `shares` were solved. Flows of one tally (by flow, numbered from 0) have one weight.
-  Bottlenecks(const Shares &shares, std::span<const std::size_t> tally_of);
+  // As `shares` were solved. Flows of one sender (by flow, numbered from 0) have one weight.
+  Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of);
 
   // Whether there is an order in which shares can be told.
   bool stand() const { return stands_; }
@@ -21,7 +21,7 @@ public:
   // Flows whose rates depend on weights.
   const std::vector<int> &varying() const { return varying_; }
 
-  // Whether all flows are still stopped by the same, under these weights of tallies; then the varying flows' rates are
+  // Whether all flows are still stopped by the same, under these weights of senders; then the varying flows' rates are
   // in `rates`, by flow. The others' must be there already.
   //
   // That is so where no link carries more than it can, and each flow has its wish, or is on a full link on which nobody
@@ -57,7 +57,7 @@ private:
   }
 
   const Shares &shares_;
-  std::span<const std::size_t> tally_of_;
+  std::span<const std::size_t> sender_of_;
   std::vector<char> varies_, arranged_;
   std::vector<int> varying_, wishing_, members_;
   std::vector<Full> full_;

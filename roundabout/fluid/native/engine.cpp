@@ -9,7 +9,6 @@ namespace fluid {
 namespace {
 
 constexpr double kUnits = 68719476736; // of the least capacity: 2^36, so that 2^27 times as much can be added up
-constexpr double kSame = 1 + 1e-12;
 
 template <typename Each> std::size_t place_of(std::vector<Each> &all, const Each &one) {
   const auto found = std::ranges::find(all, one);

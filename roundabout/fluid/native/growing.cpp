@@ -29,8 +29,6 @@ constexpr std::array<std::array<double, 6>, kStages> kRows{{
 constexpr std::array<double, kStages> kErrors{71. / 57600,      0,         -71. / 16695, 71. / 1920,
                                               -17253. / 339200, 22. / 525, -1. / 40};
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
 } // namespace
 
 void Growing::begin() {
@@ -39,10 +37,14 @@ void Growing::begin() {
   for (std::size_t i = 0; i < flows.size(); i++) {
     begin_.push_back(shares.rate(i));
     all_.push_back(static_cast<int>(i));
-  }
-  for (std::size_t i = 0; i < flows.size(); i++)
     if (begin_[i] > 0)
       bend_ms_ = std::min(bend_ms_, kBend * flows[i]->job->bytes / begin_[i]);
+  }
+  constant_.resize(senders.size());
+  for (std::size_t i = 0; i < flows.size(); i++)
+    constant_[sender_of[i]] += begin_[i];
+  for (const int i : bottlenecks_->varying())
+    constant_[sender_of[index(i)]] -= begin_[index(i)];
   means_ = begin_;
   weights_.resize(senders.size());
   slopes_.resize(kStages);
@@ -57,11 +59,6 @@ double Growing::integrate(double ms) {
 
 std::optional<double> Growing::integrate(double ms, bool all) {
   const std::vector<int> &moving = all ? all_ : bottlenecks_->varying();
-  std::vector<double> constant(senders.size());
-  for (std::size_t i = 0; i < flows.size(); i++)
-    constant[sender_of[i]] += begin_[i];
-  for (const int i : moving)
-    constant[sender_of[index(i)]] -= begin_[index(i)];
   for (std::size_t stage = 0; stage < kStages; stage++) {
     slopes_[stage] = begin_;
     if (stage > 0) {
@@ -69,7 +66,10 @@ std::optional<double> Growing::integrate(double ms, bool all) {
       if (!find_rates(slopes_[stage], all))
         return {};
     }
-    sent_[stage] = constant;
+    if (all)
+      sent_[stage].assign(senders.size(), 0);
+    else
+      sent_[stage] = constant_;
     for (const int i : moving)
       sent_[stage][sender_of[index(i)]] += slopes_[stage][index(i)];
   }

@@ -7,12 +7,6 @@
 #include <utility>
 
 namespace fluid {
-namespace {
-
-std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
-
-} // namespace
-
 double Timetable::delay_ms(double at_ms) const {
   double early_ms = std::fmod(shift_ms - at_ms, period_ms);
   if (early_ms < 0)

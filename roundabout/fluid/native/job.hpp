@@ -2,6 +2,8 @@
 // A job on its way through its phases: roundabout/fluid/model.py, where each step says why.
 #pragma once
 
+#include "roundabout/fluid/native/numbers.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -10,7 +12,6 @@
 
 namespace fluid {
 
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kSameMs = 1e-7; // more than what rounds off after days: no event may come between two instants
 
 struct Edge;

@@ -6,13 +6,6 @@
 #include <utility>
 
 namespace fluid {
-namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSame = 1 + 1e-12;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
-} // namespace
 
 void Shares::clear() {
   flows_.clear();
@@ -29,7 +22,7 @@ int Shares::add_flow(double wanted, double weight, int priority, int passes_on) 
   const int place = static_cast<int>(flows_.size()), hops = static_cast<int>(hops_.size());
   flows_.push_back({wanted, weight, 0, priority, -1, -1, passes_on, hops, hops, kWish, false});
   if (passes_on >= 0)
-    flows_.back().next_follower = std::exchange(flows_[static_cast<std::size_t>(passes_on)].first_follower, place);
+    flows_.back().next_follower = std::exchange(flows_[index(passes_on)].first_follower, place);
   return place;
 }
 
@@ -138,18 +131,18 @@ void Shares::start(int priority) {
 }
 
 void Shares::freeze(int place, double rate, int stop) {
-  Flow &flow = flows_[static_cast<std::size_t>(place)];
+  Flow &flow = flows_[index(place)];
   flow.rate = rate;
   flow.stop = stop;
   flow.active = false;
   for (int at = flow.hops_begin; at < flow.hops_end; at++) {
-    Link &link = links_[static_cast<std::size_t>(hops_[static_cast<std::size_t>(at)])];
+    Link &link = links_[index(hops_[index(at)])];
     link.left -= rate;
     link.weight -= flow.weight;
     link.active--;
   }
-  for (int next = flow.first_follower; next >= 0; next = flows_[static_cast<std::size_t>(next)].next_follower)
-    if (const Flow &follower = flows_[static_cast<std::size_t>(next)]; follower.active)
+  for (int next = flow.first_follower; next >= 0; next = flows_[index(next)].next_follower)
+    if (const Flow &follower = flows_[index(next)]; follower.active)
       freeze(next, std::min(follower.wanted, rate), kFeeder);
 }
 

@@ -3,9 +3,10 @@
 // coupled.
 #pragma once
 
+#include "roundabout/fluid/native/numbers.hpp"
+
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,7 @@ private:
     double capacity, left, weight;
     int active; // flows
     // What each has for its weight, if no other link stops any.
-    double level() const { return active > 0 ? std::max(left, 0.0) / weight : std::numeric_limits<double>::infinity(); }
+    double level() const { return active > 0 ? std::max(left, 0.0) / weight : kInfinity; }
   };
   struct Level {
     double level;

@@ -33,10 +33,11 @@ class Load:
 
 def loads(trial: PlannedTrial, pace: Pace) -> dict[str, Load]:
     """Those of the trial's cross traffics that send drawn flows, by their names. Raises LoadError."""
+    drawn = [name for name, spec in trial.spec.cross_traffic.items() if spec.drawn]
+    if not drawn:
+        return {}
     lasting = replace(trial, expected_s=expected_s(trial.spec))
-    return {
-        name: read(load_words(pace, lasting, name)) for name, spec in trial.spec.cross_traffic.items() if spec.drawn
-    }
+    return {name: read(load_words(pace, lasting, name)) for name in drawn}
 
 
 def read(words: list[str]) -> Load:
