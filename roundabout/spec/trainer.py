@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from roundabout import tree
 from roundabout.spec.base import Strict
+from roundabout.spec.profile import Profile
 
 
 class Task(NamedTuple):
@@ -49,6 +50,10 @@ class Launcher(Strict):
         """The program on a host."""
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
+
+    def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
+        """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""
+        return None
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """The command line of one worker on its host."""

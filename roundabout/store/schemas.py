@@ -68,6 +68,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("received_bytes", INTEGER, "bytes", "payload received in this iteration"),
         Column("late_ms", REAL, "ms", "worst lateness of the worker's own wake-ups in this iteration"),
         Column("delay_ms", REAL, "ms", "by which the time-shift agent delayed the iteration; null without one"),
+        Column("loss", REAL, "", "of the batch that the worker trained on; null where nothing is trained"),
     ),
     # One row a host interface and sample (10 ms); byte and packet counts are cumulative.
     "counters": (

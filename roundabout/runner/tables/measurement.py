@@ -104,6 +104,7 @@ def _iterations(measured: Measurement) -> Columns:
                 "received_bytes": integers(events, "received_bytes"),
                 "late_ms": integers(events, "late_ns") / 1e6,
                 "delay_ms": _delays_ms(events),
+                "loss": np.array([event.get("loss") for event in events], dtype=object),
             }
         )
     return _joined("iterations", parts)

@@ -28,6 +28,8 @@ SLOWED = 1.1  # a guess: by so much more than alone communication takes only whe
 # In one of ten iterations trainers woke up so late that it is not what the profile says: by this share of it, and more
 # than this at all.
 LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
+# Computing that is done, and not slept: by so much longer it may take beside other jobs than it is to, by the median.
+COMPUTING_MAX = 0.03
 
 
 def strain(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
@@ -115,6 +117,7 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
     """Why the trial may not be used; empty for a good one."""
     found = [
         *_missing_iterations(trial, tables["iterations"]),
+        *slow_computing(trial, tables["iterations"]),
         *_missing_loads(trial, tables["cross_traffic"]),
         *_missing_marks(trial, tables),
         *_over(
@@ -138,6 +141,17 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
         found.append(f"the network stack dropped {dropped} packets for want of CPU")
     if not trial.spec.loses:
         found += _losses(tables)
+    return found
+
+
+def slow_computing(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
+    """Jobs that compute for real, and had not the CPU that they would have alone."""
+    found = []
+    for name, job in trial.spec.jobs.items():
+        wanted_ms = job.trainer.computing_ms(job.profile)
+        took = pc.approximate_median(iterations.filter(pc.equal(iterations["job"], name))["compute_ms"]).as_py()
+        if wanted_ms is not None and took is not None and took > (1 + COMPUTING_MAX) * wanted_ms:
+            found.append(f"computing took {name} {took:.1f} ms, expected {wanted_ms:g} (limit +{COMPUTING_MAX:.0%})")
     return found
 
 

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that really train: what needs no PyTorch. The rest is a proof, tests/trainers/test_training.py."""
+
+import importlib.util
+import json
+import socket
+import subprocess
+import sys
+from pathlib import PurePosixPath
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+from roundabout.plan import make_plan
+from roundabout.runner.trial.checks import slow_computing
+from roundabout.spec import load_experiment, load_profile
+from roundabout.spec.profile import ring_allreduce_bytes
+from roundabout.spec.trainer import Task
+from roundabout.spec.trainers.ddp import Trainer
+from roundabout.tree import ROOT
+
+PROGRAM = ROOT / Trainer.program
+WORKERS = [{"name": name, "address": "127.0.0.1", "port": 29500 + rank} for rank, name in enumerate("abc")]
+
+
+@pytest.fixture(scope="module")
+def ddp() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("ddp", PROGRAM)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def described(transfers: list[list[int]], workers: int = 2) -> dict[str, Any]:
+    phases = [{"name": "compute", "compute_ms": 1.0}, {"name": "send", "alone_ms": 1.0, "transfers": transfers}]
+    every = [{**WORKERS[0], "name": f"s{rank}"} for rank in range(workers)]
+    return {"name": "j1", "seed": 1, "iterations": 1, "departs_ms": None, "workers": every, "phases": phases}
+
+
+@given(parameters=st.integers(100_000, 10**9), workers=st.integers(2, 16))
+def test_gradients_are_as_many_bytes_as_the_profile_says(ddp, parameters, workers):
+    sent = ring_allreduce_bytes(parameters, workers)
+    ring = [[rank, (rank + 1) % workers, sent] for rank in range(workers)]
+    numbers = ddp.gradient_numbers(described(ring, workers))
+    assert numbers == pytest.approx(parameters, abs=1)
+    hidden = ddp.width(numbers)
+    features, classes = ddp.FEATURES, ddp.CLASSES
+    network = (features + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * classes
+    assert network <= numbers
+    assert network == pytest.approx(numbers, rel=0.01)
+
+
+def test_what_is_no_ring_is_refused(ddp):
+    with pytest.raises(ValueError, match="found phase 'send', expected a ring of all workers"):
+        ddp.gradient_numbers(described([[0, 1, 1000]]))
+
+
+def test_too_few_numbers_for_a_network_are_refused(ddp):
+    with pytest.raises(ValueError, match="found gradients of 5 numbers, expected 87 or more"):
+        ddp.width(5)
+    assert ddp.width(87) == 1
+
+
+def test_who_departs_or_has_a_timetable_is_refused(ddp):
+    with pytest.raises(ValueError, match="found a departure or a timetable"):
+        ddp.refuse({"departs_ms": 1.0})
+    with pytest.raises(ValueError, match="found a departure or a timetable"):
+        ddp.refuse({"departs_ms": None, "timetable": {}})
+    ddp.refuse({"departs_ms": None})
+
+
+def test_an_interface_is_found_by_its_address(ddp):
+    assert ddp.interface("127.0.0.1") == "lo"
+    with pytest.raises(ValueError, match=r"no interface with the address 192\.0\.2\.1"):
+        ddp.interface("192.0.2.1")
+
+
+def test_connections_to_other_workers_are_counted_by_the_kernel(ddp, capsys):
+    workers = [{**each, "address": f"127.0.0.{rank + 1}"} for rank, each in enumerate(WORKERS)]
+    sent = np.random.default_rng(1).bytes(100_000)
+    with (
+        socket.create_server(("127.0.0.2", 0)) as listener,
+        socket.create_connection(listener.getsockname(), source_address=("127.0.0.1", 0)) as ours,
+        listener.accept()[0] as theirs,
+    ):
+        flows = ddp.Flows(workers, rank=0)
+        ours.sendall(sent)
+        ours.shutdown(socket.SHUT_WR)
+        while theirs.recv(65536):
+            pass
+        theirs.sendall(sent[:7])
+        assert ours.recv(100) == sent[:7]
+        assert flows.bytes() == (100_000, 7)
+        flows.report(workers)
+        flows.close()
+        local, remote = ours.getsockname()[1], ours.getpeername()[1]
+    (event,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    about = {name: event[name] for name in ("event", "peer", "peer_rank", "local_port", "remote_port", "delivered_ce")}
+    expected = {"event": "flow", "peer": "b", "peer_rank": 1, "local_port": local, "remote_port": remote}
+    assert about == {**expected, "delivered_ce": 0}
+    assert event["bytes_acked"] >= 100_000  # the kernel counts what opens and ends a connection, too
+    assert event["congestion_control"]
+
+
+def test_where_workers_meet_is_no_connection_of_the_job(ddp):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as ours, listener.accept()[0]:
+            assert ours
+            met = [{**WORKERS[0], "port": port, "address": "127.0.0.9"}, WORKERS[1]]
+            assert ddp.Flows(met, rank=0).bytes() == (0, 0)
+
+
+def test_without_pytorch_it_says_so():
+    run = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    task = Task(described([[0, 1, 9], [1, 0, 9]]), 0, PurePosixPath("/"))
+    told = Trainer(name="ddp").argv(task)[2:]
+    done = subprocess.run([sys.executable, "-c", run, *told], capture_output=True, text=True, check=False)
+    event = json.loads(done.stdout)
+    assert (done.returncode, event["event"]) == (1, "error")
+    assert event["message"].startswith(f"{sys.executable} has no PyTorch")
+    assert "./bootstrap training" in event["message"]
+
+
+def test_the_command_line_of_a_worker():
+    task = Task({"name": "j1"}, 1, PurePosixPath("/opt/roundabout"))
+    program = ("/usr/bin/python3", "/opt/roundabout/bin/ddp.py")
+    told = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
+    assert Trainer(name="ddp").argv(task) == (*program, *told, "--paced")
+    assert Trainer(name="ddp", paced=False).argv(task) == (*program, *told)
+
+
+def test_who_computes_longer_than_paced_had_too_little_cpu():
+    trial = next(
+        each for each in make_plan(load_experiment("ddp-lab"), {}, {}).trials if each.levels["variant"] == "fair"
+    )
+
+    def found(times_ms: dict[str, float]) -> list[str]:
+        rows = {"job": [*times_ms], "compute_ms": [*times_ms.values()]}
+        return slow_computing(trial, pa.table(rows))
+
+    assert load_profile("ddp-lab").compute_ms == 100
+    assert found({"j1": 102.9, "j2": 100.0}) == []
+    assert found({"j1": 100.0, "j2": 103.1}) == ["computing took j2 103.1 ms, expected 100 (limit +3%)"]
