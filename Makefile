@@ -64,7 +64,7 @@ lint: setup-tests ## check style, types, import rules, playbooks and scripts
 	ruff format --check
 	mypy
 	lint-imports
-	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen ansible/library
+	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen trainers ansible/library
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 	cd ansible && ansible-lint --offline --profile production
 	shellcheck bootstrap rb .ci/run
