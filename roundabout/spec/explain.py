@@ -34,7 +34,7 @@ _EXPECTED = {
     "model_type": "a mapping",
     "literal_error": "{expected}",
     "enum": "{expected}",
-    "union_tag_invalid": "one named {expected_tags}",
+    "union_tag_invalid": "one of {expected_tags}",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
     "less_than": "less than {lt:g}",
@@ -69,9 +69,11 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
         return _unknown_field(location, document, fields_at(model, way[:-1]), root)
     context = details.get("ctx", {})
     location += tuple(context.get("location", ()))
+    if "discriminator" in context:  # no kind, or one that there is not
+        location += (context["discriminator"].strip("'"),)
     found = context.get("found") or _found(details)
     expected = _EXPECTED.get(details["type"], details["msg"]).format_map(context)
-    if details["type"] == "missing":
+    if details["type"] in ("missing", "union_tag_not_found"):
         return _missing(location, document, root)
     return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
 
@@ -83,6 +85,8 @@ def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _found(details: ErrorDetails) -> str:
+    if details["type"] == "union_tag_invalid":
+        return show(details["ctx"]["tag"])
     return "the name " + show(details["input"]) if details["loc"][-1:] == ("[key]",) else show(details["input"])
 
 
@@ -101,9 +105,12 @@ def _unknown_field(location: tuple[Any, ...], document: Document, known: list[st
 
 
 def _near(details: ErrorDetails) -> str | None:
+    context = details.get("ctx", {})
+    if details["type"] == "union_tag_invalid":
+        return did_you_mean(context["tag"], context["expected_tags"].replace("'", "").split(", "))
     if details["type"] not in ("literal_error", "enum"):
         return None
-    return did_you_mean(details["input"], details["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+    return did_you_mean(details["input"], context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
 
 
 def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:

@@ -190,8 +190,9 @@ WRONG = [
     ("pattern: pipeline", "pattern: pipelin", "phases[2].pattern", "'pipelin'", "'ring', 'pairs'"),
     ("compute_ms: 10", "compute_ms: 10, pattern: pairs", "phases[0]", "a mapping", "pattern and groups beside bytes"),
     ("departs_ms: 900", "departs_ms: 120", "jobs.j2", "a mapping", "departs_ms after the job begins, at 120 ms"),
-    ("iterations: 3", "trainer: {name: replai}", "jobs.j2.trainer.name", "'replai'", "'replay'"),
-    ("iterations: 3", "trainer: {speed: 2}", "jobs.j2.trainer.speed", "unknown field", "one of name"),
+    ("iterations: 3", "trainer: {name: replai}", "jobs.j2.trainer.name", "'replai'", "one of 'ddp', 'replay'"),
+    ("iterations: 3", "trainer: {speed: 2}", "jobs.j2.trainer.name", "nothing", "a value"),
+    ("iterations: 3", "trainer: {name: replay, speed: 2}", "jobs.j2.trainer.speed", "unknown field", "one of name"),
     ("[s1, s3]", "[s0, s3]", "jobs.j2.workers[0]", "s0, already a worker of j1", "at most 2 times"),
     ("1_000_000, alone_ms: 5, pattern", "100_000_000, alone_ms: 5, pattern", "jobs.j1.profile", "320.0 Gbit/s", "43"),
 ]

@@ -35,7 +35,7 @@ def test_each_kind_is_called_as_it_calls_itself():
         ("trace: {kind: snapshot, jobs: [{model: BERT, batch: 0}]}", "trace.jobs[0].batch", "0"),
         ("trace: {kind: lingjun}", "trace.file", "nothing"),
         ("trace: {kind: poisson, load: 0.9}", "trace", "a mapping of 2"),
-        ("trace: {kind: burst}", "trace", "a mapping of 1"),
+        ("trace: {kind: burst}", "trace.kind", "'burst'"),
     ],
 )
 def test_what_is_wrong_with_a_trace_is_said_at_its_field(text, field, found):

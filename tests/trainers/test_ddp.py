@@ -109,12 +109,16 @@ def test_connections_to_other_workers_are_counted_by_the_kernel(ddp, capsys):
 
 
 def test_where_workers_meet_is_no_connection_of_the_job(ddp):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.7", 0)) as listener:
         port = listener.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as ours, listener.accept()[0]:
-            assert ours
-            met = [{**WORKERS[0], "port": port, "address": "127.0.0.9"}, WORKERS[1]]
+        met = [{**WORKERS[0], "port": port}, {**WORKERS[1], "address": "127.0.0.7"}]
+        with socket.create_connection(("127.0.0.7", port)) as ours, listener.accept()[0]:
+            ours.sendall(b"one of these is here")
             assert ddp.Flows(met, rank=0).bytes() == (0, 0)
+            met[0]["port"] += 1
+            flows = ddp.Flows(met, rank=0)
+            assert flows.bytes()[0] == len(b"one of these is here")
+            flows.close()
 
 
 def test_without_pytorch_it_says_so():
