@@ -45,8 +45,8 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
     settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
     native = ["replay", "replay-rdma", "sampler"]
-    exporter = ["exporter.py", "exporter_metrics.py"]
-    assert programs == ["capture.py", "clock.py", "crossgen", *exporter, "iperf.py", *native, *settings, "transport"]
+    others = ["capture.py", "clock.py", "crossgen", "ddp.py", "exporter.py", "exporter_metrics.py", "iperf.py"]
+    assert programs == [*others, *native, *settings, "transport"]
     second = provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)
     assert second.seconds < 10
