@@ -161,6 +161,22 @@ class Asked:
             for job in self.jobs(cell)
         ]
 
+    def each_repetition(
+        self, made: Mapping[tuple[str, str], T], figure: Callable[[Sequence[T]], Measured]
+    ) -> list[Case]:
+        """A case a job and cell that has something `made`, by trial and job: `figure` is of that of all repetitions."""
+        return [
+            self.case(cell, job, *figure(found))
+            for cell in self.cells
+            for job in self.jobs(cell)
+            if (found := self.repetitions(made, cell, job))
+        ]
+
+    @staticmethod
+    def repetitions(made: Mapping[tuple[str, str], T], cell: CellTrials, job: str) -> list[T]:
+        """What is `made` of a job of a cell, one a repetition that has it."""
+        return [made[trial, job] for trial in cell.trials if (trial, job) in made]
+
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
         """A figure of one job of a cell, named by what tells it from the others asked for."""
         profile = cell.spec.jobs[job].profile

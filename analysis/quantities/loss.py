@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs learn that really train."""
 
-import numpy as np
+from collections.abc import Sequence
 
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
-from analysis.reading.data import query
-from analysis.statistics.intervals import Array
+from analysis.reading.data import Series, by_iteration
+from analysis.statistics.intervals import Array, Measured
 
 PART = 10  # iterations' mean: a single batch's loss says little
 
@@ -13,24 +13,14 @@ PART = 10  # iterations' mean: a single batch's loss says little
 @quantity("loss left", unit="%", digits=1)
 def left(asked: Asked) -> list[Case]:
     """Mean loss of a repetition's last ten iterations, of that of its first ten; of jobs that train twenty."""
-    losses = asked.reading.once(_losses)
-    found = []
-    for cell in asked.cells:
-        for job in asked.jobs(cell):
-            series = [losses[trial, job] for trial in cell.trials if (trial, job) in losses]
-            if parts := [100 * each[-PART:].mean() / each[:PART].mean() for each in series if len(each) >= 2 * PART]:
-                found.append(asked.case(cell, job, *mean_of(parts)))
-    return found
+    return asked.each_repetition(asked.reading.once(_losses), _left)
 
 
-def _losses(reading: Reading) -> dict[tuple[str, str], Array]:
-    """By trial and job, the mean over workers."""
-    rows = query(
-        reading.run,
-        """
-        select trial, job, list(loss order by iteration) as losses from (
-          select trial, job, iteration, avg(loss) as loss from iterations where loss is not null group by all
-        ) group by all
-        """,
-    )
-    return {(row["trial"], row["job"]): np.array(row["losses"]) for row in rows.to_pylist()}
+def _left(losses: Sequence[Array]) -> Measured:
+    return mean_of([100 * each[-PART:].mean() / each[:PART].mean() for each in losses])
+
+
+def _losses(reading: Reading) -> Series:
+    """Of repetitions that are long enough, the mean over workers."""
+    found = by_iteration(reading.run, "avg(loss)")
+    return {key: losses for key, losses in found.items() if len(losses) >= 2 * PART}

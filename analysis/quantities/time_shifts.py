@@ -10,14 +10,12 @@ import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials
-from analysis.reading.data import query
+from analysis.reading.data import Series, by_iteration, query
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
 from roundabout.cassini import score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3
 Make = Callable[[Reading], dict[tuple[str, str], float]]
-Series = dict[tuple[str, str], Array]
-"""By trial and job."""
 
 
 @quantity("compatibility score", by="variant")
@@ -30,11 +28,7 @@ def score(asked: Asked) -> list[Case]:
 @quantity("median communication time", unit="ms", digits=1)
 def median(asked: Asked) -> list[Case]:
     """Median over all iterations of the slowest worker's time from end of compute to end of communication."""
-    return [
-        asked.case(cell, job, *estimate(_times(asked.reading, cell, job), np.median))
-        for cell in asked.cells
-        for job in asked.jobs(cell)
-    ]
+    return asked.each_repetition(asked.reading.once(_communication), partial(estimate, statistic=np.median))
 
 
 @quantity("median communication time over that", unit="times", needs=("over",))
@@ -52,7 +46,7 @@ def of_tail(asked: Asked) -> list[Case]:
 @quantity("adjustments per minute", unit="a minute", digits=1)
 def adjustments(asked: Asked) -> list[Case]:
     """How often the agent of some worker of a job delayed an iteration; of jobs that were given a timetable."""
-    return _told(asked, _adjustments, at_least=0)
+    return asked.each_repetition(asked.reading.once(_adjustments), partial(mean_of, at_least=0))
 
 
 @quantity("drift from the timetable", unit="ms/min", digits=1)
@@ -61,7 +55,7 @@ def drift(asked: Asked) -> list[Case]:
 
     The slope of a line through all iterations of its first worker: one that is late once and catches up has none.
     """
-    return _told(asked, _drifts)
+    return asked.each_repetition(asked.reading.once(_drifts), mean_of)
 
 
 def of_jobs(reading: Reading, cell: CellTrials) -> dict[str, Measured]:
@@ -69,38 +63,23 @@ def of_jobs(reading: Reading, cell: CellTrials) -> dict[str, Measured]:
     asked = Asked(reading)
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
-        told = [mean_of(values, at_least=least) for job in asked.jobs(cell) if (values := _of(asked, make, cell, job))]
+        each = [asked.repetitions(reading.once(make), cell, job) for job in asked.jobs(cell)]
+        told = [mean_of(values, at_least=least) for values in each if values]
         if told:
             found[name] = max(told, key=lambda each: abs(each[0]))
     return found
 
 
-def _told(asked: Asked, make: Make, at_least: float = -math.inf) -> list[Case]:
-    return [
-        asked.case(cell, job, *mean_of(told, at_least=at_least))
-        for cell in asked.cells
-        for job in asked.jobs(cell)
-        if (told := _of(asked, make, cell, job))
-    ]
-
-
-def _of(asked: Asked, make: Make, cell: CellTrials, job: str) -> list[float]:
-    """One figure a repetition."""
-    found = asked.reading.once(make)
-    return [found[trial, job] for trial in cell.trials if (trial, job) in found]
-
-
 def _beside(asked: Asked, statistic: Callable[[Array], float]) -> list[Case]:
+    times_ms = asked.reading.once(_communication)
     return [
-        asked.case(cell, job, *ratio(*(estimate(_times(asked.reading, each, job), statistic) for each in (cell, base))))
+        asked.case(
+            cell,
+            job,
+            *ratio(*(estimate(asked.repetitions(times_ms, each, job), statistic) for each in (cell, base))),
+        )
         for cell, base, job in asked.beside()
     ]
-
-
-def _times(reading: Reading, cell: CellTrials, job: str) -> list[Array]:
-    """The communication times of a job, one array a repetition, ms."""
-    series = reading.once(_communication)
-    return [series[trial, job] for trial in cell.trials if (trial, job) in series]
 
 
 def _scores(reading: Reading) -> dict[str, float | None]:
@@ -108,15 +87,7 @@ def _scores(reading: Reading) -> dict[str, float | None]:
 
 
 def _communication(reading: Reading) -> Series:
-    rows = query(
-        reading.run,
-        """
-        select trial, job, list(ms order by iteration) as found from (
-          select trial, job, iteration, max(communication_ms) as ms from iterations group by all
-        ) group by all
-        """,
-    )
-    return {(row["trial"], row["job"]): np.array(row["found"]) for row in rows.to_pylist()}
+    return by_iteration(reading.run, "max(communication_ms)")
 
 
 def _drifts(reading: Reading) -> dict[tuple[str, str], float]:

@@ -17,12 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from analysis.reading.counted import Counted, Integers
+from analysis.reading.counted import Counted, Floats, Integers
 from analysis.reading.once import read_once
 from roundabout.store import Run, StoreError
 from roundabout.store.files import LOST
 from roundabout.store.rates import increments
 from roundabout.store.schemas import TABLES, schema
+
+Series = dict[tuple[str, str], Floats]
+"""By trial and job, one figure an iteration."""
 
 
 class HostPlace(NamedTuple):
@@ -65,6 +68,19 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
             return connection.sql(sql, params=values).to_arrow_table()
         except (duckdb.InvalidInputException, duckdb.IOException) as error:
             raise StoreError(f"cannot read the tables of {run.path}: {error}", LOST) from error
+
+
+def by_iteration(run: Run, figure: str) -> Series:
+    """`figure`, SQL's of all workers of an iteration, in the iterations' order; of jobs that have it."""
+    rows = query(
+        run,
+        f"""
+        select trial, job, list(figure order by iteration) as figures from (
+          select trial, job, iteration, {figure} as figure from iterations group by all
+        ) where figure is not null group by all
+        """,  # noqa: S608 - our own words
+    )
+    return {(row["trial"], row["job"]): np.array(row["figures"]) for row in rows.to_pylist()}
 
 
 @read_once

@@ -19,6 +19,7 @@ from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec.topology import Topology
+from roundabout.spec.trainer import Launcher
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
@@ -44,6 +45,7 @@ class Visit:
 
     name: str
     transports: tuple[Transport, ...]  # that its trials use
+    trainers: tuple[Launcher, ...]  # that its jobs use
     clock: RunClock
     observer: Observer
     journal: Journal | None  # of what it owes this machine; none for a facility that owes nothing

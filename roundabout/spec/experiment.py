@@ -22,6 +22,7 @@ from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import Submitted
+from roundabout.spec.trainer import Launcher
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
@@ -555,6 +556,11 @@ class Experiment(Header):
     def transports(self) -> dict[str, Transport]:
         """All transports in use, by name."""
         return {name: transport for cell in self.cells for name, transport in cell.spec.transports.items()}
+
+    @property
+    def trainers(self) -> tuple[Launcher, ...]:
+        """All trainers of jobs, as they are given, each once."""
+        return tuple(dict.fromkeys(job.trainer for cell in self.cells for job in cell.spec.jobs.values()))
 
     @property
     def trial_count(self) -> int:

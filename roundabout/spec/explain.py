@@ -85,8 +85,8 @@ def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _found(details: ErrorDetails) -> str:
-    if details["type"] == "union_tag_invalid":
-        return show(details["ctx"]["tag"])
+    if choice := _choice(details):
+        return show(choice[0])
     return "the name " + show(details["input"]) if details["loc"][-1:] == ("[key]",) else show(details["input"])
 
 
@@ -105,12 +105,20 @@ def _unknown_field(location: tuple[Any, ...], document: Document, known: list[st
 
 
 def _near(details: ErrorDetails) -> str | None:
+    choice = _choice(details)
+    return did_you_mean(*choice) if choice else None
+
+
+def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
+    """What was found where one of several words is expected, and those."""
     context = details.get("ctx", {})
     if details["type"] == "union_tag_invalid":
-        return did_you_mean(context["tag"], context["expected_tags"].replace("'", "").split(", "))
-    if details["type"] not in ("literal_error", "enum"):
+        found, expected = context["tag"], context["expected_tags"]
+    elif details["type"] in ("literal_error", "enum"):
+        found, expected = details["input"], context["expected"].replace(" or ", ", ")
+    else:
         return None
-    return did_you_mean(details["input"], context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+    return found, expected.replace("'", "").split(", ")
 
 
 def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:

@@ -55,6 +55,11 @@ class Launcher(Strict):
         """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""
         return None
 
+    @property
+    def probe(self) -> tuple[str, ...] | None:
+        """A command that fails on hosts which lack what this trainer needs, and says what; None: it needs nothing."""
+        return None
+
     def argv(self, task: Task) -> tuple[str, ...]:
         """The command line of one worker on its host."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from roundabout.runner.trial.checks import slow_computing
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
+from roundabout.spec.trainers import DEFAULT
 from roundabout.spec.trainers.ddp import Trainer
 from roundabout.tree import ROOT
 
@@ -54,6 +56,12 @@ def test_gradients_are_as_many_bytes_as_the_profile_says(ddp, parameters, worker
     network = (features + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * classes
     assert network <= numbers
     assert network == pytest.approx(numbers, rel=0.01)
+
+
+def asked_to(script: str, *words: str) -> subprocess.Popen[Any]:
+    """Python at work, whose input stays open."""
+    call, pipe = [sys.executable, "-c", script, *words], subprocess.PIPE
+    return subprocess.Popen(call, stdin=pipe, stdout=pipe, text=True)
 
 
 def test_what_is_no_ring_is_refused(ddp):
@@ -125,9 +133,9 @@ def test_without_pytorch_it_says_so():
     run = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
     task = Task(described([[0, 1, 9], [1, 0, 9]]), 0, PurePosixPath("/"))
     told = Trainer(name="ddp").argv(task)[2:]
-    done = subprocess.run([sys.executable, "-c", run, *told], capture_output=True, text=True, check=False)
-    event = json.loads(done.stdout)
-    assert (done.returncode, event["event"]) == (1, "error")
+    with asked_to(run, *told) as process:
+        event = json.loads(process.stdout.readline())
+        assert (process.wait(timeout=60), event["event"]) == (1, "error")
     assert event["message"].startswith(f"{sys.executable} has no PyTorch")
     assert "./bootstrap training" in event["message"]
 
@@ -138,6 +146,57 @@ def test_the_command_line_of_a_worker():
     told = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
     assert Trainer(name="ddp").argv(task) == (*program, *told, "--paced")
     assert Trainer(name="ddp", paced=False).argv(task) == (*program, *told)
+
+
+def test_the_command_line_under_torchrun():
+    job = described([[0, 1, 9], [1, 0, 9]])
+    argv = Trainer(name="ddp", launch="torchrun").argv(Task(job, 1, PurePosixPath("/opt/roundabout")))
+    run = ("/usr/bin/python3", "/opt/roundabout/bin/torchrun.py", "--nnodes=2", "--node_rank=1", "--nproc_per_node=1")
+    meeting = ("--master_addr=127.0.0.1", "--master_port=29500", "--monitor_interval=1")
+    assert argv[:10] == (*run, *meeting, "/opt/roundabout/bin/ddp.py", "--rank")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("stop 1", "found 'stop 1' on standard input, expected: start MONOTONIC_NS"),
+        ("start soon", "found 'start soon' on standard input"),
+        ("start 1", r"found a start -[0-9.]+ s ahead, expected one to come"),
+        ("start 9999999999999999999", "expected one to come, within a day"),
+    ],
+)
+def test_a_start_that_is_none_is_refused(ddp, line, message):
+    with pytest.raises(ValueError, match=message):
+        ddp.start_of(f"{line}\n")
+
+
+def test_a_start_to_come_is_taken(ddp):
+    at_ns = time.monotonic_ns() + 60_000_000_000
+    assert ddp.start_of(f"start {at_ns}\n") == at_ns
+
+
+def test_whoever_loses_its_input_ends_whatever_it_is_at():
+    script = f"""import importlib.util, time
+spec = importlib.util.spec_from_file_location("ddp", {str(PROGRAM)!r})
+ddp = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ddp)
+print(ddp.told().get(), end="", flush=True)
+time.sleep(600)"""
+    with asked_to(script) as process:
+        process.stdin.write("first\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "first\n"
+        process.stdin.close()
+        assert process.stdout.read() == '{"event":"stopped","reason":"standard input was closed"}\n'
+        assert process.wait(timeout=60) == 3
+
+
+def test_a_host_without_pytorch_is_told_before_any_trial():
+    trainer = Trainer(name="ddp", python=sys.executable)
+    done = subprocess.run(trainer.probe, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{sys.executable} has no PyTorch: ./bootstrap training, or")
+    assert load_experiment("ddp-lab").trainers == (Trainer(name="ddp"), DEFAULT)
 
 
 def test_who_computes_longer_than_paced_had_too_little_cpu():

@@ -34,6 +34,10 @@ EXPERIMENT = {
             "alone": {"one_job_at_a_time": True},
             "fair": {},
             "mltcp": {"transport": {"name": "mltcp_cubic"}},
+            "torchrun": {
+                "one_job_at_a_time": True,
+                "jobs": {"j1": {"trainer": {"launch": "torchrun"}}, "j2": {"trainer": {"launch": "torchrun"}}},
+            },
             "played": {
                 "one_job_at_a_time": True,
                 "jobs": {"j1": {"trainer": {"name": "replay"}}, "j2": {"trainer": {"name": "replay"}}},
@@ -59,7 +63,7 @@ def test_all_trials_are_valid(run):
     assert [trial for trial in run.trials() if not trial["valid"]] == []
 
 
-@pytest.mark.parametrize("variant", ["alone", "fair", "mltcp"])
+@pytest.mark.parametrize("variant", ["alone", "fair", "mltcp", "torchrun"])
 def test_the_loss_falls(run, variant):
     rows = iterations(run, variant)
     for job in ("j1", "j2"):
@@ -92,6 +96,10 @@ def test_computing_alone_and_shared_takes_as_long(run):
         statistics.median(row["compute_ms"] for row in iterations(run, variant)) for variant in ("alone", "fair")
     ]
     assert medians == pytest.approx([PROFILE.compute_ms] * 2, rel=0.03)
+
+
+def test_started_by_torchrun_it_trains_alike(run):
+    assert median_ms(run, "torchrun") == pytest.approx(median_ms(run, "alone"), rel=0.05)
 
 
 def test_played_alone_it_takes_as_long(run):

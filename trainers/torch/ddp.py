@@ -9,10 +9,12 @@ no earlier than the profile's computing is over: what really computes stands for
 
 import argparse
 import contextlib
+import datetime
 import fcntl
 import json
 import math
 import os
+import queue
 import socket
 import struct
 import sys
@@ -23,6 +25,8 @@ import zlib
 INFO = struct.Struct("=8B24I4Q6I4Q2I2Q")  # the kernel's tcp_info, as far as bytes_retrans
 RETRANSMITTED, ACKED, RECEIVED, DELIVERED, CE, SENT, RESENT = 31, 34, 35, 46, 47, 48, 49
 SIOCGIFADDR = 0x8915
+PATIENCE_S = 20  # workers meet within this, or say that they did not
+DAY_S = 86400
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 FEATURES, CLASSES = 64, 10
 
@@ -196,11 +200,13 @@ class Training:
 
 
 def connect(torch, job, rank):
-    """Meet the job's other workers at the first one's port."""
-    workers = job["workers"]
+    """Meet the job's other workers at the first one's port; where torchrun holds that, it says so."""
+    workers, first = job["workers"], job["workers"][0]
     os.environ["GLOO_SOCKET_IFNAME"] = interface(workers[rank]["address"])
-    first = f"tcp://{workers[0]['address']}:{workers[0]['port']}"
-    torch.distributed.init_process_group("gloo", init_method=first, rank=rank, world_size=len(workers))
+    holds = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    patience = datetime.timedelta(seconds=PATIENCE_S)
+    store = torch.distributed.TCPStore(first["address"], first["port"], len(workers), holds, patience)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=len(workers))
 
 
 def train(job, training, pace, flows, start_ns):
@@ -229,11 +235,29 @@ def train(job, training, pace, flows, start_ns):
         training.learn()
 
 
-def end_with_input():
-    """Nothing is left when who started this is gone."""
-    sys.stdin.read()
-    say("stopped", reason="standard input was closed")
-    os._exit(3)
+def told():
+    """The lines of standard input as they come. Nothing is left when it closes, whatever this process is at."""
+    lines = queue.SimpleQueue()
+
+    def listen():
+        for line in sys.stdin:
+            lines.put(line)
+        say("stopped", reason="standard input was closed")
+        os._exit(3)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return lines
+
+
+def start_of(line):
+    """The agreed start, of the host's monotonic clock. Raises ValueError for another line, and where it has passed."""
+    word, _, at = line.strip().partition(" ")
+    if word != "start" or not at.isdigit():
+        raise ValueError(f"found {line.strip()!r} on standard input, expected: start MONOTONIC_NS")
+    ahead_s = (int(at) - time.monotonic_ns()) / 1e9
+    if not 0 < ahead_s < DAY_S:
+        raise ValueError(f"found a start {ahead_s:.3f} s ahead, expected one to come, within a day")
+    return int(at)
 
 
 def hurry():
@@ -255,31 +279,29 @@ def main():
     options.add_argument("--job", type=json.loads, required=True, help="its description, JSON")
     options.add_argument("--batch", type=int, required=True, help="examples a worker and iteration")
     options.add_argument("--paced", action="store_true", help="compute no faster than the profile says")
-    told = options.parse_args()
-    job = told.job
+    asked = options.parse_args()
+    job, lines = asked.job, told()
     try:
         refuse(job)
         hurry()
         import torch  # noqa: PLC0415 - whether it is there is for this process to say
         import torch.distributed  # noqa: PLC0415
 
-        connect(torch, job, told.rank)
-        computing_ms = sum(phase.get("compute_ms", 0) for phase in job["phases"]) if told.paced else 0
+        connect(torch, job, asked.rank)
+        computing_ms = sum(phase.get("compute_ms", 0) for phase in job["phases"]) if asked.paced else 0
         pace = Pace(round(computing_ms * 1e6))
-        training = Training(torch, job, told.rank, told.batch, pace)
-        flows = Flows(job["workers"], told.rank)
-        say("ready")
-        start_ns = int(sys.stdin.readline().split()[1])
-        threading.Thread(target=end_with_input, daemon=True).start()
-        train(job, training, pace, flows, start_ns)
-        flows.report(job["workers"])
+        training = Training(torch, job, asked.rank, asked.batch, pace)
+        with contextlib.closing(Flows(job["workers"], asked.rank)) as flows:
+            say("ready")
+            train(job, training, pace, flows, start_of(lines.get()))
+            flows.report(job["workers"])
         say("done", iterations=job["iterations"])
     except ImportError as error:
         remedy = "./bootstrap training, or name an interpreter that has it by the trainer's `python`"
         say("error", message=f"{sys.executable} has no PyTorch ({error}): {remedy}")
         return 1
-    except (ValueError, IndexError, RuntimeError, OSError) as error:
-        say("error", message=str(error) or "standard input closed before the start")
+    except (ValueError, RuntimeError, OSError) as error:
+        say("error", message=str(error))
         return 1
     sys.stdout.flush()
     os._exit(0)  # gloo's threads may wait for peers that have ended

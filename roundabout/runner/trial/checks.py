@@ -148,9 +148,10 @@ def slow_computing(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
     """Jobs that compute for real, and had not the CPU that they would have alone."""
     found = []
     for name, job in trial.spec.jobs.items():
-        wanted_ms = job.trainer.computing_ms(job.profile)
+        if (wanted_ms := job.trainer.computing_ms(job.profile)) is None:
+            continue
         took = pc.approximate_median(iterations.filter(pc.equal(iterations["job"], name))["compute_ms"]).as_py()
-        if wanted_ms is not None and took is not None and took > (1 + COMPUTING_MAX) * wanted_ms:
+        if took is not None and took > (1 + COMPUTING_MAX) * wanted_ms:
             found.append(f"computing took {name} {took:.1f} ms, expected {wanted_ms:g} (limit +{COMPUTING_MAX:.0%})")
     return found
 

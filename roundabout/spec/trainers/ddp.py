@@ -6,8 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from roundabout.spec.base import Text
+from roundabout.spec.launch import Launch, started
 from roundabout.spec.profile import Profile
 from roundabout.spec.trainer import Launcher, Task
+
+REMEDY = "./bootstrap training, or name an interpreter that has it by the trainer's `python`"
+PROBE = f"""import importlib.util, sys
+importlib.util.find_spec("torch") or sys.exit(f"{{sys.executable}} has no PyTorch: {REMEDY}")"""
 
 
 class Trainer(Launcher):
@@ -19,13 +24,21 @@ class Trainer(Launcher):
     paced: bool = Field(
         default=True, description="whether computing takes as long as the profile says, as on an accelerator, or less"
     )
+    launch: Launch = Field(
+        default="direct", description="whether workers are started by themselves, or by their hosts' torchrun"
+    )
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has PyTorch")
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """See `ddp.py --help`."""
         paced = ("--paced",) if self.paced else ()
         told = ("--rank", str(task.rank), "--job", task.job_json)
-        return (self.python, self.on_host(task), *told, "--batch", str(self.batch), *paced)
+        return (*started(self.launch, self.python, self.on_host(task), task), *told, "--batch", str(self.batch), *paced)
+
+    @property
+    def probe(self) -> tuple[str, ...]:
+        """Whether its interpreter has PyTorch, which is quicker found than loaded."""
+        return (self.python, "-c", PROBE)
 
     def computing_ms(self, profile: Profile) -> float | None:
         """The profile's, where that is kept to."""

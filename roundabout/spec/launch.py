@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a worker's program is started on its host, over the connection that a trial has to it."""
+
+from typing import Literal
+
+from roundabout.spec.trainer import Task
+
+Launch = Literal["direct", "torchrun"]
+WATCHED_S = 1  # torchrun looks so often whether its worker has ended
+
+
+def started(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
+    """The words before a worker's own: by itself, or by its host's torchrun, each worker a node of one process.
+
+    Either way it has the connection's input and output, and ends with it; nothing is started from host to host.
+    """
+    if launch == "torchrun":
+        workers = task.job["workers"]
+        nodes = (f"--nnodes={len(workers)}", f"--node_rank={task.rank}", "--nproc_per_node=1")
+        meeting = (f"--master_addr={workers[0]['address']}", f"--master_port={workers[0]['port']}")
+        torchrun = str(task.programs / "bin" / "torchrun.py")
+        return (python, torchrun, *nodes, *meeting, f"--monitor_interval={WATCHED_S}", program)
+    return (python, program)

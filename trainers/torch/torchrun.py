@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's torchrun as `torchrun` is, also where PyTorch 1.13 meets Python 3.11.
+
+There an enumeration no longer yields its member of value 0, by which torchrun looks up that nothing is redirected.
+"""
+
+import sys
+
+try:
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing import Std
+except ImportError as error:
+    sys.exit(f"{sys.executable} has no PyTorch ({error})")
+
+if Std.from_str("0") is None:
+    Std.from_str = classmethod(lambda kind, told: kind(int(told)))
+run.main()
