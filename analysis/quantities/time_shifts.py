@@ -15,7 +15,6 @@ from analysis.statistics.intervals import Array, Measured, estimate, ratio
 from roundabout.cassini import score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3
-Make = Callable[[Reading], dict[tuple[str, str], float]]
 
 
 @quantity("compatibility score", by="variant")

@@ -206,7 +206,7 @@ class Runner:
             ending.notes = notes
             transports = tuple(experiment.transports.values())
             artefacts = self.facility.artefacts(transports)
-            visit = Visit(path.name.lower(), transports, experiment.trainers, clock, self.observer, notes)
+            visit = Visit(path.name.lower(), transports, experiment.probes, clock, self.observer, notes)
             testbeds = stack.enter_context(Testbeds(self.facility, visit))
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)

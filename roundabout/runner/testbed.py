@@ -19,7 +19,6 @@ from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec.topology import Topology
-from roundabout.spec.trainer import Launcher
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
@@ -45,7 +44,7 @@ class Visit:
 
     name: str
     transports: tuple[Transport, ...]  # that its trials use
-    trainers: tuple[Launcher, ...]  # that its jobs use
+    probes: frozenset[tuple[str, tuple[str, ...]]]  # hosts, and what must succeed there before any trial
     clock: RunClock
     observer: Observer
     journal: Journal | None  # of what it owes this machine; none for a facility that owes nothing

@@ -22,7 +22,6 @@ from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import Submitted
-from roundabout.spec.trainer import Launcher
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
@@ -558,9 +557,10 @@ class Experiment(Header):
         return {name: transport for cell in self.cells for name, transport in cell.spec.transports.items()}
 
     @property
-    def trainers(self) -> tuple[Launcher, ...]:
-        """All trainers of jobs, as they are given, each once."""
-        return tuple(dict.fromkeys(job.trainer for cell in self.cells for job in cell.spec.jobs.values()))
+    def probes(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """Hosts of workers, each with a command that fails there where it lacks what their trainer needs."""
+        jobs = [job for cell in self.cells for job in cell.spec.jobs.values()]
+        return frozenset((host, job.trainer.probe) for job in jobs if job.trainer.probe for host in job.workers)
 
     @property
     def trial_count(self) -> int:

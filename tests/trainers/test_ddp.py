@@ -3,6 +3,7 @@
 
 import importlib.util
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -16,12 +17,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from roundabout.api import run_experiment
+from roundabout.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.checks import slow_computing
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
-from roundabout.spec.trainers import DEFAULT
 from roundabout.spec.trainers.ddp import Trainer
 from roundabout.tree import ROOT
 
@@ -45,6 +47,12 @@ def described(transfers: list[list[int]], workers: int = 2) -> dict[str, Any]:
     return {"name": "j1", "seed": 1, "iterations": 1, "departs_ms": None, "workers": every, "phases": phases}
 
 
+def asked_to(script: str, *words: str) -> subprocess.Popen[Any]:
+    """Python at work, whose input stays open."""
+    call, pipe = [sys.executable, "-c", script, *words], subprocess.PIPE
+    return subprocess.Popen(call, stdin=pipe, stdout=pipe, text=True)
+
+
 @given(parameters=st.integers(100_000, 10**9), workers=st.integers(2, 16))
 def test_gradients_are_as_many_bytes_as_the_profile_says(ddp, parameters, workers):
     sent = ring_allreduce_bytes(parameters, workers)
@@ -56,12 +64,6 @@ def test_gradients_are_as_many_bytes_as_the_profile_says(ddp, parameters, worker
     network = (features + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * classes
     assert network <= numbers
     assert network == pytest.approx(numbers, rel=0.01)
-
-
-def asked_to(script: str, *words: str) -> subprocess.Popen[Any]:
-    """Python at work, whose input stays open."""
-    call, pipe = [sys.executable, "-c", script, *words], subprocess.PIPE
-    return subprocess.Popen(call, stdin=pipe, stdout=pipe, text=True)
 
 
 def test_what_is_no_ring_is_refused(ddp):
@@ -196,7 +198,28 @@ def test_a_host_without_pytorch_is_told_before_any_trial():
     done = subprocess.run(trainer.probe, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{sys.executable} has no PyTorch: ./bootstrap training, or")
-    assert load_experiment("ddp-lab").trainers == (Trainer(name="ddp"), DEFAULT)
+    assert load_experiment("ddp-lab").probes == {(f"s{number}", Trainer(name="ddp").probe) for number in range(4)}
+    assert load_experiment("unfair-vgg19").probes == set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
+def test_a_run_ends_before_its_first_trial_where_a_host_of_a_worker_lacks_pytorch(tmp_path):
+    trained = {"name": "ddp", "python": "/bin/false"}
+    experiment = {
+        "schema": 1,
+        "name": "lacking",
+        "about": "One host lacks PyTorch",
+        "topology": "dumbbell-2x2",
+        "profile": "ddp-lab",
+        "iterations": 1,
+        "transport": {"name": "cubic"},
+        "jobs": {"j1": {"workers": ["s0", "s2"], "trainer": trained}, "j2": {"workers": ["s1", "s3"]}},
+    }
+    file = tmp_path / "lacking.yaml"
+    file.write_text(json.dumps(experiment))
+    with pytest.raises(RoundaboutError, match="^s[02]: /bin/false -c: exit status 1$"):
+        run_experiment(load_experiment(file), runs=tmp_path / "runs", quiet=True)
+    assert list(tmp_path.glob("runs/*/trials*")) == []
 
 
 def test_who_computes_longer_than_paced_had_too_little_cpu():

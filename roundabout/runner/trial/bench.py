@@ -2,14 +2,13 @@
 """A site ready for trials: provisioned, its hosts connected, its transports loaded."""
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from roundabout.errors import RoundaboutError
 from roundabout.programs import outside
 from roundabout.runner.hosts.clocks import (
     CONTROLLER,
@@ -23,10 +22,9 @@ from roundabout.runner.hosts.clocks import (
     Sync,
 )
 from roundabout.runner.hosts.connections import Connection, LocalConnection
-from roundabout.runner.hosts.programs import call, check_call
+from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.testbed import Visit
-from roundabout.spec.trainer import Launcher
 from roundabout.tree import ROOT
 
 if TYPE_CHECKING:
@@ -81,13 +79,14 @@ def prepared(facility: "SshFacility", site: Site, visit: Visit) -> Iterator[Benc
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
         _deploy(site, connections)
-        _probe(visit.trainers, connections)
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, **noted}, facility.undo))
-        yield Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool)
+        bench = Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool)
+        _probe(bench, visit.probes)
+        yield bench
 
 
 def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
@@ -99,12 +98,14 @@ def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
             check_call(connection, ["sh", "-c", 'base64 -d > "$0" && chmod 755 "$0"', there], text)
 
 
-def _probe(trainers: Sequence[Launcher], connections: Mapping[str, Connection]) -> None:
-    """Raise RoundaboutError for the first host that lacks what a trainer needs: no trial of it could be valid."""
-    for trainer in trainers:
-        for host, connection in connections.items():
-            if trainer.probe and (done := call(connection, trainer.probe)).status != 0:
-                raise RoundaboutError(f"{host}: trainer {trainer.name}: {done.stderr.strip()}")
+def _probe(bench: Bench, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
+    """Raise RoundaboutError for a host that lacks what a trainer of its workers needs: no trial could be valid."""
+
+    def on_host(host: Host) -> None:
+        for argv in (argv for name, argv in probes if name == host.name):
+            check_call(bench.connections[host.name], argv)
+
+    bench.each(on_host)
 
 
 def _clock(site: Site, connection: Connection, run_clock: RunClock) -> Clock:
