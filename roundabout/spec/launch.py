@@ -12,7 +12,7 @@ SLURM_PROBE = (
     "-c",
     """refuse() { echo "$1" >&2; exit 1; }
 for program in salloc srun scancel squeue scontrol; do
-  command -v "$program" > /dev/null || refuse "found no $program, expected Slurm's: launch: direct does without"
+  command -v "$program" > /dev/null || refuse "found no $program, expected that of Slurm: or launch: direct"
 done
 said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know this host: $said"
 """,

@@ -19,7 +19,8 @@ IMMEDIATE_S = 20  # free nodes are given within this: those of the trial before 
 ANSWER_S = 20  # and salloc says within this more that they were not
 END_S = 10
 # Nobody may read any more what salloc says when it gives the nodes back, which must not keep it from that.
-HOLD = """trap '' PIPE; exec salloc "$@" sh -c 'echo "$SLURM_JOB_ID"; exec cat >/dev/null'"""
+HOLD = """trap '' PIPE; exec salloc "$@" """
+HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
 STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # a host may have several workers
 
 
@@ -74,7 +75,7 @@ class Allocation:
         asked = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
         limits = [f"--immediate={IMMEDIATE_S}", "--kill-command=TERM"]
         answered = threading.Event()
-        argv = ["sh", "-c", HOLD, "sh", *asked, *limits]
+        argv = ["sh", "-c", HOLD, "sh", *asked, *limits, "sh", "-c", HELD]
         self._holder = Program("allocation", self._first, argv, lambda *_: answered.set())
         answered.wait(IMMEDIATE_S + ANSWER_S)
         if self.number is None:
