@@ -5,8 +5,8 @@ Their network is the lab's. All die with the lab, but for the daemon that says w
 """
 
 import os
-import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,29 +23,37 @@ class Nodes:
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.lab, self.folder = lab, folder
-        self._munge: subprocess.Popen[bytes] | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
+        try:
+            self._raise()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _raise(self) -> None:
         hosts = self.lab.hosts.values()
         lines = [f"NodeName={host.name} NodeAddr={host.address} Port={PORT} CPUs=2" for host in hosts]
         first = next(iter(hosts))
         write(self.folder, f"{first.name}({first.address})", lines)
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # which hosts have none of
         with (self.lab.files.share / "sshd_config").open("a") as config:
             config.write(f"SetEnv SLURM_CONF={self.folder / 'slurm.conf'}\n")
-        self._munge = subprocess.Popen(munged(self.folder), stdout=subprocess.DEVNULL)
+        self._start("munged", munged(self.folder))
         awaited((self.folder / "munge.socket").exists)
-        self._start(first.name, "slurmctld", "-D")
+        self._start("slurmctld", self._inside(first.name, "slurmctld", "-D"))
         for host in hosts:
-            self._start(host.name, "slurmd", "-D", "-N", host.name)
+            self._start(f"slurmd-{host.name}", self._inside(host.name, "slurmd", "-D", "-N", host.name))
         awaited(lambda: self.said("sinfo", "--noheader", "--format=%D %t").split() == [str(len(lines)), "idle"])
-        return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        assert self._munge
-        self._munge.send_signal(signal.SIGKILL)
-        self._munge.wait()
+        for each in self._started:
+            each.kill()
+            each.wait()
 
     def said(self, *words: str) -> str:
         """What one of Slurm's programs says on the first host."""
@@ -68,9 +76,11 @@ class Nodes:
                     found.append((each / "comm").read_text().strip())
         return sorted({*found} - {"labinit", "slurmd", "slurmctld"})
 
-    def _start(self, host: str, *words: str) -> None:
-        pid = self.lab.pids()[host]
+    def _inside(self, host: str, *words: str) -> list[str]:
+        return ["nsenter", f"--target={self.lab.pids()[host]}", "--all", *words]
+
+    def _start(self, name: str, words: Sequence[str]) -> None:
         environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
-        with (self.folder / f"{host}-{words[0]}.out").open("wb") as out:
-            enter = ["nsenter", f"--target={pid}", "--all", *words]
-            subprocess.Popen(enter, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        with (self.folder / f"{name}.out").open("wb") as out:
+            none = subprocess.DEVNULL
+            self._started.append(subprocess.Popen(words, env=environment, stdin=none, stdout=out, stderr=out))

@@ -87,6 +87,7 @@ class Kept(Silent):
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     name, folder = f"test-nodes-{os.getpid()}", Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
+    folder.chmod(0o755)
     lab = Lab.up(load_topology("dumbbell-2x2"), name)
     try:
         with Nodes(lab, folder) as found:
