@@ -52,6 +52,11 @@ class Launcher(Strict):
         return str(task.programs / "bin" / PurePath(program).name)
 
     @property
+    def nccl(self) -> bool:
+        """Whether its workers speak NCCL: then they are told its settings, and its log is held against them."""
+        return False
+
+    @property
     def scheduled(self) -> bool:
         """Whether its workers are started through Slurm, as its field `launch` says, if it has one (launch.py)."""
         return getattr(self, "launch", None) == "slurm"

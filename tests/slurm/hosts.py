@@ -74,7 +74,7 @@ class Nodes:
             with suppress(OSError):
                 if os.readlink(each / "ns/pid") in spaces:
                     found.append((each / "comm").read_text().strip())
-        return sorted({*found} - {"labinit", "slurmd", "slurmctld"})
+        return sorted({*found} - {"labinit", "slurmd", "slurmctld", "slurmscriptd"})
 
     def _inside(self, host: str, *words: str) -> list[str]:
         return ["nsenter", f"--target={self.lab.pids()[host]}", "--all", *words]

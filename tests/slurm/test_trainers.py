@@ -70,7 +70,7 @@ EXPERIMENT = {
     "iterations": 40,
     "transport": {"name": "dcqcn"},
 }
-BESIDE = {"factors": {"launch": {"slurm": {}, "direct": {"jobs": {"j1": {"trainer": {"launch": "direct"}}}}}}}
+BESIDE = {"factors": {"variant": {"slurm": {}, "direct": {"jobs": {"j1": {"trainer": {"launch": "direct"}}}}}}}
 ENDLESS = {"iterations": 5000}
 
 
@@ -172,8 +172,8 @@ def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: 
     done = run(inventory, tmp_path, observer, **BESIDE)
     assert {trial["valid"] for trial in done.trials()} == {True}, observer.reasons
     found = {
-        launch: statistics.median(rows_of(done.table("iterations"), launch=launch)["iteration_ms"].to_pylist())
-        for launch in ("slurm", "direct")
+        variant: statistics.median(rows_of(done.table("iterations"), variant=variant)["iteration_ms"].to_pylist())
+        for variant in ("slurm", "direct")
     }
     print(found)
     assert found["slurm"] == pytest.approx(found["direct"], rel=0.05)

@@ -20,7 +20,7 @@ from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement, units
 from roundabout.runner.tables.records import RecordError, parse_event
-from roundabout.runner.trial import captures, cross_traffic, settings
+from roundabout.runner.trial import captures, cross_traffic, nccl, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.jobs import Worker, scheduled, workers
@@ -192,15 +192,29 @@ def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Progr
         return {worker: _start_worker(now, worker, arrived, secret) for worker in here}
 
     programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
+    stack.callback(_judge_nccl, now, programs)
     stack.callback(_stop, now, list(programs.values()))
     return programs
+
+
+def _judge_nccl(now: Attempting, programs: Programs) -> None:
+    """Of workers that spoke it: what it used must be what it was told."""
+    for worker, program in programs.items():
+        if worker.environment:
+            found = nccl.used(program.stderr)
+            now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
+            address = now.bench.site.hosts[worker.host].address
+            if program.status == 0:  # what else ended it is the reason
+                wrong = nccl.differences(worker.environment, address, found)
+                now.measured.faults += [f"{worker}: NCCL's {each}" for each in wrong]
 
 
 def _start_worker(now: Attempting, worker: Worker, arrived: Arrived, secret: str) -> Program:
     name = f"{worker.job} rank {worker.rank}"
     told = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
-    connection, argv = now.bench.connections[worker.host], (*step, *worker.argv)
+    told_nccl = nccl.words(worker.environment) if worker.environment else ()
+    connection, argv = now.bench.connections[worker.host], (*step, *told_nccl, *worker.argv)
     return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), told)
 
 
