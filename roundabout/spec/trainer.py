@@ -51,6 +51,11 @@ class Launcher(Strict):
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
 
+    @property
+    def scheduled(self) -> bool:
+        """Whether its workers are started through Slurm, as its field `launch` says, if it has one (launch.py)."""
+        return getattr(self, "launch", None) == "slurm"
+
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
         """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""
         return None

@@ -21,9 +21,12 @@ from roundabout.api import run_experiment
 from roundabout.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.checks import slow_computing
+from roundabout.runner.trial.jobs import scheduled
 from roundabout.spec import load_experiment, load_profile
+from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
+from roundabout.spec.trainers import DEFAULT
 from roundabout.spec.trainers.ddp import Trainer
 from roundabout.tree import ROOT
 
@@ -156,6 +159,35 @@ def test_the_command_line_under_torchrun():
     run = ("/usr/bin/python3", "/opt/roundabout/bin/torchrun.py", "--nnodes=2", "--node_rank=1", "--nproc_per_node=1")
     meeting = ("--master_addr=127.0.0.1", "--master_port=29500", "--monitor_interval=1")
     assert argv[:10] == (*run, *meeting, "/opt/roundabout/bin/ddp.py", "--rank")
+
+
+def test_through_slurm_a_worker_is_told_what_it_is_told_directly():
+    task = Task(described([[0, 1, 9], [1, 0, 9]]), 1, PurePosixPath("/opt/roundabout"))
+    through = Trainer(name="ddp", launch="slurm")
+    assert through.argv(task) == Trainer(name="ddp").argv(task)
+    assert [each.scheduled for each in (through, Trainer(name="ddp"), DEFAULT)] == [True, False, False]
+
+
+def test_hosts_of_workers_through_slurm_are_asked_for_it(tmp_path):
+    experiment = {
+        "schema": 1,
+        "name": "scheduled",
+        "about": "One of two jobs goes through Slurm",
+        "topology": "dumbbell-2x2",
+        "profile": "ddp-lab",
+        "iterations": 1,
+        "transport": {"name": "cubic"},
+        "jobs": {
+            "j1": {"workers": ["s0", "s2"], "trainer": {"name": "ddp", "launch": "slurm"}},
+            "j2": {"workers": ["s1", "s3"], "trainer": {"name": "ddp"}},
+        },
+    }
+    file = tmp_path / "scheduled.yaml"
+    file.write_text(json.dumps(experiment))
+    loaded = load_experiment(file)
+    assert {host for host, probe in loaded.probes if probe == SLURM_PROBE} == {"s0", "s2"}
+    (trial,) = make_plan(loaded, {}, {}).trials
+    assert scheduled(trial) == ["s0", "s2"]
 
 
 @pytest.mark.parametrize(

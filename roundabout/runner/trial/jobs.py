@@ -25,6 +25,7 @@ class Worker:
     host: str
     argv: tuple[str, ...]
     listens: bool = False
+    scheduled: bool = False
 
     def __str__(self) -> str:
         return f"job {self.job}, worker {self.rank} on {self.host}"
@@ -39,8 +40,14 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
         told = description(trial, name, site)
         for rank, host in enumerate(job.workers):
             task = Task(told, rank, site.hosts[host].prefix, way(job, site) == RDMA)
-            found.append(Worker(name, rank, host, job.trainer.argv(task), job.trainer.listens))
+            found.append(Worker(name, rank, host, job.trainer.argv(task), job.trainer.listens, job.trainer.scheduled))
     return found
+
+
+def scheduled(trial: PlannedTrial) -> list[str]:
+    """The hosts whose workers are started through Slurm."""
+    jobs = [job for name, job in trial.spec.jobs.items() if trial.job in (None, name) and job.trainer.scheduled]
+    return list(dict.fromkeys(host for job in jobs for host in job.workers))
 
 
 def way(job: ResolvedJob, site: Site) -> str:

@@ -25,7 +25,8 @@ class Trainer(Launcher):
         default=True, description="whether computing takes as long as the profile says, as on an accelerator, or less"
     )
     launch: Launch = Field(
-        default="direct", description="whether workers are started by themselves, or by their hosts' torchrun"
+        default="direct",
+        description="whether workers are started by themselves, by their hosts' torchrun, or through Slurm",
     )
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has PyTorch")
 
