@@ -46,7 +46,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
     native = ["replay", "replay-rdma", "sampler"]
     others = ["capture.py", "clock.py", "crossgen", "ddp.py", "exporter.py", "exporter_metrics.py", "iperf.py"]
-    assert programs == [*others, *native, *settings, "torchrun.py", "transport"]
+    assert programs == [*others, *native, *settings, "torchrun.py", "training_recording.py", "transport"]
     second = provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)
     assert second.seconds < 10

@@ -209,8 +209,8 @@ def connect(torch, job, rank):
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=len(workers))
 
 
-def train(job, training, pace, flows, start_ns):
-    """All iterations, each said as it ends."""
+def train(job, training, pace, flows, start_ns, ended):  # noqa: PLR0913, PLR0917 - what takes part in an iteration
+    """All iterations, each said as it ends; then `ended` is called."""
     end_ns = start_ns + round(job["begins_ms"] * 1e6)
     late_ns = sleep_until(end_ns)
     before = flows.bytes()
@@ -233,6 +233,7 @@ def train(job, training, pace, flows, start_ns):
         )
         before, late_ns = after, 0
         training.learn()
+        ended()
 
 
 def told():
@@ -278,6 +279,7 @@ def main():
     options.add_argument("--rank", type=int, required=True)
     options.add_argument("--job", type=json.loads, required=True, help="its description, JSON")
     options.add_argument("--batch", type=int, required=True, help="examples a worker and iteration")
+    options.add_argument("--record", choices=["kineto"], help="record the iterations, too")
     options.add_argument("--paced", action="store_true", help="compute no faster than the profile says")
     asked = options.parse_args()
     job, lines = asked.job, told()
@@ -286,6 +288,7 @@ def main():
         hurry()
         import torch  # noqa: PLC0415 - whether it is there is for this process to say
         import torch.distributed  # noqa: PLC0415
+        from training_recording import recorded  # noqa: PLC0415 - lies beside this one on hosts
 
         connect(torch, job, asked.rank)
         computing_ms = sum(phase.get("compute_ms", 0) for phase in job["phases"]) if asked.paced else 0
@@ -293,7 +296,9 @@ def main():
         training = Training(torch, job, asked.rank, asked.batch, pace)
         with contextlib.closing(Flows(job["workers"], asked.rank)) as flows:
             say("ready")
-            train(job, training, pace, flows, start_of(lines.get()))
+            start_ns = start_of(lines.get())
+            with recorded(asked.record, job["iterations"]) as ended:
+                train(job, training, pace, flows, start_ns, ended)
             flows.report(job["workers"])
         say("done", iterations=job["iterations"])
     except ImportError as error:

@@ -13,6 +13,11 @@ from roundabout.spec.trainer import Launcher, Task
 REMEDY = "./bootstrap training, or name an interpreter that has it by the trainer's `python`"
 PROBE = f"""import importlib.util, sys
 importlib.util.find_spec("torch") or sys.exit(f"{{sys.executable}} has no PyTorch: {REMEDY}")"""
+RECORDS = f"""{PROBE}
+import torch
+torch.autograd.kineto_available() or sys.exit(
+    f"{{sys.executable}} has PyTorch {{torch.__version__}} without Kineto, expected one that can record: name another "
+    "interpreter by the trainer's `python`, or leave its `record` out")"""
 
 
 class Trainer(Launcher):
@@ -28,17 +33,21 @@ class Trainer(Launcher):
         default="direct", description="whether workers are started by themselves, or by their hosts' torchrun"
     )
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has PyTorch")
+    record: Literal["kineto"] | None = Field(
+        default=None, description="also record iterations, but for the first, by PyTorch's own profiler (docs/records.md)"
+    )
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """See `ddp.py --help`."""
         paced = ("--paced",) if self.paced else ()
+        record = ("--record", self.record) if self.record else ()
         told = ("--rank", str(task.rank), "--job", task.job_json)
-        return (*started(self.launch, self.python, self.on_host(task), task), *told, "--batch", str(self.batch), *paced)
+        return (*started(self.launch, self.python, self.on_host(task), task), *told, "--batch", str(self.batch), *record, *paced)
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """Whether its interpreter has PyTorch, which is quicker found than loaded."""
-        return (self.python, "-c", PROBE)
+        """Whether its interpreter has PyTorch, which is quicker found than loaded; and Kineto, where it shall record."""
+        return (self.python, "-c", RECORDS if self.record else PROBE)
 
     def computing_ms(self, profile: Profile) -> float | None:
         """The profile's, where that is kept to."""
