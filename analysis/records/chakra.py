@@ -22,8 +22,9 @@ NAME = "Chakra's execution trace"
 SCHEMAS = ("1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4", "0.0.4")
 """The first four are what chakra_converter writes of PyTorch, the last is a trace without a source."""
 REFUSED = {
-    "1.0.1": "Chakra's own converter refuses it, too (its issue 198): PyTorch from 2.1.2 on writes a later one",
-    "1.1.1-chakra.1.0.0": "Chakra 1.0.0 lists it and fails at its first node, so that no trace of it is known",
+    "1.0.1": "Chakra's own converter refuses it, too (its issue 198)",
+    "1.1.1-chakra.1.0.0": "Chakra's converter 1.0.0 lists it and fails at its first node",
+    "1.0.0": "only what Chakra's generator makes up says so, no job's trace",
 }
 JSON = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
 RANKED = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")

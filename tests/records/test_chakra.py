@@ -3,6 +3,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,6 +23,7 @@ from tests.records.written import (
     number_field,
 )
 
+EXAMPLES = Path(__file__).with_name("examples") / "chakra"
 SCHEMA = "1.1.1-chakra.0.0.4"
 MEMBERS = {"0": (0, 1, 2, 3), "7": (3, 1)}
 GATHER = Call("all-gather", "0", None, 3, 4, 4 * 2**20, 5_000_000, 9_000_000)
@@ -44,6 +46,35 @@ def read(tmp_path):
         return chakra.read(path)
 
     return reading
+
+
+def test_examples_are_told_from_others():
+    assert all(chakra.recognises(path.read_bytes()) for path in EXAMPLES.iterdir())
+
+
+@pytest.mark.parametrize("schema", chakra.SCHEMAS[:-1])
+def test_what_the_converter_writes_has_no_start_times(schema):
+    with pytest.raises(RecordError, match="found no start_time_micros in 3 COMM nodes"):
+        chakra.read(EXAMPLES / f"converted-{schema}.0.et")
+
+
+def test_what_the_generator_makes_up_is_refused():
+    with pytest.raises(RecordError, match="schema: found '1.0.0' \\(only what Chakra's generator makes up"):
+        chakra.read(EXAMPLES / "generated-1.0.0.0.et")
+
+
+@pytest.mark.parametrize("name", ["timed.0.et", "timed.0.json"])
+def test_the_libraries_own_encoding_and_the_jsonizer_s_are_read_alike(name):
+    record = chakra.read(EXAMPLES / name)
+    # 6,553,600, 1,048,576 and 2,097,152 floats a rank, of which the second is a part of what two ranks gather.
+    assert [(call.kind, call.payload_bytes) for call in record.calls] == [
+        ("all-reduce", 4 * 6553600),
+        ("all-gather", 2 * 4 * 1048576),
+        ("reduce-scatter", 4 * 2097152),
+    ]
+    assert [call.begin_ns for call in record.calls] == [1760000000 * 10**9 + at * 10**7 for at in range(3)]
+    assert {call.end_ns - call.begin_ns for call in record.calls} == {3_100_000}
+    assert (record.rank, record.world, record.members) == (0, 2, {"0": (0, 1)})
 
 
 @pytest.mark.parametrize("size", [INT64, UINT64], ids=["since 2024-10", "before 2024-10"])
@@ -69,7 +100,7 @@ def test_a_packed_trace_is_read(tmp_path):
     ("schema", "why"),
     [
         ("1.0.1", "Chakra's own converter refuses it"),
-        ("1.1.1-chakra.1.0.0", "Chakra 1.0.0 lists it and fails"),
+        ("1.1.1-chakra.1.0.0", "Chakra's converter 1.0.0 lists it and fails"),
         ("9.9.9-chakra.0.0.4", "expected one of 1.0.2-chakra.0.0.4"),
     ],
 )
