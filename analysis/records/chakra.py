@@ -41,6 +41,7 @@ KINDS: dict[int, Kind] = {
     7: "reduce-scatter",
 }
 BARRIER = 9
+MOST_RANKS = 1 << 20
 MESSAGES: dict[int, tuple[Kind, str]] = {SEND: ("send", "comm_dst"), RECEIVE: ("receive", "comm_src")}
 INTEGERS = {7: "int32Val", 9: "int64Val", 11: "uint32Val", 13: "uint64Val"}
 """Fields of AttributeProto, and as JSON calls them: `comm_size` was unsigned before 2024-10 and is signed since."""
@@ -202,8 +203,8 @@ def _groups(values: str) -> Groups:
     groups = {}
     for each in listing:
         name = text(each, "pg_name")
-        ranks = tuple(listed(each, "ranks")) or tuple(range(min(whole(each, "group_size"), 1 << 20)))
-        if not ranks or any(type(rank) is not int or rank < 0 for rank in ranks) or len(set(ranks)) != len(ranks):
+        ranks = tuple(listed(each, "ranks")) or tuple(range(min(whole(each, "group_size", 1), MOST_RANKS + 1)))
+        if any(type(rank) is not int or not 0 <= rank < MOST_RANKS for rank in ranks) or len(set(ranks)) != len(ranks):
             raise FieldError(f"process group {shown(name)}: found no list of distinct ranks, expected one")
         groups[name] = ranks
     return groups
@@ -247,7 +248,9 @@ def _metadata(message: bytes) -> _Node:
 
 
 def _of_message(message: bytes) -> _Node:
+    """A node; its attributes only where they matter, as most nodes are of computing."""
     node = _Node()
+    attributes: list[int | bytes] = []
     for number, value in wire.fields(message):
         if number == 2:
             node.name = _text(value)
@@ -260,6 +263,9 @@ def _of_message(message: bytes) -> _Node:
         elif number == 8:
             node.values = "".join(_text(each) for at, each in wire.fields(_bytes(value)) if at == 1)
         elif number == 10:
+            attributes.append(value)
+    if node.type in TYPES.values():
+        for value in attributes:
             node.attributes |= _attribute(_bytes(value))
     return node
 

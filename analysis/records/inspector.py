@@ -156,6 +156,9 @@ class _Log:
         if times_us is None:
             self._untimed += 1
             return
+        peer = whole(perf, "p2p_peer") if sort == "p2p" else None
+        if max(member[1], peer or 0) >= ranks:
+            raise FieldError(f"found rank {member[1]} and peer {shown(peer)}, expected less than n_ranks, {ranks}")
         self.calls.append(
             Call(
                 kind=kind,
@@ -166,7 +169,7 @@ class _Log:
                 payload_bytes=_payload_bytes(perf, sort, ranks if kind in PER_RANK else 1),
                 begin_ns=times_us[0] * 1000,
                 end_ns=times_us[1] * 1000,
-                peer=whole(perf, "p2p_peer") if sort == "p2p" else None,
+                peer=peer,
             )
         )
 

@@ -143,6 +143,12 @@ def test_a_group_that_is_not_listed_is_refused(read):
         read(content)
 
 
+@pytest.mark.parametrize("ranks", [(3, 3), (3, -1), (3, 1 << 20)], ids=str)
+def test_a_group_s_ranks_are_distinct_and_few(ranks, read):
+    with pytest.raises(RecordError, match="process group '7': found no list of distinct ranks"):
+        read(written([GATHER], members={"0": (0, 1, 2, 3), "7": ranks}))
+
+
 def test_a_trace_that_was_cut_off_is_refused(read):
     content = written([GATHER, REDUCE])
     with pytest.raises(RecordError, match="bytes of a message, expected"):

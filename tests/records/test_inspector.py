@@ -128,6 +128,7 @@ def test_what_has_no_documented_size_or_no_times_is_left_out(read):
         ({"coll_perf__coll": None}, "field coll: found none, expected text"),
         ({"coll_perf__coll_msg_size_bytes": 2**51}, "field coll_msg_size_bytes: found more than 2^53 bytes"),
         ({"header__rank": "4"}, "field rank: found '4'"),
+        ({"header__rank": 8}, "found rank 8 and peer none, expected less than n_ranks, 8"),
         ({"header": []}, "field header: found a list, expected an object"),
         ({"metadata__pid": 7}, "found lines of another process"),
         ({"coll_perf__event_trace_ts__kernel_events": [3]}, "field kernel_events: found 3, expected objects"),
