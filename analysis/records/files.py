@@ -2,6 +2,7 @@
 """Files of records, as they are or gzipped."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-    except (OSError, EOFError) as error:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else file
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise RecordError(f"{path}: cannot be read: {why}") from error
 

@@ -4,9 +4,10 @@
 from pathlib import Path
 from typing import Protocol
 
-from analysis.records import kineto
+from analysis.records import chakra, inspector, kineto, nccl_tests
 from analysis.records.call import Record, RecordError
 from analysis.records.files import head
+from analysis.records.nccl_tests import Fabric
 
 SHOWN_BYTES = 40
 
@@ -27,7 +28,8 @@ class Format(Protocol):
         """What the process recorded; by `files.opened`, which unpacks. Raises RecordError."""
 
 
-FORMATS: tuple[Format, ...] = (kineto,)
+FORMATS: tuple[Format, ...] = (kineto, inspector, chakra)
+FABRICS = (nccl_tests,)
 
 
 def format_of(path: Path) -> Format:
@@ -39,3 +41,10 @@ def format_of(path: Path) -> Format:
         expected = ", ".join(each.NAME for each in FORMATS)
         raise RecordError(f"{path}: found a file that begins with {shown}, expected one of: {expected}")
     return found
+
+
+def fabric_of(path: Path) -> Fabric | None:
+    """What a fabric gives, where the file is a record of that; None for any other. Raises RecordError."""
+    beginning = head(path)
+    found = next((each for each in FABRICS if each.recognises(beginning)), None)
+    return found.read(path) if found else None
