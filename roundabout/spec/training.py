@@ -23,6 +23,10 @@ EXAMPLES = 16  # of a batch where no model says how many
 MODELS = Path(__file__).with_name("training_models.yaml")
 PYTORCH = {"torch": ("PyTorch", "./bootstrap training")}
 
+WITHOUT_KINETO = """(
+    f"{sys.executable} has PyTorch {torch.__version__} without Kineto, expected one that can record: name another "
+    "interpreter by the trainer's `python`, or leave its `record` out")"""
+
 
 class Model(Strict):
     """One of Table 4.2: the table's batches and memory, its shape as programs of hosts know it, and its parameters."""
@@ -69,6 +73,10 @@ class Training(Launcher):
         description="whether workers are started by themselves, by their hosts' torchrun, or through Slurm",
     )
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has what it needs")
+    record: Literal["kineto"] | None = Field(
+        default=None,
+        description="also record iterations, but for the first, by PyTorch's own profiler (docs/records.md)",
+    )
 
     @field_validator("model")
     @classmethod
@@ -99,7 +107,8 @@ class Training(Launcher):
         told = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
         shape = ("--model", json.dumps(models()[self.model].shape, separators=(",", ":"))) if self.model else ()
         backend = ("--backend", self.backend) if self.backend else ()
-        return (*start, *told, *shape, *backend, *(("--paced",) if self.paced else ()))
+        record = ("--record", self.record) if self.record else ()
+        return (*start, *told, *shape, *backend, *record, *(("--paced",) if self.paced else ()))
 
     @property
     def probe(self) -> tuple[str, ...]:
@@ -107,6 +116,8 @@ class Training(Launcher):
         lines = ["import importlib.util, sys", *(_found(*each) for each in self.needs.items())]
         if self.backend == "nccl":
             lines += ["import torch", 'torch.cuda.is_available() or sys.exit("found no GPU: say `backend: gloo`")']
+        if self.record:
+            lines += ["import torch", f"torch.autograd.kineto_available() or sys.exit({WITHOUT_KINETO})"]
         return (self.python, "-c", "\n".join(lines))
 
     @property

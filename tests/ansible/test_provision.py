@@ -46,7 +46,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
     native = ["replay", "replay-rdma", "sampler"]
     others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py"]
-    parts = ("dlrm", "flows", "models", "sizes", "tensors", "times")
+    parts = ("dlrm", "flows", "models", "recording", "sizes", "tensors", "times")
     training = ["training.py", *(f"training_{part}.py" for part in parts), "torchrun.py"]
     trainers = ["ddp.py", "dlrm.py", "with_deepspeed.py", "with_horovod.py", *training]
     assert programs == sorted([*others, *native, *settings, *trainers, "transport"])

@@ -8,18 +8,19 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from roundabout.spec.launch import Launch
 from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import MODELS
 from roundabout.spec.training import Training, models
 
 GOLDEN = Path(__file__).with_name("golden")
 FRAMEWORKS = {name: kind for name, kind in MODELS.items() if issubclass(kind, Training)}
-LAUNCHES: tuple[str, ...] = ("direct", "torchrun")
+LAUNCHES: tuple[str, ...] = get_args(Launch)
 
 
 def line(workers: int = 2, **told: Any) -> str:
@@ -33,6 +34,7 @@ def cases(framework: str) -> Iterator[dict[str, Any]]:
     yield from ({"launch": launch} for launch in LAUNCHES)
     yield from ({"backend": backend} for backend in ("gloo", "nccl"))
     yield {"paced": False, "batch": 32, "python": "/opt/torch/bin/python"}
+    yield {"record": "kineto"}
     known = [name for name, model in models().items() if model.kind in FRAMEWORKS[framework].kinds]
     yield from ({"model": name, "launch": launch} for name in known for launch in LAUNCHES)
     if framework == "deepspeed":

@@ -19,6 +19,7 @@ import time
 import zlib
 
 import training_flows
+import training_recording
 import training_times
 
 PATIENCE_S = 20  # workers meet within this, or say that they did not
@@ -83,8 +84,11 @@ def optimizer(torch, parameters):
     return torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM)
 
 
-def train(worker, training, flows, start_ns):
-    """All iterations, each said once it is over: on a GPU that may be some iterations later."""
+def train(worker, training, flows, start_ns, ended):
+    """All iterations, each said once it is over: on a GPU that may be some iterations later.
+
+    `ended` is called after each step.
+    """
     pace = worker.pace
     said = {"ns": start_ns + round(worker.job["begins_ms"] * 1e6), "bytes": flows.bytes()}
     late_ns = training_times.sleep_until(said["ns"])
@@ -114,6 +118,7 @@ def train(worker, training, flows, start_ns):
         steps.ended(pace.ready, end, number=number, loss=loss, late_ns=max(late_ns, pace.late_ns))
         late_ns = 0
         training.learn()
+        ended()
     steps.finish()
 
 
@@ -162,6 +167,7 @@ def options(about):
     parser.add_argument("--batch", type=int, required=True, help="examples a worker and iteration")
     parser.add_argument("--model", type=json.loads, help="shape of the network, JSON; else as the profile's bytes say")
     parser.add_argument("--backend", choices=["gloo", "nccl"], help="nccl where there is a GPU, else gloo")
+    parser.add_argument("--record", choices=["kineto"], help="record the iterations, too")
     parser.add_argument("--paced", action="store_true", help="compute no faster than the profile says")
     return parser
 
@@ -177,7 +183,9 @@ def run(framework, asked, lines):
     training = framework(worker)
     with contextlib.closing(training_flows.Flows(worker.job["workers"], worker.rank)) as flows:
         say("ready")
-        train(worker, training, flows, start_of(lines.get()))
+        start_ns = start_of(lines.get())
+        with training_recording.recorded(asked.record, worker.job["iterations"], say) as ended:
+            train(worker, training, flows, start_ns, ended)
         for event in flows.events():
             say("flow", **event)
 
