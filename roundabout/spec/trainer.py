@@ -58,8 +58,8 @@ class Launcher(Strict):
 
     @property
     def scheduled(self) -> bool:
-        """Whether its workers are started through Slurm, as its field `launch` says, if it has one (launch.py)."""
-        return getattr(self, "launch", None) == "slurm"
+        """Whether its workers are started through Slurm (launch.py)."""
+        return False
 
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
         """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""

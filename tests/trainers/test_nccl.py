@@ -18,7 +18,6 @@ from roundabout.runner.trial import jobs, nccl
 from roundabout.runner.trial.nccl import Used
 from roundabout.spec import load_experiment
 from roundabout.spec.errors import SpecError
-from roundabout.spec.trainers.ddp import Trainer
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import host_of
 
@@ -202,8 +201,7 @@ class Servers:
 
 
 @pytest.fixture
-def trial(tmp_path, monkeypatch):
-    monkeypatch.setattr(Trainer, "nccl", True)
+def trial(tmp_path):
     path = tmp_path / "trained.yaml"
     path.write_text("""
 schema: 1
@@ -214,7 +212,7 @@ profile: ddp-lab
 iterations: 1
 transport: {name: dcqcn}
 jobs:
-  j1: {workers: [s0, s2], trainer: {name: ddp}}
+  j1: {workers: [s0, s2], trainer: {name: ddp, backend: nccl}}
   j2: {workers: [s1, s3]}
 """)
     (found,) = make_plan(load_experiment(path), {}, {}).trials

@@ -20,7 +20,7 @@ from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement, units
 from roundabout.runner.tables.records import RecordError, parse_event
-from roundabout.runner.trial import captures, cross_traffic, nccl, settings
+from roundabout.runner.trial import captures, cross_traffic, nccl, recorded, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.jobs import Worker, scheduled, workers
@@ -307,6 +307,9 @@ def _patience_s(spec: TrialSpec, site: Site) -> float:
 def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
     """Take one line of a worker into the measurement; raises TrialFailedError or LostHostError where it is its end."""
     event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
+    if event["event"] == "record":
+        recorded.store(now.attempt, worker, event)
+        return event
     now.measured.events.append((worker, event))
     if event["event"] in ("error", "stopped", "ended"):
         _explain_end(now, programs, arrived)

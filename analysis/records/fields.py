@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of what other tools wrote: each as it must be, or a FieldError that says what was found and expected."""
+
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST = 2**53
+"""Of whole numbers: as microseconds 285 years, and in nanoseconds still a 64-bit integer."""
+
+
+class FieldError(ValueError):
+    """A field that is missing, or not what it must be; its reader says of which file."""
+
+
+def mapping(of: Any, name: str) -> dict[str, Any]:
+    """An object of JSON. Raises FieldError."""
+    return _typed(of, name, dict, "an object")
+
+
+def listed(of: Any, name: str) -> list[Any]:
+    """A list of JSON. Raises FieldError."""
+    return _typed(of, name, list, "a list")
+
+
+def text(of: Any, name: str) -> str:
+    """A string of JSON. Raises FieldError."""
+    return _typed(of, name, str, "text")
+
+
+def whole(of: dict[str, Any], name: str, least: int = 0) -> int:
+    """A whole number of JSON, from `least` to `MOST`. Raises FieldError."""
+    value: Any = of.get(name)
+    if type(value) is not int or not least <= value <= MOST:
+        raise FieldError(f"field {name}: found {shown(value)}, expected a whole number from {least} to 2^53")
+    return value
+
+
+def real(of: dict[str, Any], name: str) -> float:
+    """A number of JSON, 0 or more. Raises FieldError."""
+    value: Any = of.get(name)
+    if type(value) not in (int, float) or not 0 <= value <= MOST:
+        raise FieldError(f"field {name}: found {shown(value)}, expected a number from 0 to 2^53")
+    return float(value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, on one line."""
+    if value is None:
+        return "none"
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, int) and abs(value) > MOST:
+        return "a larger number"
+    return repr(value)[:40]
+
+
+def _typed(of: Any, name: str, kind: type[T], expected: str) -> T:
+    if not isinstance(of, dict):
+        raise FieldError(f"found {shown(of)}, expected an object with field {name}")
+    value = of.get(name)
+    if not isinstance(value, kind):
+        raise FieldError(f"field {name}: found {shown(value)}, expected {expected}")
+    return value

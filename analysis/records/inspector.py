@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what NCCL's profiler plugin Inspector writes of one process: JSON, one line a collective or message.
+
+Source: plugins/profiler/inspector of NVIDIA/nccl (README.md, inspector_json.cc), 2.28.3 to 2.30.7; pull request 2359.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from analysis.records.call import Call, Kind, Record, RecordError
+from analysis.records.fields import MOST, FieldError, listed, mapping, shown, text, whole
+from analysis.records.files import opened
+
+NAME = "NCCL Inspector's log"
+VERSIONS = ("v4.0", "v4.1", "v4.2", "v4.3", "v4.4")
+COUNTED = ("v4.3", "v4.4")
+"""Versions whose communicator stands in a dump's first line only, which counts the lines below it."""
+KINDS: dict[str, Kind] = {
+    "AllReduce": "all-reduce",
+    "AllGather": "all-gather",
+    "ReduceScatter": "reduce-scatter",
+    "Broadcast": "broadcast",
+    "Reduce": "reduce",
+    "Send": "send",
+    "Recv": "receive",
+}
+PER_RANK = ("all-gather", "reduce-scatter")
+"""Kinds whose size in the log is one rank's part."""
+COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
+AGAIN = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (and NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500)"
+
+Process = tuple[str, str, int]
+"""Version of the format, host, process id."""
+Member = tuple[str, int]
+"""A communicator, and this process's rank in it; a process with several GPUs has several."""
+
+
+def recognises(head: bytes) -> bool:
+    """See `formats.Format`."""
+    return b'"inspector_output_format_version"' in head
+
+
+def read(path: Path) -> Record:
+    """See `formats.Format`. Times are the CPU's callbacks, from the first channel's start to the last one's stop.
+
+    Raises RecordError for a version that is not known, for a log without such times, and for one that is damaged.
+    What a last line that was cut off, or a last dump with fewer lines than it counts, leaves out counts as lost.
+    """
+    log = _Log()
+    number = 0
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                log.take(line)
+            except FieldError as error:
+                raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
+    if not log.calls:
+        raise RecordError(f"{path}: found no collective with times in {number} lines, expected some", AGAIN)
+    return log.record(path)
+
+
+class _Log:
+    """What was read of a log so far."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.hint: str | None = None
+        self._process: Process | None = None
+        self._named = False
+        self._header: dict[str, Any] | None = None
+        self._awaited: Counter[str] = Counter()
+        self._numbers: dict[tuple[Member, str, str], list[int]] = {}
+        self._dropped: dict[tuple[Member, str], int] = {}
+        self._left_out: Counter[str] = Counter()
+        self._untimed = 0
+        self._cut = 0
+
+    def take(self, line: bytes) -> None:
+        """Adds one line. Raises FieldError, and says in `hint` what to do where there is something."""
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            if line.endswith(b"\n"):
+                raise FieldError("found no JSON, expected an object") from None
+            self._cut += 1
+            return
+        if not isinstance(entry, dict):
+            raise FieldError(f"found {shown(entry)}, expected an object")
+        if "metadata" in entry:
+            self._of_process(mapping(entry, "metadata"))
+        if self._process is None:
+            raise FieldError("field metadata: found none, expected it in the first line")
+        if "dump_stats" in entry:
+            self._dump(mapping(entry, "header"), mapping(entry, "dump_stats"))
+            return
+        what = next((kind for kind in COUNTS if kind in entry), None)
+        if what is None:
+            raise FieldError(f"found fields {shown(', '.join(entry))}, expected one of {', '.join(COUNTS)}")
+        header = self._counted(what) if self._process[0] in COUNTED else mapping(entry, "header")
+        if what != "proxy_trace":
+            self._call(header, mapping(entry, what), what.removesuffix("_perf"))
+
+    def _of_process(self, metadata: dict[str, Any]) -> None:
+        found = (
+            text(metadata, "inspector_output_format_version"),
+            text(metadata, "hostname"),
+            whole(metadata, "pid"),
+        )
+        if found == self._process:
+            return
+        if found[0] not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise FieldError(f"field inspector_output_format_version: found {shown(found[0])}, expected one of {known}")
+        if self._process is not None:
+            raise FieldError("found lines of another process, or version, than above, expected one a file")
+        self._process = found
+
+    def _dump(self, header: dict[str, Any], stats: dict[str, Any]) -> None:
+        """The first line of a dump: what the communicator lost until then, and how many lines follow."""
+        self._complete()
+        member = _member(header)
+        for sort in ("coll", "p2p"):
+            self._dropped[member, sort] = whole(stats, f"{sort}_dropped_total")
+        self._header = header
+        counts = {what: whole({count: 0} | stats, count) for what, count in COUNTS.items()}
+        if self._process is not None and self._process[0] in COUNTED:
+            self._awaited = Counter(counts)
+
+    def _complete(self) -> None:
+        if missing := self._awaited.total():
+            raise FieldError(f"found a dump that lacks {missing} of its lines, expected as many as it counts")
+
+    def _counted(self, what: str) -> dict[str, Any]:
+        """The header of the dump that the next line is of."""
+        if self._header is None or not self._awaited[what]:
+            raise FieldError(f"found a {what} more than the dump counts, expected a dump_stats before it")
+        self._awaited[what] -= 1
+        return self._header
+
+    def _call(self, header: dict[str, Any], perf: dict[str, Any], sort: str) -> None:
+        member, ranks = _member(header), whole(header, "n_ranks", 1)
+        self._named = self._named or "comm_name" in header
+        name = text(perf, sort)
+        numbered = name if sort == "coll" else ""  # messages are counted together, whichever way they go
+        self._numbers.setdefault((member, sort, numbered), []).append(whole(perf, f"{sort}_sn"))
+        kind = KINDS.get(name)
+        if kind is None:
+            self._left_out[name] += 1
+            return
+        if "event_trace_ts" not in perf:
+            self.hint = AGAIN
+            raise FieldError("field event_trace_ts: found none, expected it: nothing else says when a collective began")
+        times_us = _times_us(mapping(perf, "event_trace_ts"))
+        if times_us is None:
+            self._untimed += 1
+            return
+        peer = whole(perf, "p2p_peer") if sort == "p2p" else None
+        if max(member[1], peer or 0) >= ranks:
+            raise FieldError(f"found rank {member[1]} and peer {shown(peer)}, expected less than n_ranks, {ranks}")
+        self.calls.append(
+            Call(
+                kind=kind,
+                group=member[0],
+                number=whole(perf, "coll_sn") if sort == "coll" else None,
+                rank=member[1],
+                ranks=ranks,
+                payload_bytes=_payload_bytes(perf, sort, ranks if kind in PER_RANK else 1),
+                begin_ns=times_us[0] * 1000,
+                end_ns=times_us[1] * 1000,
+                peer=peer,
+            )
+        )
+
+    def record(self, path: Path) -> Record:
+        """What was read, when all lines are."""
+        assert self._process is not None
+        return Record(
+            path=path,
+            host=self._process[1],
+            rank=None,
+            world=None,
+            calls=tuple(sorted(self.calls, key=lambda call: (call.begin_ns, call.end_ns))),
+            members={},
+            lost=self._lost() + self._untimed + self._left_out.total() + self._awaited.total() + self._cut,
+            notes=tuple(self._notes()),
+        )
+
+    def _lost(self) -> int:
+        """Calls that numbers leave out between the first and the last, or that were dropped, where those are more."""
+        gaps: Counter[tuple[Member, str]] = Counter()
+        for (member, sort, _), numbers in self._numbers.items():
+            gaps[member, sort] += max(numbers) - min(numbers) + 1 - len(set(numbers))
+        return sum(max(gaps[key], self._dropped.get(key, 0)) for key in gaps.keys() | self._dropped.keys())
+
+    def _notes(self) -> list[str]:
+        notes = ["Begin and end are callbacks on the CPU, which follow the GPU by up to some hundred microseconds."]
+        assert self._process is not None
+        if self._named:
+            notes.append(
+                "What is below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set) is not recorded; collectives of"
+                " that kind count as lost."
+            )
+        elif self._process[0] == "v4.0":
+            notes.append(
+                "NCCL before 2.30 records the last collective of a communicator at each dump only, and no messages."
+            )
+        if dropped := sum(self._dropped.values()):
+            notes.append(f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more.")
+        if self._left_out:
+            kinds = ", ".join(f"{count} {shown(name)}" for name, count in sorted(self._left_out.items()))
+            notes.append(f"Left out, as their sizes are not documented: {kinds}.")
+        if self._untimed:
+            notes.append(f"{self._untimed} have no kernel's times and are left out.")
+        if missing := self._awaited.total() + self._cut:
+            notes.append(f"The file ends early: at least {missing} lines are missing.")
+        return notes
+
+
+def _member(header: dict[str, Any]) -> Member:
+    return text(header, "id"), whole(header, "rank")
+
+
+def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
+    payload_bytes = whole(perf, f"{sort}_msg_size_bytes") * parts
+    if payload_bytes > MOST:
+        raise FieldError(f"field {sort}_msg_size_bytes: found more than 2^53 bytes of all ranks, expected less")
+    return payload_bytes
+
+
+def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
+    """When its kernels began and ended, on all channels together; None where no channel has both times (0: none)."""
+    begins, ends = [], []
+    for event in listed(trace, "kernel_events"):
+        if not isinstance(event, dict):
+            raise FieldError(f"field kernel_events: found {shown(event)}, expected objects")
+        begin, end = whole(event, "kernel_start_ts"), whole(event, "kernel_stop_ts")
+        if begin and end:
+            begins.append(begin)
+            ends.append(end)
+    if not begins:
+        return None
+    if max(ends) < min(begins):
+        raise FieldError(
+            f"field kernel_stop_ts: found {max(ends)}, expected {min(begins)} at least, its kernel_start_ts"
+        )
+    return min(begins), max(ends)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what nccl-tests' programs write with -J: how fast collectives of some sizes are. What a fabric gives, no job.
+
+Source: NVIDIA/nccl-tests v2.17.3 to v2.19.6, src/util.cu, src/common.cu and doc/PERFORMANCE.md.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.records.call import RecordError
+from analysis.records.fields import FieldError, listed, mapping, real, shown, text, whole
+from analysis.records.files import opened
+
+NAME = "nccl-tests' JSON"
+VERSIONS = (1, 2, 3)
+"""1 since v2.17.3, 2 since v2.19.2 (times of each iteration), 3 since v2.19.6 (the first ones left out of these)."""
+BEGINNING = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"(start_time|args)"')
+WAYS = ("out_of_place", "in_place")
+GBPS_OF_GBS = 8.0
+AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "bandwidith"))
+"""As it is spelt since v2.17.9, and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One size, in place or not: mean time of an operation, us, and rates, Gbit/s; `checked` is whether results were.
+
+    `size_bytes` is of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is what each rank's link carries.
+    """
+
+    size_bytes: int
+    in_place: bool
+    time_us: float
+    algorithm_gbps: float
+    bus_gbps: float
+    checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """What a fabric gave to one collective, such as `all_reduce`, among `ranks` on `hosts`; rates in Gbit/s.
+
+    `average_bus_gbps` is the program's own mean over sizes and ways. Environment and arguments are not kept: they may
+    hold secrets.
+    """
+
+    path: Path
+    collective: str
+    nccl: str | None
+    ranks: int | None
+    hosts: tuple[str, ...]
+    measured: tuple[Measured, ...]
+    average_bus_gbps: float
+    notes: tuple[str, ...] = ()
+
+
+def recognises(head: bytes) -> bool:
+    """Whether a file that begins so is nccl-tests'."""
+    return BEGINNING.match(head) is not None
+
+
+def read(path: Path) -> Fabric:
+    """What the program measured.
+
+    Raises RecordError for a version that is not known, for a file of a run that was broken off, for wrong results (no
+    rate of theirs means anything), and for times of the CPU alone (-C).
+    """
+    with opened(path) as file:
+        content = file.read()
+    try:
+        return _fabric(path, json.loads(content))
+    except FieldError as error:
+        raise RecordError(f"{path}: {error}") from error
+    except (ValueError, RecursionError):
+        expected = "expected it whole: the program closes it at its end"
+        raise RecordError(f"{path}: found no JSON, or one that was cut off, {expected}") from None
+
+
+def _fabric(path: Path, entry: Any) -> Fabric:
+    if not isinstance(entry, dict) or entry.get("version") not in VERSIONS:
+        version = entry.get("version") if isinstance(entry, dict) else entry
+        raise FieldError(f"field version: found {shown(version)}, expected one of {', '.join(map(str, VERSIONS))}")
+    rows = listed(entry, "results")
+    measured = tuple(each for row in rows for each in _measured(row))
+    if not measured:
+        raise FieldError("field results: found no size, expected some")
+    _right(entry)
+    config = entry.get("config", {})
+    hosts, ranks = _placed(config) if config else ((), None)
+    unchecked = sum(not each.checked for each in measured)
+    return Fabric(
+        path=path,
+        collective=_collective(listed(entry, "args")),
+        nccl=_release(whole(entry, "nccl_version")) if "nccl_version" in entry else None,
+        ranks=ranks,
+        hosts=hosts,
+        measured=measured,
+        average_bus_gbps=_average_gbps(entry),
+        notes=(f"Results of {unchecked} of {len(measured)} were not checked.",) if unchecked else (),
+    )
+
+
+def _measured(row: Any) -> list[Measured]:
+    """A size's figures; a way that was not run is null."""
+    found = []
+    for way in WAYS:
+        if mapping({"row": row}, "row").get(way) is None:
+            continue
+        figures = mapping(row, way)
+        if "cpu_time" in figures:
+            raise FieldError("field cpu_time: found the CPU's time (-C), expected time: that of the operation")
+        wrong = None if figures.get("nwrong") is None else real(figures, "nwrong")
+        if wrong:
+            raise FieldError(f"field nwrong: found {wrong:.0f} of size {whole(row, 'size')} {way}, expected 0")
+        found.append(
+            Measured(
+                size_bytes=whole(row, "size"),
+                in_place=way == "in_place",
+                time_us=real(figures, "time"),
+                algorithm_gbps=GBPS_OF_GBS * real(figures, "alg_bw"),
+                bus_gbps=GBPS_OF_GBS * real(figures, "bus_bw"),
+                checked=wrong is not None,
+            )
+        )
+    return found
+
+
+def _right(entry: dict[str, Any]) -> None:
+    """That no result was out of bounds; booleans are text."""
+    bounds = mapping(entry, "out_of_bounds")
+    if text(bounds, "okay") != "true":
+        raise FieldError(f"field out_of_bounds: found {shown(bounds.get('count'))} wrong values, expected 0")
+
+
+def _average_gbps(entry: dict[str, Any]) -> float:
+    for outer, inner in AVERAGE:
+        if outer in entry:
+            return GBPS_OF_GBS * real(mapping(entry, outer), inner)
+    raise FieldError(f"field {AVERAGE[0][0]}: found none, expected it at the end")
+
+
+def _collective(args: list[Any]) -> str:
+    """Its name by the program's, the first of its arguments; the others are not looked at."""
+    program = text({"args[0]": args[0] if args else None}, "args[0]")
+    return program.rpartition("/")[2].removesuffix("_perf")
+
+
+def _placed(config: Any) -> tuple[tuple[str, ...], int]:
+    """Hosts, and how many ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
+    devices = listed(config, "devices")
+    hosts = tuple(dict.fromkeys(text(device, "hostname") for device in devices))
+    return hosts, len(devices) * whole(config, "nthreads", 1) * whole(config, "ngpus", 1)
+
+
+def _release(code: int) -> str:
+    """NCCL's release by its number (NCCL_VERSION of nccl.h): 23007 is 2.30.7."""
+    major, rest = divmod(code, 10_000 if code >= 10_000 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"

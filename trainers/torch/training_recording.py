@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records a worker's iterations by PyTorch's own profiler (Kineto), as clusters do, and says the trace."""
+
+import base64
+import contextlib
+import gzip
+import os
+import tempfile
+
+LEFT_OUT = 1  # iterations at first, in which the profiler warms up
+
+
+@contextlib.contextmanager
+def recorded(asked, iterations, say):
+    """What to call after each iteration; at the end `say` is told the trace, where one was asked for.
+
+    Raises ValueError for a PyTorch that cannot record.
+    """
+    if not asked:
+        yield lambda: None
+        return
+    import torch  # noqa: PLC0415 - whether it is there is for the worker to say
+
+    if not torch.autograd.kineto_available():
+        raise ValueError("found PyTorch {} without Kineto, expected one that records".format(torch.__version__))
+    if iterations <= LEFT_OUT:
+        raise ValueError("found {} iterations to record, expected {} or more".format(iterations, LEFT_OUT + 1))
+    schedule = torch.profiler.schedule(wait=0, warmup=LEFT_OUT, active=iterations - LEFT_OUT, repeat=1)
+    with torch.profiler.profile(schedule=schedule, record_shapes=True) as profiler:  # of all that this PyTorch can
+        yield profiler.step
+    say("record", format="kineto", gzip_base64=packed(profiler))
+
+
+def packed(profiler):
+    """The trace, gzipped and in base64: nothing stays on the host."""
+    with tempfile.TemporaryDirectory(prefix="roundabout-record-") as folder:
+        path = os.path.join(folder, "kineto.json")
+        profiler.export_chrome_trace(path)
+        with open(path, "rb") as file:
+            return base64.b64encode(gzip.compress(file.read())).decode()
