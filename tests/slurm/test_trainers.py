@@ -178,7 +178,7 @@ def meanwhile(act: Callable[[], None]) -> threading.Thread:
 
 
 def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
-    done = run(inventory, tmp_path, Silent(), **BESIDE)
+    done = run(inventory, tmp_path, Silent(), repetitions=2, **BESIDE)
     assert [trial["reason"] for trial in done.trials() if spoilt(trial)] == []
     rows = done.table("iterations", valid_only=False)
     found = {
