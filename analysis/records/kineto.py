@@ -71,7 +71,9 @@ def read(path: Path) -> Record:
     calls = tuple(sorted(reading.calls(), key=lambda call: call.begin_ns))
     if not calls:
         found = "; ".join(reading.notes()) or "nothing of NCCL's kernels or gloo's events"
-        raise RecordError(f"{path}: found no call of a collective that says its bytes: {found}", f"record with {RECORD}")
+        raise RecordError(
+            f"{path}: found no call of a collective that says its bytes: {found}", f"record with {RECORD}"
+        )
     host = trace.get("host_name")
     return Record(
         path=path,
