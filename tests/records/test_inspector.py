@@ -138,11 +138,15 @@ def test_a_last_line_that_was_cut_off_counts_as_lost(read):
     assert any("ends early" in note for note in cut.notes)
 
 
-def test_calls_that_were_dropped_are_gaps_too_and_count_once(read):
+def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
+    """Dumps count what was dropped since v4.1; before that all of a gap may have been."""
     call = Call("all-reduce", "0x1", 7, 0, 2, 2**20, 10**9, 2 * 10**9)
     later = Call("all-reduce", "0x1", 17, 0, 2, 2**20, 3 * 10**9, 4 * 10**9)
-    assert read(Inspector(version="v4.2", dropped=4).log([call, later])).lost == 9
+    known = read(Inspector(version="v4.2", dropped=4).log([call, later]))
+    assert known.lost == 4
+    assert any(note.startswith("5 were not recorded, small ones above all") for note in known.notes)
     assert read(Inspector(version="v4.2", dropped=12).log([call, later])).lost == 12
+    assert read(Inspector(version="v4.0").log([call, later])).lost == 9
 
 
 def test_what_has_no_documented_size_or_no_times_is_left_out(read):
