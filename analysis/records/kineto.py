@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,7 +151,7 @@ class _Reading:
             if kind:
                 yield read(kind, event)
         except (KeyError, ValueError, TypeError, IndexError, SyntaxError):
-            self.left_out[name.split("(")[0]] += 1
+            self.left_out[name.split("(", maxsplit=1)[0]] += 1
 
     def _of_kernel(self, kind: Kind, event: _Event) -> Call:
         args = event.args
@@ -239,7 +240,7 @@ def _ranks(told: Any, ranks: int) -> tuple[int, ...]:
     found = list(ast.literal_eval(told) if isinstance(told, str) else told)
     if found and found[-1] is Ellipsis:
         found.pop()
-        steps = {after - before for before, after in zip(found, found[1:], strict=False)}
+        steps = {after - before for before, after in pairwise(found)}
         if len(steps) != 1:
             raise ValueError("ranks cut short, at uneven steps")
         step = steps.pop()

@@ -34,7 +34,8 @@ class Trainer(Launcher):
     )
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has PyTorch")
     record: Literal["kineto"] | None = Field(
-        default=None, description="also record iterations, but for the first, by PyTorch's own profiler (docs/records.md)"
+        default=None,
+        description="also record iterations, but for the first, by PyTorch's own profiler (docs/records.md)",
     )
 
     def argv(self, task: Task) -> tuple[str, ...]:
@@ -42,11 +43,18 @@ class Trainer(Launcher):
         paced = ("--paced",) if self.paced else ()
         record = ("--record", self.record) if self.record else ()
         told = ("--rank", str(task.rank), "--job", task.job_json)
-        return (*started(self.launch, self.python, self.on_host(task), task), *told, "--batch", str(self.batch), *record, *paced)
+        return (
+            *started(self.launch, self.python, self.on_host(task), task),
+            *told,
+            "--batch",
+            str(self.batch),
+            *record,
+            *paced,
+        )
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """Whether its interpreter has PyTorch, which is quicker found than loaded; and Kineto, where it shall record."""
+        """Whether its interpreter has PyTorch, which is quicker found than loaded; where it shall record, Kineto."""
         return (self.python, "-c", RECORDS if self.record else PROBE)
 
     def computing_ms(self, profile: Profile) -> float | None:
