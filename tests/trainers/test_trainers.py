@@ -142,6 +142,7 @@ def test_the_command_line_of_a_worker():
     told = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
     assert Trainer(name="ddp").argv(task) == (*program, *told, "--paced")
     assert Trainer(name="ddp", paced=False).argv(task) == (*program, *told)
+    assert Trainer(name="ddp", record="kineto").argv(task) == (*program, *told, "--record", "kineto", "--paced")
 
 
 def test_the_command_line_under_torchrun():
