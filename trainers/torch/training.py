@@ -19,6 +19,7 @@ import time
 import zlib
 
 import training_flows
+import training_sizes
 import training_times
 
 PATIENCE_S = 20  # workers meet within this, or say that they did not
@@ -78,9 +79,15 @@ class Worker:
         self.torch.distributed.init_process_group(self.backend, **group)
 
 
-def optimizer(torch, parameters):
+def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
     """The one of all trainers."""
-    return torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM)
+    return torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
+
+
+def rate_of(network):
+    """What a network learns by that is as wide as it must be to send enough: the less, the more its layers are given."""
+    widest = max(each.shape[-1] for each in network.parameters())
+    return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
 
 def train(worker, training, flows, start_ns):

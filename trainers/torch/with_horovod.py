@@ -49,7 +49,7 @@ class Horovod:
         self._horovod = gather(worker)
         network = training_models.network(worker.shape, worker.job).to(worker.device)
         list(network.parameters())[-1].register_hook(worker.pace.hold)
-        optimizer = training.optimizer(worker.torch, network.parameters())
+        optimizer = training.optimizer(worker.torch, network)
         self._network = network
         self._optimizer = self._horovod.DistributedOptimizer(optimizer, network.named_parameters())
         self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
