@@ -85,7 +85,7 @@ def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
 
 
 def rate_of(network):
-    """What a network learns by that is as wide as it must be to send enough: the less, the more its layers are given."""
+    """What a network learns by that is as wide as it must be to send enough: less, as its layers are given more."""
     widest = max(each.shape[-1] for each in network.parameters())
     return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
