@@ -124,6 +124,13 @@ def train(worker, training, flows, start_ns):
     steps.finish()
 
 
+def keep_output():
+    """For events alone: what frameworks print, in whatever language, goes to standard error."""
+    sys.__stdout__ = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+
 def told():
     """The lines of standard input as they come. Nothing is left when it closes, whatever this process is at."""
     lines = queue.SimpleQueue()
@@ -191,8 +198,9 @@ def run(framework, asked, lines):
 
 def main(framework, parser):
     """The whole life of a worker: its exit status, unless it ended well."""
-    asked, lines = parser.parse_args(), told()
-    sys.stdout = sys.stderr
+    asked = parser.parse_args()
+    keep_output()
+    lines = told()
     try:
         run(framework, asked, lines)
     except ImportError as error:
