@@ -9,7 +9,6 @@ import json
 import os
 import statistics
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def variant(way: str) -> dict[str, Any]:
     return {"jobs": {"j1": {**job, "workers": FOUR} if name == "hybrid" else job}}
 
 
-def written(folder: Path, variants: dict[str, Any]) -> Path:
+def written(folder: Path, variants: dict[str, Any], profile: str = "small") -> Path:
     (folder / "profiles").mkdir()
     (folder / "profiles/small.yaml").write_text(yaml.safe_dump(PROFILE))
     experiment = {
@@ -70,7 +69,7 @@ def written(folder: Path, variants: dict[str, Any]) -> Path:
         "name": "frameworks",
         "about": "One job, trained by each framework",
         "topology": "dumbbell-2x2",
-        "profile": "small",
+        "profile": profile,
         "jobs": {"j1": {"workers": ["s0", "s2"]}},
         "iterations": ITERATIONS,
         "transport": {"name": "cubic"},
@@ -81,10 +80,10 @@ def written(folder: Path, variants: dict[str, Any]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("frameworks")
     file = written(folder, {way: variant(way) for way in WAYS if there(way)})
-    yield run_experiment(load_experiment(file), runs=folder / "runs", quiet=True)
+    return run_experiment(load_experiment(file), runs=folder / "runs", quiet=True)
 
 
 def iterations(run: Run, way: str) -> list[dict[str, Any]]:
@@ -125,7 +124,7 @@ def test_computing_takes_as_long_as_the_profile_says(run, name):
 def test_a_trained_job_can_be_profiled(tmp_path):
     if not there("ddp-direct"):
         pytest.skip(f"{PYTORCH} has no PyTorch")
-    file = written(tmp_path, {"fair": variant("ddp-direct")})
+    file = written(tmp_path, {"fair": variant("ddp-direct")}, "ddp-lab")
     call = [str(ROOT / ".venv/bin/roundabout"), "profile", f"{file}:j1", "--runs", str(tmp_path / "runs"), "--json"]
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
