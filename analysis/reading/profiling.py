@@ -97,7 +97,7 @@ def profile_of(measured: Alone, found: Found, name: str) -> Profile:
     on = f"{testbed['kind']} at 1:{testbed['scale']:g}" if testbed["emulated"] else testbed["kind"]
     source = (
         f"measured, run {measured.run.id}: job {measured.name} alone, {found.iterations} iterations on a {on}, each of "
-        f"{_said(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
+        f"{said(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
     )
     return Profile(
         name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found, pattern))
@@ -110,16 +110,17 @@ def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
     for phase in found.phases:
         kind = "send" if phase.sends else "compute"
         name = f"{kind}-{next(numbers[phase.sends])}" if several[phase.sends] else kind
-        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {_said(phase.duration_ms, 1)} ms"
+        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {said(phase.duration_ms, 1)} ms"
         if phase.sends:
-            source += f", {_said(phase.bytes, 1, 1e6)} MB at {_said(phase.gbps, 2)} Gbit/s"
+            source += f", {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s"
             size = round(phase.bytes.value)
             yield Phase(name=name, bytes=size, alone_ms=lasts_ms, pattern=pattern, source=source)
         else:
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
 
 
-def _said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
+def said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
+    """A figure with its interval, for a profile's sources."""
     value, low, high = (f"{each / unit:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} to {high})"
 

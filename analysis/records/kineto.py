@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,7 +72,9 @@ def read(path: Path) -> Record:
     calls = tuple(sorted(reading.calls(), key=lambda call: call.begin_ns))
     if not calls:
         found = "; ".join(reading.notes()) or "nothing of NCCL's kernels or gloo's events"
-        raise RecordError(f"{path}: found no call of a collective that says its bytes: {found}", f"record with {RECORD}")
+        raise RecordError(
+            f"{path}: found no call of a collective that says its bytes: {found}", f"record with {RECORD}"
+        )
     host = trace.get("host_name")
     return Record(
         path=path,
@@ -148,7 +151,7 @@ class _Reading:
             if kind:
                 yield read(kind, event)
         except (KeyError, ValueError, TypeError, IndexError, SyntaxError):
-            self.left_out[name.split("(")[0]] += 1
+            self.left_out[name.split("(", maxsplit=1)[0]] += 1
 
     def _of_kernel(self, kind: Kind, event: _Event) -> Call:
         args = event.args
@@ -237,7 +240,7 @@ def _ranks(told: Any, ranks: int) -> tuple[int, ...]:
     found = list(ast.literal_eval(told) if isinstance(told, str) else told)
     if found and found[-1] is Ellipsis:
         found.pop()
-        steps = {after - before for before, after in zip(found, found[1:], strict=False)}
+        steps = {after - before for before, after in pairwise(found)}
         if len(steps) != 1:
             raise ValueError("ranks cut short, at uneven steps")
         step = steps.pop()

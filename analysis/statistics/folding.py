@@ -53,7 +53,8 @@ class Folded(NamedTuple):
 
     `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet
     time on, and `number` is the iteration that they are of; shape (samples,). `lengths_ms` holds the length of each
-    iteration of each worker, and `length_of` its number. `bytes` is one worker's payload in an iteration.
+    iteration of each worker, and `length_of` its number. `bytes` is one worker's payload in an iteration. `begins_ns`
+    holds when the first worker's iterations begin, on the clock of its counter.
     """
 
     at: Floats
@@ -63,6 +64,7 @@ class Folded(NamedTuple):
     length_of: Integers
     bytes: float
     likeness: float
+    begins_ns: Integers
 
     @property
     def points(self) -> Floats:
@@ -115,7 +117,8 @@ def fold(workers: Sequence[Sent]) -> Folded:
     at, sent, number = (np.concatenate(each) for each in zip(*parts, strict=True))
     length_of = np.concatenate([cut.length_of for cut in cuts])
     payload = float(np.median(np.concatenate([cut.bytes[cut.usual] for cut in cuts])))
-    return Folded(at, sent, number, lengths, length_of, payload, likeness)
+    begins_ns = workers[0].at_ns[0] + np.rint(cuts[0].begins_ms[:-1][cuts[0].usual] * 1e6).astype(np.int64)
+    return Folded(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
 
 
 class _Series(NamedTuple):

@@ -2,6 +2,7 @@
 """`roundabout profile`: run a job alone, and find its period and phases in the byte counters."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roundabout.cli import recorded
 from roundabout.cli.options import Inventory, Runs, Testbed
 from roundabout.cli.running import asked, undo_when_ended
 from roundabout.cli.screen import Screen
@@ -38,9 +40,20 @@ TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB).")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[JOB]", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB); with --from FILE more files."
+        ),
+    ] = None,
     measured: Annotated[
-        str | None, typer.Option("--from", metavar="RUN", help="Run nothing: take this run, where job JOB ran alone.")
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN|FILE",
+            help="Run nothing: take this run, where job JOB ran alone; or what a cluster recorded of a job, a file a "
+            "rank: NCCL Inspector's, PyTorch Kineto's, Chakra's; or nccl-tests', of a fabric.",
+        ),
     ] = None,
     save: Annotated[
         str | None, typer.Option(metavar="NAME", help="Also store it as experiments/profiles/NAME.yaml.")
@@ -52,15 +65,37 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
 
-    What was found is stored as a profile with the run, and shown beside the profile that was played.
+    Or find them in what a cluster recorded of a job that ran there (docs/records.md). What was found is stored as a
+    profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes --save.
     """
     target = _free(save) if save else None
     console = Screen(stderr=as_json)
+    if files := _files(words or [], measured or []):
+        recorded.report(files, target, console, as_json=as_json)
+        return
+    job = _job(words or [], measured or [])
     if measured:
-        run, name = Run.open(measured, runs), job
+        run, name = Run.open(measured[0], runs), job
     else:
         run, name = _run(_experiment(job), asked(testbed, inventory), runs, console)
     _report(run, name, target, console, as_json)
+
+
+def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
+    """The files that --from names, and those after it; none where it names a run, or nothing."""
+    if not measured or not Path(measured[0]).is_file():
+        return []
+    named = [Path(each) for each in (*measured, *words)]
+    if missing := [each for each in named if not each.is_file()]:
+        raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
+    return named
+
+
+def _job(words: Sequence[str], measured: Sequence[str]) -> str:
+    if len(words) != 1 or len(measured) > 1:
+        found = " ".join([*words, *(f"--from {each}" for each in measured)]) or "nothing"
+        raise UsageError(f"profile: found {found}, expected JOB, JOB --from RUN, or --from FILE... of files that exist")
+    return words[0]
 
 
 def _free(name: str) -> Path:
@@ -133,7 +168,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     folder = make_directory(run.path / PROFILES)
     paths = [folder / f"{name}.yaml", *([target] if target else [])]
     for path in paths:
-        write_text(path, _yaml(profile))
+        write_text(path, recorded.yaml_of(profile))
     timed_ms = measured.timed_ms()
     result = {
         "run": run.id,
@@ -151,11 +186,6 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     console.print(*(f"profile  {shown(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
     if as_json:
         print(json.dumps(result, indent=2))
-
-
-def _yaml(profile: Profile) -> str:
-    text = yaml.safe_dump(profile.model_dump(mode="json", exclude_none=True), sort_keys=False, width=118)
-    return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
 
 
 def _table(found: "Found", played: Profile) -> Table:

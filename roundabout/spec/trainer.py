@@ -70,6 +70,10 @@ class Launcher(Strict):
         """A command that fails on hosts which lack what this trainer needs, and says what; None: it needs nothing."""
         return None
 
+    def never_run(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
+        """What of it this project has never run itself, where hosts may have `gpus`, for reports; None: nothing."""
+        return None
+
     def argv(self, task: Task) -> tuple[str, ...]:
         """The command line of one worker on its host."""
         raise NotImplementedError

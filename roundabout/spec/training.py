@@ -135,12 +135,10 @@ class Training(Launcher):
         return profile.compute_ms if self.paced else None
 
     def never_run(self, gpus: bool) -> str | None:
-        """What of it this project has never run, on hosts that may have `gpus`; None where it has run all of it."""
-        ways = {self.backend} if self.backend else {"gloo", "nccl"} if gpus else {"gloo"}
-        never = sorted(way for way in ways if way not in RAN)
-        if never:
-            return f"{self.name} over {' or '.join(never)}"
-        return f"{self.name} with {self.model} in full" if self.model else None
+        """Anything over NCCL, and any of Table 4.2's models in full."""
+        backend = self.backend or ("nccl" if gpus else "gloo")
+        model = f" with {self.model}" if self.model else ""
+        return f"{self.name} over {backend}{model}" if model or backend not in RAN else None
 
 
 def _found(module: str, how: tuple[str, str]) -> str:

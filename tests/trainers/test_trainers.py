@@ -24,11 +24,13 @@ from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
-from roundabout.spec.trainers import DEFAULT
+from roundabout.spec.trainers import DEFAULT, MODELS
 from roundabout.spec.trainers.ddp import Trainer
 from tests.trainers.host import FOLDER, load
 
 PROGRAM = FOLDER / "ddp.py"
+HOROVOD = MODELS["horovod"].model_validate({"name": "horovod", "python": sys.executable})
+DEEPSPEED = MODELS["deepspeed"].model_validate({"name": "deepspeed", "python": sys.executable})
 training, flows_of, sizes = load("training"), load("training_flows"), load("training_sizes")
 WORKERS = [{"name": name, "address": "127.0.0.1", "port": 29500 + rank} for rank, name in enumerate("abc")]
 
@@ -142,6 +144,7 @@ def test_the_command_line_of_a_worker():
     told = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
     assert Trainer(name="ddp").argv(task) == (*program, *told, "--paced")
     assert Trainer(name="ddp", paced=False).argv(task) == (*program, *told)
+    assert Trainer(name="ddp", record="kineto").argv(task) == (*program, *told, "--record", "kineto", "--paced")
 
 
 def test_the_command_line_under_torchrun():
@@ -215,11 +218,33 @@ time.sleep(600)"""
         assert process.wait(timeout=60) == 3
 
 
-def test_a_host_without_pytorch_is_told_before_any_trial():
-    trainer = Trainer(name="ddp", python=sys.executable)
-    done = subprocess.run(trainer.probe, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("trainer", "name", "remedy"),
+    [
+        (Trainer(name="ddp", python=sys.executable), "PyTorch", "./bootstrap training"),
+        (Trainer(name="ddp", python=sys.executable, backend="nccl"), "PyTorch", "./bootstrap training"),
+        (HOROVOD, "Horovod", "HOROVOD_WITH_PYTORCH=1 pip install horovod"),
+        (DEEPSPEED, "DeepSpeed", "DS_BUILD_OPS=0 pip install deepspeed"),
+    ],
+)
+def test_what_a_host_lacks_is_told_before_any_trial(trainer, name, remedy, tmp_path):
+    if name != "PyTorch":
+        (tmp_path / "torch.py").touch()
+    around = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(trainer.probe, capture_output=True, text=True, env=around)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{sys.executable} has no PyTorch: ./bootstrap training, or")
+    assert done.stderr.startswith(f"{sys.executable} has no {name}: {remedy}, or name an interpreter")
+
+
+def test_a_host_without_a_gpu_is_told_before_any_trial_over_nccl(tmp_path):
+    (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(lambda: False)")
+    trainer = Trainer(name="ddp", python=sys.executable, backend="nccl")
+    around = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(trainer.probe, capture_output=True, text=True, env=around)
+    assert (done.returncode, done.stderr) == (1, "found no GPU: say `backend: gloo`\n")
+
+
+def test_hosts_of_trainers_only_are_asked():
     assert load_experiment("ddp-lab").probes == {(f"s{number}", Trainer(name="ddp").probe) for number in range(4)}
     assert load_experiment("unfair-vgg19").probes == set()
 

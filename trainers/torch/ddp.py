@@ -21,7 +21,7 @@ class Ddp:
         network = training_models.network(worker.shape, worker.job).to(worker.device)
         list(network.parameters())[-1].register_hook(worker.pace.hold)
         self._network = worker.torch.nn.parallel.DistributedDataParallel(network)
-        self._optimizer = training.optimizer(worker.torch, network.parameters())
+        self._optimizer = training.optimizer(worker.torch, network)
         self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
         self._loss_of = training_models.loss_of
 

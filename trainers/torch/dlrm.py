@@ -26,9 +26,10 @@ class Dlrm:
         self._tables = training_dlrm.Tables(sizes, worker.count, worker.rank).to(worker.device)
         above = training_dlrm.Above(sizes, worker.count).to(worker.device)
         self._above = worker.torch.nn.parallel.DistributedDataParallel(above)
-        self._optimizer = training.optimizer(worker.torch, above.parameters())
+        rate = training.rate_of(above)
+        self._optimizer = training.optimizer(worker.torch, above, rate=rate)
         # What is looked up has few of a table's rows: no momentum of all of them.
-        self._of_tables = worker.torch.optim.SGD(self._tables.parameters(), lr=training.LEARNING_RATE)
+        self._of_tables = training.optimizer(worker.torch, self._tables, momentum=0, rate=rate)
         self._examples = training_dlrm.Examples(sizes, worker.batch, worker.count, worker.rank, worker.seed)
 
     def step(self):

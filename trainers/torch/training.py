@@ -20,6 +20,7 @@ import zlib
 
 import training_flows
 import training_recording
+import training_sizes
 import training_times
 
 PATIENCE_S = 20  # workers meet within this, or say that they did not
@@ -79,9 +80,15 @@ class Worker:
         self.torch.distributed.init_process_group(self.backend, **group)
 
 
-def optimizer(torch, parameters):
+def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
     """The one of all trainers."""
-    return torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM)
+    return torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
+
+
+def rate_of(network):
+    """What a network learns by that is as wide as it must be to send enough: less, as its layers are given more."""
+    widest = max(each.shape[-1] for each in network.parameters())
+    return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
 
 def train(worker, training, flows, start_ns, ended):
@@ -120,6 +127,13 @@ def train(worker, training, flows, start_ns, ended):
         training.learn()
         ended()
     steps.finish()
+
+
+def keep_output():
+    """For events alone: what frameworks print, in whatever language, goes to standard error."""
+    sys.__stdout__ = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
 
 
 def told():
@@ -192,8 +206,9 @@ def run(framework, asked, lines):
 
 def main(framework, parser):
     """The whole life of a worker: its exit status, unless it ended well."""
-    asked, lines = parser.parse_args(), told()
-    sys.stdout = sys.stderr
+    asked = parser.parse_args()
+    keep_output()
+    lines = told()
     try:
         run(framework, asked, lines)
     except ImportError as error:

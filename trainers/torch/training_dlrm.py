@@ -51,6 +51,8 @@ class Tables(nn.Module):
         super().__init__()
         own = shares(sizes["tables"], count)[rank]
         self.tables = nn.ModuleList(nn.Embedding(sizes["rows"], sizes["dim"], sparse=True) for _ in range(own))
+        for table in self.tables:
+            nn.init.uniform_(table.weight, -(sizes["rows"] ** -0.5), sizes["rows"] ** -0.5)
 
     def forward(self, rows):
         """(own tables, examples) to (examples, own tables x dim)."""

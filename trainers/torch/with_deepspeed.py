@@ -76,7 +76,7 @@ class DeepSpeed:
         if division.parts > 1:
             network.register_forward_hook(lambda *_: worker.pace.hold(None))
         list(network.parameters())[-1].register_hook(worker.pace.hold)
-        optimizer = training.optimizer(worker.torch, network.parameters())
+        optimizer = training.optimizer(worker.torch, network, rate=training.rate_of(network))
         micro = worker.batch // worker.asked.micro_batches
         config = {
             "train_micro_batch_size_per_gpu": micro,

@@ -6,10 +6,35 @@ Horovod's own launcher is not used: the first worker has the rendezvous by which
 store at its port says where.
 """
 
+import ctypes
 import os
+import socket
 import sys
 
 import training
+
+CLONE_NEWUTS = 0x04000000
+
+
+def be_found(address):
+    """Have the host's name resolve to the job's address, in this process alone. Raises ValueError where it does not.
+
+    Horovod 0.28 forgets the interface that it is told once it makes the connections that carry gradients, and takes the
+    address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if _resolved() != address and libc.unshare(CLONE_NEWUTS) == 0:
+        libc.sethostname(address.encode(), len(address))
+    if _resolved() != address:
+        found = f"{_resolved()} for the host's name {socket.gethostname()!r}"
+        raise ValueError(f"found {found}, expected {address}, where Horovod listens: change /etc/hosts, or run as root")
+
+
+def _resolved():
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "nothing"
 
 
 def gather(worker):
@@ -17,6 +42,7 @@ def gather(worker):
     import horovod.torch as horovod  # noqa: PLC0415 - whether it is there is for this process to say
 
     store, first = worker.meet(), worker.job["workers"][0]
+    be_found(worker.job["workers"][worker.rank]["address"])
     if worker.rank == 0:
         store.set("rendezvous", str(rendezvous(worker)))
     places = {"RANK": worker.rank, "SIZE": worker.count, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}
@@ -49,7 +75,7 @@ class Horovod:
         self._horovod = gather(worker)
         network = training_models.network(worker.shape, worker.job).to(worker.device)
         list(network.parameters())[-1].register_hook(worker.pace.hold)
-        optimizer = training.optimizer(worker.torch, network.parameters())
+        optimizer = training.optimizer(worker.torch, network)
         self._network = network
         self._optimizer = self._horovod.DistributedOptimizer(optimizer, network.named_parameters())
         self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's exchanges as byte counters of its workers, which are folded like any others (docs/profiling.md)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.reading.counted import Floats, Integers
+from analysis.records.call import RecordError
+from analysis.records.families import ALIKE, Family, sent_bytes
+from analysis.records.job import Exchange, Job
+from analysis.statistics.folding import Folded, NoPeriodError, Sent, fold
+from analysis.statistics.phases import Found, find_in
+
+SAMPLES = 4_000
+"""Of each counter."""
+LEAST_SAMPLES = 60
+"""In an iteration; else less of the record is looked at, from its middle."""
+ZOOM = 4
+MOST_ZOOMS = 6
+MOST_WORKERS = 4
+"""Whose counters are folded: all members of a group tell the same of its exchanges."""
+OVERLAP = 0.05
+"""Of a phase's bytes: families that hold less of them are not named."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a family sends in a phase that was found, as shares of its bytes and of the time in which it sends."""
+
+    family: Family
+    bytes_share: float
+    time_share: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """What was found, and the parts of each phase of it, in order; `looked_at_ms` of the record were used for it."""
+
+    found: Found
+    parts: tuple[tuple[Part, ...], ...]
+    looked_at_ms: float
+    workers: tuple[int, ...]
+
+
+def course(job: Job, families: Sequence[Family]) -> Course:
+    """The iterations of a job, by folding.
+
+    The first step that the profiler names is left out. Raises RecordError where there are no iterations to be found.
+    """
+    workers = _workers(job, families)
+    begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
+    end_ns = max(each.end_ns for each in job.exchanges)
+    totals = [_total(job.exchanges, families, worker) for worker in workers]
+    folded, looked_at_ms = _folded(totals, begin_ns, end_ns)
+    try:
+        found = find_in(folded)
+    except NoPeriodError as error:
+        raise RecordError(f"in what was recorded: {error.message}", error.hint) from error
+    seen = families, job.exchanges, workers[0]
+    return Course(found, tuple(_parts(*seen, found, folded)), looked_at_ms, workers)
+
+
+def _workers(job: Job, families: Sequence[Family]) -> tuple[int, ...]:
+    """Some of those that send most: of several stages the first only, since each has its iteration at its own time."""
+    sums = {rank: sum(each.bytes for each in families if each.seen_by(rank)) for rank in range(len(job.records))}
+    most = max(sums.values())
+    busy = [rank for rank, size in sums.items() if size >= (1 - ALIKE) * most]
+    if any("send" in each.kinds for each in families):
+        return (busy[0],)
+    return tuple(busy[:: -(-len(busy) // MOST_WORKERS)])
+
+
+def _of(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> Iterator[tuple[Exchange, Family]]:
+    """What a worker counts, and of which family it is."""
+    wanted = [(family, family.seen_by(worker)) for family in families]
+    for each in exchanges:
+        for family, members in wanted:
+            if each.members in members and family.takes(each):
+                yield each, family
+
+
+class _Total:
+    """Bytes sent until an instant: each exchange sends evenly from its beginning to its end."""
+
+    def __init__(self, begins_ns: Integers, ends_ns: Integers, sizes: Floats) -> None:
+        edges = np.concatenate([begins_ns, ends_ns])
+        slopes = sizes / np.maximum(ends_ns - begins_ns, 1)
+        order = edges.argsort(kind="stable")
+        self._at_ns = edges[order]
+        rates = np.cumsum(np.concatenate([slopes, -slopes])[order])
+        self._bytes = np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(self._at_ns))])
+
+    def sampled(self, at_ns: Integers) -> Sent:
+        since_ns = (at_ns - self._at_ns[0]).astype(np.float64)
+        sent = np.interp(since_ns, (self._at_ns - self._at_ns[0]).astype(np.float64), self._bytes)
+        return Sent(at_ns, np.maximum.accumulate(np.rint(sent).astype(np.int64)))
+
+
+def _total(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> _Total:
+    counted = [each for each, _ in _of(exchanges, families, worker)]
+    begins, ends = (np.array([getattr(each, name) for each in counted], np.int64) for name in ("begin_ns", "end_ns"))
+    return _Total(begins, np.maximum(ends, begins + 1), np.array([sent_bytes(each) for each in counted], np.float64))
+
+
+def _folded(totals: Sequence[_Total], begin_ns: int, end_ns: int) -> tuple[Folded, float]:
+    """Folded counters, and how many ms of them: as much of the middle as shows iterations in detail."""
+    first: NoPeriodError | None = None
+    middle_ns, length_ns = (begin_ns + end_ns) // 2, end_ns - begin_ns
+    for _ in range(MOST_ZOOMS):
+        at_ns = middle_ns - length_ns // 2 + np.arange(SAMPLES + 1) * length_ns // SAMPLES
+        try:
+            folded = fold([total.sampled(at_ns) for total in totals])
+            if folded.period_ms >= LEAST_SAMPLES * length_ns / SAMPLES / 1e6:
+                return folded, length_ns / 1e6
+        except NoPeriodError as error:
+            first = first or error
+        length_ns //= ZOOM
+    why = first.message if first else "found iterations that are too short"
+    hint = first.hint if first else None
+    raise RecordError(f"in what was recorded: {why}", hint)
+
+
+def _parts(
+    families: Sequence[Family], exchanges: Sequence[Exchange], worker: int, found: Found, folded: Folded
+) -> Iterator[tuple[Part, ...]]:
+    """Whose bytes those of each phase are: an iteration was cut in the middle of its first phase."""
+    turn_ms = found.phases[0].duration_ms.value / 2
+    here: list[list[tuple[float, Exchange, Family]]] = [[] for _ in found.phases]
+    for each, family in _of(exchanges, families, worker):
+        middle_ns = (each.begin_ns + each.end_ns) // 2
+        number = int(np.searchsorted(folded.begins_ns, middle_ns, side="right")) - 1
+        since_ms = (middle_ns - int(folded.begins_ns[number])) / 1e6
+        if number >= 0 and since_ms < folded.period_ms:
+            at_ms = (since_ms + turn_ms) % folded.period_ms
+            here[_phase_at(found, at_ms)].append((at_ms, each, family))
+    yield from map(_shares, here)
+
+
+def _phase_at(found: Found, at_ms: float) -> int:
+    """The sending phase at an instant of the iteration, or the one whose middle is nearest."""
+
+    def off_ms(index: int) -> float:
+        phase = found.phases[index]
+        half_ms = phase.duration_ms.value / 2
+        return max(abs(at_ms - phase.begin_ms.value - half_ms) - half_ms, 0.0)
+
+    return min((index for index, phase in enumerate(found.phases) if phase.sends), key=off_ms)
+
+
+def _shares(here: Sequence[tuple[float, Exchange, Family]]) -> tuple[Part, ...]:
+    """The families of a phase, in the order in which they come."""
+    sizes: dict[Family, int] = {}
+    times_ns: dict[Family, int] = {}
+    when: dict[Family, list[float]] = {}
+    for at_ms, each, family in here:
+        sizes[family] = sizes.get(family, 0) + sent_bytes(each)
+        times_ns[family] = times_ns.get(family, 0) + each.end_ns - each.begin_ns
+        when.setdefault(family, []).append(at_ms)
+    named = [family for family in sizes if sizes[family] >= OVERLAP * sum(sizes.values())]
+    named.sort(key=lambda family: float(np.median(when[family])))
+    total, lasted_ns = (sum(each[family] for family in named) for each in (sizes, times_ns))
+    return tuple(Part(family, sizes[family] / total, times_ns[family] / lasted_ns) for family in named)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pattern of communication (docs/patterns.md) a job's exchanges are of, among whom, and what a worker sends."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.records.call import Kind, RecordError
+from analysis.records.job import Exchange, Job
+from roundabout.spec.patterns import Pattern
+
+SMALL = 0.01
+"""Of all bytes: exchanges of a pattern and a division into groups that hold less are left out. A guess."""
+ALIKE = 0.1
+"""Groups whose bytes differ by less do the same, side by side."""
+
+PATTERN_OF: dict[Kind, Pattern] = {
+    "all-reduce": "ring",
+    "all-gather": "ring",
+    "reduce-scatter": "ring",
+    "all-to-all": "all-to-all",
+    "broadcast": "pipeline",
+    "reduce": "pipeline",
+    "send": "pipeline",
+}
+"""As NCCL's rings go: in a broadcast each but the last passes all of it on, in a reduce towards the root."""
+Members = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Exchanges of one pattern, in groups side by side. `kinds` are what they are, `bytes` what a worker sends of all.
+
+    Bytes are those that a profile's phase says of its pattern; `members` are the members of exchanges that are meant,
+    which of messages are parts of `groups`.
+    """
+
+    pattern: Pattern
+    groups: tuple[Members, ...]
+    kinds: tuple[Kind, ...]
+    members: frozenset[Members]
+    bytes: int
+
+    def takes(self, exchange: Exchange) -> bool:
+        """Whether the exchange is of it."""
+        return exchange.kind in self.kinds and exchange.members in self.members
+
+    def seen_by(self, worker: int) -> frozenset[Members]:
+        """Whose exchanges, as members, count for a worker: those in which it sends, or else those in which it receives.
+
+        So a worker within a chain counts what it passes on once, as the last one does what comes to it.
+        """
+        if self.kinds != ("send",):
+            return frozenset(each for each in self.members if worker in each)
+        sent = frozenset(each for each in self.members if each[0] == worker)
+        return sent or frozenset(each for each in self.members if worker in each)
+
+
+def sent_bytes(exchange: Exchange) -> int:
+    """What each worker sends in it, as the pattern's `bytes` are meant.
+
+    In a ring of n an all-reduce sends 2(n-1)/n of the vector, an all-gather or a reduce-scatter (n-1)/n, as does an
+    all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it.
+    """
+    ranks = len(exchange.members)
+    if exchange.kind == "all-reduce":
+        return round(2 * (ranks - 1) / ranks * exchange.payload_bytes)
+    if exchange.kind in ("all-gather", "reduce-scatter", "all-to-all"):
+        return round((ranks - 1) / ranks * exchange.payload_bytes)
+    return exchange.payload_bytes
+
+
+def families(job: Job) -> tuple[list[Family], list[Family]]:
+    """A job's families, the largest first, and those that are left out as small. Raises RecordError (see `_chains`)."""
+    found = [*_side_by_side(job.exchanges), *_pipelines(job.exchanges)]
+    total = sum(each.bytes for each in found)
+    if not total:
+        raise RecordError("found exchanges of no bytes between workers, expected some: groups of one send nothing")
+    kept = sorted((each for each in found if each.bytes >= SMALL * total), key=lambda each: -each.bytes)
+    return kept, [each for each in found if 0 < each.bytes < SMALL * total]
+
+
+def _side_by_side(exchanges: Sequence[Exchange]) -> list[Family]:
+    """Of collectives: groups that share no worker and send as much."""
+    sums: dict[tuple[Pattern, Members], int] = defaultdict(int)
+    kinds: dict[tuple[Pattern, Members], set[Kind]] = defaultdict(set)
+    for each in exchanges:
+        if each.kind != "send":
+            key = PATTERN_OF[each.kind], each.members
+            sums[key] += sent_bytes(each)
+            kinds[key].add(each.kind)
+    found: list[tuple[Pattern, set[Kind], list[Members], int]] = []
+    for (pattern, members), size in sums.items():
+        here = kinds[pattern, members]
+        for family in found:
+            if family[:2] == (pattern, here) and _fits(members, size, family[2], family[3]):
+                family[2].append(members)
+                break
+        else:
+            found.append((pattern, here, [members], size))
+    return [
+        Family(pattern, tuple(sorted(groups)), tuple(sorted(kinds)), frozenset(groups), size)
+        for pattern, kinds, groups, size in found
+    ]
+
+
+def _fits(members: Members, size: int, groups: Iterable[Members], usual: int) -> bool:
+    apart = all(not set(members) & set(group) and len(members) == len(group) for group in groups)
+    return apart and abs(size - usual) <= ALIKE * usual
+
+
+def _pipelines(exchanges: Sequence[Exchange]) -> list[Family]:
+    """Of messages: chains of workers, one family towards higher ranks and one towards lower ones."""
+    sums: Counter[Members] = Counter()
+    for each in exchanges:
+        if each.kind == "send":
+            sums[each.members] += each.payload_bytes
+    ways = ([edge for edge in sums if edge[0] < edge[1]], [edge for edge in sums if edge[0] > edge[1]])
+    return [_pipeline(edges, sums) for edges in ways if edges]
+
+
+def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int]) -> Family:
+    sizes = sorted(sums[edge] for edge in edges)
+    usual = sizes[len(sizes) // 2]
+    if sizes[-1] - sizes[0] > ALIKE * usual:
+        what = f"messages of {sizes[0] / 1e6:.1f} to {sizes[-1] / 1e6:.1f} MB between pairs of ranks"
+        raise RecordError(f"found {what}, expected as much between all: no pattern of docs/patterns.md says otherwise")
+    return Family("pipeline", _chains(edges), ("send",), frozenset(edges), usual)
+
+
+def _chains(edges: Sequence[Members]) -> tuple[Members, ...]:
+    """The chains that pairs of sender and receiver make. Raises RecordError where they make none."""
+    after = {sender: receiver for sender, receiver in edges}  # noqa: C416 - of tuples of any length
+    if len(after) < len(edges) or len(set(after.values())) < len(edges):
+        expected = "expected chains, as of a pipeline: no pattern of docs/patterns.md says otherwise"
+        raise RecordError(f"found messages in which a rank sends to, or receives from, several ({edges}), {expected}")
+    chains = []
+    for first in sorted(set(after) - set(after.values())):
+        chain = [first]
+        while chain[-1] in after:
+            chain.append(after[chain[-1]])
+        chains.append(tuple(chain))
+    return tuple(chains)

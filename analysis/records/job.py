@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins what the processes of a job recorded: who is who, which calls belong together, and when, on one clock."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from analysis.records.call import Call, Kind, Record, RecordError
+
+MOST_LOST = 0.03
+"""Of the calls. A guess: so much less is sent than was; more would hide phases, or move them."""
+TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+"""Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
+SHOWN = 8
+
+Group = tuple[str, tuple[int, ...] | None]
+"""A communicator's name in a record, and its ranks where that tells them: some tools name several groups alike."""
+Told = tuple[str | int | None, ...]
+"""By what a call is known among those of its group."""
+Taken = dict[int, Call]
+"""A call, by the job's ranks that took part in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective, or a message, as all who took part in it tell it.
+
+    `members` are the job's ranks in the order of the group; of a message, who sends and who receives; of a broadcast
+    from the root on, of a reduce up to the root. Instants are of the clock of the job's rank 0. It ends when its
+    members say so, by the median, and lasts as long as it took the quickest: that one waited least for others.
+    """
+
+    kind: Kind
+    members: tuple[int, ...]
+    payload_bytes: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """The records of a job by rank, their exchanges by when they begin, and the share of calls that is not among them.
+
+    `ahead_ns` is how far each rank's clock is ahead of that of rank 0; `steps_ns` are rank 0's.
+    """
+
+    records: tuple[Record, ...]
+    exchanges: tuple[Exchange, ...]
+    lost_share: float
+    ahead_ns: tuple[int, ...]
+
+    @property
+    def steps_ns(self) -> tuple[tuple[int, int], ...]:
+        """Iterations, where the records name them."""
+        return self.records[0].steps_ns
+
+
+def joined(records: Sequence[Record]) -> Job:
+    """The job that these are the records of.
+
+    Raises RecordError where ranks are missing or come twice, where records are of different jobs, where more than
+    `MOST_LOST` of the calls is lost, and where clocks cannot be compared.
+    """
+    ranked = _ranked(records)
+    members = _members(ranked)
+    matched = _matched(ranked)
+    whole = [(group, taken) for group, taken in matched if _is_whole(taken, members[group])]
+    if not whole:
+        raise RecordError(f"{_names(ranked)}: found no collective that all ranks of its group took part in")
+    lost = max(1 - len(whole) / len(matched), *(each.lost / (each.lost + len(each.calls)) for each in ranked))
+    if lost > MOST_LOST:
+        found = f"records that lack {100 * lost:.1f} % of the calls"
+        hint = "record again: larger buffers, dumped more often; all ranks from the same iteration on (docs/records.md)"
+        raise RecordError(f"{_names(ranked)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", hint)
+    ahead_ns = _ahead(ranked, [taken for _, taken in whole])
+    exchanges = (_exchange(taken, members[group], ahead_ns) for group, taken in whole)
+    return Job(ranked, tuple(sorted(exchanges, key=lambda each: each.begin_ns)), lost, ahead_ns)
+
+
+def _names(records: Sequence[Record]) -> str:
+    names = [str(each.path) for each in records]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _ranked(records: Sequence[Record]) -> tuple[Record, ...]:
+    """By the job's ranks. Where records do not tell these, by ranks in a group of all, or in the order given."""
+    if all(each.rank is None for each in records):
+        return tuple(sorted(records, key=lambda each: _rank_among_all(each, len(records))))
+    known: dict[int, Record] = {}
+    for each in records:
+        if each.rank is None or each.world != records[0].world:
+            found = f"rank {each.rank} of {each.world}" if each.rank is not None else "no rank"
+            raise RecordError(f"{each.path}: found {found}, expected one of {records[0].world}, as {records[0].path}")
+        if each.rank in known:
+            raise RecordError(f"{each.path}: found rank {each.rank}, which {known[each.rank].path} is, too")
+        known[each.rank] = each
+    world = records[0].world or len(known)
+    if missing := [rank for rank in range(world) if rank not in known]:
+        shown = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        raise RecordError(
+            f"{_names(records)}: found no record of rank {shown}, expected all {world}", "add their files"
+        )
+    return tuple(known[rank] for rank in sorted(known))
+
+
+def _rank_among_all(record: Record, world: int) -> int:
+    return next((call.rank for call in record.calls if call.ranks == world), 0)
+
+
+def _group(record: Record, call: Call) -> Group:
+    return call.group, record.members.get(call.group)
+
+
+def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
+    """The job's ranks of each group, in its order."""
+    places: dict[Group, dict[int, int]] = defaultdict(dict)
+    sizes: dict[Group, int] = {}
+    for rank, record in enumerate(records):
+        for call in record.calls:
+            group = _group(record, call)
+            sizes[group] = call.ranks
+            other = places[group].setdefault(call.rank, rank)
+            if other != rank:
+                who = f"{record.path} and {records[other].path}: found rank {call.rank} of group {call.group} in both"
+                raise RecordError(f"{who}, expected each once", "one file a process, of one job")
+    for group, found in places.items():
+        if missing := sorted(set(range(sizes[group])) - set(found)):
+            who = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
+            shown = ", ".join(map(str, missing[:SHOWN]))
+            what = f"group {group[0]} of {sizes[group]} without the records of its rank {shown}"
+            raise RecordError(f"{who}: found {what}, expected those of all its ranks", "add their files")
+    return {group: tuple(found[rank] for rank in range(sizes[group])) for group, found in places.items()}
+
+
+def _matched(records: Sequence[Record]) -> list[tuple[Group, Taken]]:
+    """Calls that are one: by number, where they have one; else they come in one order, those of a size by themselves.
+
+    Messages are told by who sends and who receives: their numbers count each process's own.
+    """
+    found: dict[tuple[Group, Told, int], Taken] = defaultdict(dict)
+    for rank, record in enumerate(records):
+        before: Counter[tuple[Group, Told]] = Counter()
+        for call in record.calls:
+            key = (_group(record, call), _told(call))
+            found[(*key, before[key])][rank] = call
+            before[key] += 1
+    return [(group, taken) for (group, _, _), taken in found.items()]
+
+
+def _told(call: Call) -> Told:
+    if call.kind in ("send", "receive"):
+        ends = (call.rank, call.peer) if call.kind == "send" else (call.peer, call.rank)
+        return ("message", *ends, call.payload_bytes)
+    return (call.kind, "sized", call.payload_bytes) if call.number is None else (call.kind, "numbered", call.number)
+
+
+def _is_whole(taken: Taken, members: tuple[int, ...]) -> bool:
+    """Whether all took part, and in the same."""
+    call = next(iter(taken.values()))
+    expected = 2 if call.kind in ("send", "receive") else len(members)
+    return len(taken) == expected and len({each.payload_bytes for each in taken.values()}) == 1
+
+
+def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]:
+    """How far each clock is ahead of rank 0's, by the median over what ended together for two of them.
+
+    Hosts have a clock each. Who shares no collective with others is compared by messages, which take longer to come.
+    """
+    ahead = {0: 0}
+    links = _links(records, whole)
+    waiting = deque([0])
+    while waiting:
+        here = waiting.popleft()
+        for there, between_ns in links[here].items():
+            if there not in ahead:
+                ahead[there] = ahead[here] + between_ns
+                waiting.append(there)
+    if apart := [rank for rank in range(len(records)) if rank not in ahead]:
+        what = f"rank {apart[0]} ({records[apart[0]].path}) in no group with rank 0, nor by way of others"
+        raise RecordError(f"found {what}, expected one: their clocks cannot be compared")
+    return tuple(ahead[rank] for rank in range(len(records)))
+
+
+def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[int, int]]:
+    """From each rank to others: how far their clocks are ahead of its own."""
+    best: dict[bool, dict[tuple[int, int], list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for taken in whole:
+        kind = next(iter(taken.values())).kind
+        if kind in TOGETHER or kind in ("send", "receive"):
+            for one, other in pairwise(sorted(taken)):
+                best[kind in TOGETHER][one, other].append(taken[other].end_ns - taken[one].end_ns)
+    links: dict[int, dict[int, int]] = {rank: {} for rank in range(len(records))}
+    for together in (True, False):
+        for (one, other), between in best[together].items():
+            between_ns = round(float(np.median(np.array(between) - between[0]))) + between[0]
+            links[one].setdefault(other, between_ns)
+            links[other].setdefault(one, -between_ns)
+    return links
+
+
+def _exchange(taken: Taken, members: tuple[int, ...], ahead_ns: Sequence[int]) -> Exchange:
+    call = taken[min(taken)]
+    ends = sorted(each.end_ns - ahead_ns[rank] for rank, each in taken.items())
+    end_ns = ends[len(ends) // 2] if len(ends) % 2 else (ends[len(ends) // 2 - 1] + ends[len(ends) // 2]) // 2
+    lasted_ns = min(each.end_ns - each.begin_ns for each in taken.values())
+    kind: Kind = "send" if call.kind == "receive" else call.kind
+    order = tuple(_in_order(call, members))
+    return Exchange(kind, order, call.payload_bytes, end_ns - lasted_ns, end_ns)
+
+
+def _in_order(call: Call, members: tuple[int, ...]) -> Iterator[int]:
+    """The members as `Exchange` has them; the group's first is the root where a call does not say it."""
+    root = call.peer or 0
+    if call.kind in ("send", "receive"):
+        assert call.peer is not None
+        ends = (call.rank, call.peer) if call.kind == "send" else (call.peer, call.rank)
+        yield from (members[each] for each in ends)
+    elif call.kind == "broadcast":
+        yield from members[root:] + members[:root]
+    elif call.kind == "reduce":
+        yield from members[root + 1 :] + members[: root + 1]
+    else:
+        yield from members

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the records of a job to its profile, and to what they cannot tell."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from analysis.reading.profiling import said
+from analysis.records.call import Record, RecordError
+from analysis.records.course import Course, Part, course
+from analysis.records.families import Family, families, sent_bytes
+from analysis.records.formats import Format, format_of
+from analysis.records.job import MOST_LOST, Job, joined
+from analysis.statistics.phases import FoundPhase
+from roundabout.spec import Phase, Profile
+from roundabout.store import Units
+
+PATTERN_IS = {
+    "ring": "in rings",
+    "all-to-all": "among all",
+    "pipeline": "along chains",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the records of a job tell: its profile, what that is from, and sentences on what they cannot tell."""
+
+    format: str
+    job: Job
+    course: Course
+    profile: Profile
+    steps_ms: float | None
+    caveats: tuple[str, ...]
+
+
+def read(paths: Sequence[Path]) -> tuple[str, list[Record]]:
+    """The name of the files' format, and their records. Raises RecordError for files of several formats."""
+    formats: dict[str, Path] = {}
+    records = []
+    for path in paths:
+        found: Format = format_of(path)
+        formats.setdefault(found.NAME, path)
+        if len(formats) > 1:
+            (name, first), other = next(iter(formats.items())), found.NAME
+            raise RecordError(f"{path}: found {other}, expected {name} as {first} is: one job is recorded in one way")
+        records.append(found.read(path))
+    return next(iter(formats)), records
+
+
+def recorded(paths: Sequence[Path], name: str, units: Units | None = None) -> Recorded:
+    """What these files, one of each process of a job, tell of it.
+
+    `units` are those of the testbed on which the job ran, where that was a small one; the profile is in the papers'.
+    Raises RecordError for what cannot be read, or cannot tell a profile.
+    """
+    return of_records(*read(paths), name, units)
+
+
+def of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> Recorded:
+    """The same, of records in the format called `what` that were read."""
+    job = joined([_in_papers_units(each, units or Units()) for each in records])
+    kept, small = families(job)
+    found = course(job, kept)
+    steps_ms = _steps_ms(job)
+    profile = Profile(
+        name=name,
+        model="not told by its records",
+        workers=len(records) if any(_groups(each, job) for each in kept) else None,
+        source=_source(what, job, found),
+        phases=tuple(_phases(found, job)),
+    )
+    return Recorded(what, job, found, profile, steps_ms, tuple(_caveats(job, found, small, steps_ms)))
+
+
+def _in_papers_units(record: Record, units: Units) -> Record:
+    if units == Units():
+        return record
+
+    def instant(at_ns: int) -> int:
+        return round(at_ns / units.dilation) if units.dilation != 1 else at_ns
+
+    calls = tuple(
+        replace(
+            call,
+            payload_bytes=round(call.payload_bytes * units.bytes_scale),
+            begin_ns=instant(call.begin_ns),
+            end_ns=instant(call.end_ns),
+        )
+        for call in record.calls
+    )
+    return replace(record, calls=calls, steps_ns=tuple((instant(one), instant(end)) for one, end in record.steps_ns))
+
+
+def _steps_ms(job: Job) -> float | None:
+    """The median step that the records name, from beginning to beginning, without the first."""
+    begins_ns = [begin_ns for begin_ns, _ in job.steps_ns[1:]]
+    return float(np.median(np.diff(begins_ns))) / 1e6 if len(begins_ns) > 1 else None
+
+
+def _source(what: str, job: Job, found: Course) -> str:
+    period = said(found.found.period_ms, 1)
+    return (
+        f"recorded: {what}, {len(job.records)} ranks, {found.found.iterations} iterations, each of "
+        f"{period} ms; bytes as rings send them; contention, if there was any, is in its times; 95 % intervals in "
+        "brackets"
+    )
+
+
+def _groups(family: Family, job: Job) -> tuple[tuple[int, ...], ...] | None:
+    """The family's groups, where they are not one of all ranks in their order."""
+    return None if family.groups == (tuple(range(len(job.records))),) else family.groups
+
+
+def _phases(found: Course, job: Job) -> Iterator[Phase]:
+    kinds = [bool(phase.sends) for phase in found.found.phases for _ in range(len(_parts(phase, found)) or 1)]
+    several = {sends: kinds.count(sends) > 1 for sends in (True, False)}
+    numbers: Mapping[bool, Iterator[int]] = {True: count(1), False: count(1)}
+
+    def named(kind: str, *, sends: bool) -> str:
+        return f"{kind}-{next(numbers[sends])}" if several[sends] else kind
+
+    for phase in found.found.phases:
+        parts = _parts(phase, found)
+        if not phase.sends:
+            lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {said(phase.duration_ms, 1)} ms"
+            yield Phase(name=named("compute", sends=False), compute_ms=lasts_ms, source=source)
+        for part in parts:
+            yield _phase(named("send", sends=True), phase, part, job, len(parts))
+
+
+def _parts(phase: FoundPhase, found: Course) -> tuple[Part, ...]:
+    return found.parts[found.found.phases.index(phase)] if phase.sends else ()
+
+
+def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Phase:
+    together = f"; one of {parts} parts of these, one after another here: their shares are by bytes and by time"
+    source = (
+        f"recorded: {said(phase.duration_ms, 1)} ms, {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s"
+        f"{together if parts > 1 else ''}; {' and '.join(part.family.kinds)} {PATTERN_IS[part.family.pattern]}"
+    )
+    return Phase(
+        name=name,
+        bytes=max(round(phase.bytes.value * part.bytes_share), 1),
+        alone_ms=round(phase.duration_ms.value * part.time_share, 3),
+        pattern=part.family.pattern,
+        groups=_groups(part.family, job),
+        source=source,
+    )
+
+
+def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float | None) -> Iterator[str]:
+    """What the records cannot tell, a sentence each: what is always so first."""
+    yield (
+        "Whether the job had the network to itself is not recorded: if it had not, contention is in its times, and its "
+        "demand is too low."
+    )
+    yield (
+        "What is between calls counts as computing, and what is computed beside them is not seen: how far they overlap "
+        "is not told."
+    )
+    if job.lost_share:
+        yield (
+            f"{100 * job.lost_share:.1f} % of the calls are lost, or not of all ranks: about so many bytes are missing "
+            f"(more than {100 * MOST_LOST:.0f} %, a guess, would be refused)."
+        )
+    if small:
+        kinds = ", ".join(sorted({kind for family in small for kind in family.kinds}))
+        left = sum(family.bytes for family in small)
+        whole = sum(sent_bytes(each) for each in job.exchanges)
+        yield f"Small exchanges are left out ({kinds}): {100 * max(left / whole, 1e-4):.2f} % of the bytes, or less."
+    if any(kind in ("broadcast", "reduce") for family in found_families(found) for kind in family.kinds):
+        yield "Broadcasts and reduces are taken to go along NCCL's ring; along a tree, ranks send unlike amounts."
+    if steps_ms is not None and abs(steps_ms / found.found.period_ms.value - 1) > 0.01:
+        period_ms = found.found.period_ms.value
+        yield (
+            f"Steps that the record names last {steps_ms:.1f} ms by the median, iterations found {period_ms:.1f} ms: "
+            "steps may be several iterations, or a part of one."
+        )
+    yield from dict.fromkeys(_sentence(note) for each in job.records for note in each.notes)
+
+
+def found_families(found: Course) -> list[Family]:
+    """The families that phases are of, the first ones first."""
+    return list(dict.fromkeys(part.family for parts in found.parts for part in parts))
+
+
+def _sentence(note: str) -> str:
+    return note[:1].upper() + note[1:].rstrip(".") + "."
