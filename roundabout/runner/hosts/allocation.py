@@ -21,7 +21,7 @@ END_S = 10
 # Nobody may read any more what salloc says when it gives the nodes back, which must not keep it from that.
 HOLD = """trap '' PIPE; exec salloc "$@" """
 HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
-STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # a host may have several workers
+STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # all of its node, as directly
 
 
 class AllocationError(RoundaboutError):
