@@ -50,7 +50,7 @@ def course(job: Job, families: Sequence[Family]) -> Course:
     The first step that the profiler names is left out. Raises RecordError where there are no iterations to be found.
     """
     workers = _workers(job, families)
-    begin_ns = max(job.exchanges[0].begin_ns, job.steps_ns[1][0] if len(job.steps_ns) > 1 else 0)
+    begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
     totals = [_total(job.exchanges, families, worker) for worker in workers]
     folded, looked_at_ms = _folded(totals, begin_ns, end_ns)

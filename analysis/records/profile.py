@@ -57,7 +57,11 @@ def recorded(paths: Sequence[Path], name: str, units: Units | None = None) -> Re
     `units` are those of the testbed on which the job ran, where that was a small one; the profile is in the papers'.
     Raises RecordError for what cannot be read, or cannot tell a profile.
     """
-    what, records = read(paths)
+    return of_records(*read(paths), name, units)
+
+
+def of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> Recorded:
+    """The same, of records in the format called `what` that were read."""
     job = joined([_in_papers_units(each, units or Units()) for each in records])
     kept, small = families(job)
     found = course(job, kept)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From records of a job's ranks to its profile: what is found, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from analysis.records.call import Record, RecordError
+from analysis.records.families import sent_bytes
+from analysis.records.job import Exchange, joined
+from analysis.records.profile import Recorded, of_records
+from analysis.statistics import phases
+from tests.records.made import MS, Made, data_parallel
+
+SIZE = 100_000_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_resamplings():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(phases, "RESAMPLINGS", 3)
+        yield
+
+
+def profile_of(records: list[Record]) -> Recorded:
+    return of_records("made up", records, "made-up")
+
+
+@given(
+    ranks=st.integers(2, 5),
+    period_ms=st.integers(60, 3000),
+    share=st.floats(0.2, 0.7),
+    ahead_s=st.lists(st.integers(-(10**9), 10**9), min_size=5, max_size=5),
+    late_us=st.lists(st.integers(0, 1500), min_size=5, max_size=5),
+)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_period_and_bytes_are_found_whatever_clocks_say(ranks, period_ms, share, ahead_s, late_us):
+    made = Made(ranks, [each * 10**9 for each in ahead_s], [each * 1000 for each in late_us])
+    send_ms = max(round(share * period_ms), 10)
+    found = profile_of(data_parallel(ranks, SIZE, period_ms, send_ms, made=made).records())
+    assert found.course.found.period_ms.value == pytest.approx(period_ms, rel=0.005)
+    assert found.profile.comm_bytes == pytest.approx(2 * (ranks - 1) / ranks * SIZE, rel=0.01)
+    # Waiting for who comes late is no transfer.
+    assert found.profile.comm_ms == pytest.approx(send_ms + min(late_us[:ranks]) / 1000, rel=0.02, abs=1.5)
+    assert [each - found.job.ahead_ns[0] for each in found.job.ahead_ns] == [
+        (each - ahead_s[0]) * 10**9 for each in ahead_s[:ranks]
+    ]
+
+
+def test_ranks_of_one_group_of_all_make_no_groups():
+    found = profile_of(data_parallel(4, SIZE).records())
+    assert found.profile.workers is None
+    assert [(phase.name, phase.pattern) for phase in found.profile.phases] == [("compute", "ring"), ("send", "ring")]
+    assert "all-reduce in rings" in found.profile.phases[1].source
+    assert found.caveats[0].startswith("Whether the job had the network to itself is not recorded")
+
+
+def test_groups_side_by_side_are_one_phase_each():
+    made = Made(4)
+    for number in range(12):
+        begin_ns = 100 * number * MS
+        for group in ((0, 1), (2, 3)):
+            made.call("all-gather", group, number, 40_000_000, begin_ns, 10 * MS)
+        for group in ((0, 2), (1, 3)):
+            made.call("all-reduce", group, number, 90_000_000, begin_ns + 50 * MS, 30 * MS)
+    found = profile_of(made.records()).profile
+    sends = [(phase.groups, phase.bytes) for phase in found.phases if phase.bytes]
+    assert found.workers == 4
+    assert {groups for groups, _ in sends} == {((0, 1), (2, 3)), ((0, 2), (1, 3))}
+    assert dict(sends)[(0, 1), (2, 3)] == pytest.approx(20_000_000, rel=0.01)
+    assert dict(sends)[(0, 2), (1, 3)] == pytest.approx(90_000_000, rel=0.01)
+
+
+def test_what_goes_on_at_once_is_put_one_after_another_and_says_so():
+    made = Made(4)
+    for number in range(12):
+        begin_ns = 100 * number * MS
+        for group in ((0, 1), (2, 3)):
+            made.call("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
+        for group in ((0, 2), (1, 3)):
+            made.call("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
+    found = profile_of(made.records()).profile
+    assert [phase.name for phase in found.phases] == ["compute", "send-1", "send-2"]
+    assert found.comm_ms == pytest.approx(20, rel=0.02)
+    assert "one of 2 parts" in found.phases[1].source
+
+
+def test_messages_along_a_chain_are_a_pipeline():
+    made = Made(3)
+    for number in range(12):
+        begin_ns = 100 * number * MS
+        for stage in (0, 1):
+            made.message(stage, stage + 1, 30_000_000, begin_ns + stage * 10 * MS, 10 * MS)
+            made.message(2 - stage, 1 - stage, 30_000_000, begin_ns + (60 + stage * 10) * MS, 10 * MS)
+    sends = [phase for phase in profile_of(made.records()).profile.phases if phase.bytes]
+    assert {phase.pattern for phase in sends} == {"pipeline"}
+    assert {phase.groups for phase in sends} == {None, ((2, 1, 0),)}
+    assert [phase.bytes for phase in sends] == [pytest.approx(30_000_000, rel=0.02)] * 2
+
+
+def test_messages_that_are_no_chain_are_refused():
+    made = Made(3)
+    for number in range(12):
+        for receiver in (1, 2):
+            made.message(0, receiver, 30_000_000, 100 * number * MS, 10 * MS)
+    with pytest.raises(RecordError, match="a rank sends to, or receives from, several"):
+        profile_of(made.records())
+
+
+def test_small_exchanges_are_left_out_and_named():
+    made = data_parallel(2, SIZE)
+    for number in range(20):
+        made.call("broadcast", (0, 1), number, 1000, 100 * number * MS, MS, peer=0)
+    found = profile_of(made.records())
+    assert len(found.profile.phases) == 2
+    assert any(each.startswith("Small exchanges are left out (broadcast)") for each in found.caveats)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "sent"),
+    [
+        ("all-reduce", 4, 150),
+        ("all-gather", 4, 75),
+        ("reduce-scatter", 4, 75),
+        ("all-to-all", 4, 75),
+        ("broadcast", 4, 100),
+        ("reduce", 4, 100),
+        ("send", 2, 100),
+    ],
+)
+def test_what_a_worker_sends(kind, ranks, sent):
+    assert sent_bytes(Exchange(kind, tuple(range(ranks)), 100, 0, 1)) == sent
+
+
+def test_ranks_are_told_by_a_group_of_all_where_records_do_not_tell_them():
+    records = [replace(each, rank=None, world=None) for each in data_parallel(3, SIZE).records()]
+    assert [each.path.name for each in joined(records[::-1]).records] == ["rank0.json", "rank1.json", "rank2.json"]
+
+
+def test_a_rank_that_is_missing_is_named():
+    with pytest.raises(RecordError, match="found no record of rank 1, expected all 3"):
+        joined([each for each in data_parallel(3, SIZE).records() if each.rank != 1])
+
+
+def test_a_member_of_a_group_that_is_missing_is_named():
+    records = [replace(each, rank=None, world=None) for each in data_parallel(3, SIZE).records()]
+    with pytest.raises(RecordError, match="without the records of its rank 1, expected those of all"):
+        joined([records[0], records[2]])
+
+
+def test_a_rank_that_comes_twice_is_named():
+    records = data_parallel(2, SIZE).records()
+    with pytest.raises(RecordError, match="other.json: found rank 0, which rank0.json is, too"):
+        joined([*records, replace(records[0], path=records[0].path.with_name("other.json"))])
+
+
+def test_records_of_different_worlds_are_refused():
+    one, other = data_parallel(2, SIZE).records()
+    with pytest.raises(RecordError, match="rank1.json: found rank 1 of 4, expected one of 2, as rank0.json"):
+        joined([one, replace(other, world=4)])
+
+
+def test_a_few_lost_calls_are_stated_and_many_refused():
+    few = profile_of(data_parallel(2, SIZE, iterations=40).records(lost={1: 2}))
+    assert any("2.4 % of the calls are lost" in each for each in few.caveats)
+    with pytest.raises(RecordError, match="found records that lack 4.8 % of the calls, expected 3 % at most"):
+        joined(data_parallel(2, SIZE, iterations=40).records(lost={1: 4}))
+
+
+def test_calls_that_not_all_took_part_in_are_lost():
+    one, other = data_parallel(2, SIZE, iterations=40).records()
+    assert joined([one, replace(other, calls=other.calls[1:])]).lost_share == pytest.approx(1 / 80)
+
+
+def test_clocks_that_nothing_ties_together_are_refused():
+    made = Made(4)
+    for group in ((0, 1), (2, 3)):
+        for number in range(12):
+            made.call("all-reduce", group, number, SIZE, 100 * number * MS, 30 * MS)
+    with pytest.raises(RecordError, match=r"found rank 2 \(rank2.json\) in no group with rank 0"):
+        joined(made.records())
+
+
+def test_steps_that_are_no_iterations_are_said():
+    steps = [(200 * number * MS, (200 * number + 200) * MS) for number in range(10)]
+    found = profile_of(data_parallel(2, SIZE).records(steps))
+    assert found.steps_ms == pytest.approx(200)
+    assert any("Steps that the record names last 200.0 ms" in each for each in found.caveats)
+
+
+def test_what_shows_no_iterations_is_refused():
+    made = Made(2)
+    made.call("all-reduce", (0, 1), 0, SIZE, 0, 50 * MS)
+    with pytest.raises(RecordError, match="in what was recorded: "):
+        profile_of(made.records())
+
+
+def test_iterations_are_found_in_a_long_record():
+    found = profile_of(data_parallel(2, SIZE, iterations=2000).records())
+    assert found.course.found.period_ms.value == pytest.approx(100, rel=0.005)
+    assert found.course.looked_at_ms < 20_000
