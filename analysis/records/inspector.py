@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
 PER_RANK = ("all-gather", "reduce-scatter")
 """Kinds whose size in the log is one rank's part."""
 COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
-AGAIN = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (and NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500)"
+AGAIN = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/record-formats.md has the other settings)"
 
 Process = tuple[str, str, int]
 """Version of the format, host, process id."""
@@ -188,23 +188,28 @@ class _Log:
         )
 
     def _lost(self) -> int:
-        """Calls that numbers leave out between the first and the last, or that were dropped, where those are more."""
+        """Calls that were dropped, where dumps count them, or else that numbers leave out."""
+        gaps = self._gaps()
+        return sum(self._dropped.get(key, gaps[key]) for key in gaps.keys() | self._dropped.keys())
+
+    def _gaps(self) -> Counter[tuple[Member, str]]:
+        """How many numbers are left out between the first and the last of a kind."""
         gaps: Counter[tuple[Member, str]] = Counter()
         for (member, sort, _), numbers in self._numbers.items():
             gaps[member, sort] += max(numbers) - min(numbers) + 1 - len(set(numbers))
-        return sum(max(gaps[key], self._dropped.get(key, 0)) for key in gaps.keys() | self._dropped.keys())
+        return gaps
 
     def _notes(self) -> list[str]:
-        notes = ["Begin and end are callbacks on the CPU, which follow the GPU by up to some hundred microseconds."]
+        notes = ["Begin and end are callbacks on the CPU, not the GPU's own (0.4 ms apart in its project's example)."]
         assert self._process is not None
-        if self._named:
-            notes.append(
-                "What is below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set) is not recorded; collectives of"
-                " that kind count as lost."
-            )
-        elif self._process[0] == "v4.0":
+        if not self._named and self._process[0] == "v4.0":
             notes.append(
                 "NCCL before 2.30 records the last collective of a communicator at each dump only, and no messages."
+            )
+        elif unrecorded := sum(max(gap - self._dropped.get(key, 0), 0) for key, gap in self._gaps().items()):
+            notes.append(
+                f"{unrecorded} were not recorded, small ones above all: NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0 keeps"
+                " those below 8192 bytes, NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 those without the GPU's time."
             )
         if dropped := sum(self._dropped.values()):
             notes.append(f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more.")

@@ -2,6 +2,7 @@
 """NCCL Inspector's logs: each published version's documented example, and jobs that are written and read back."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,41 @@ def test_before_2_30_the_collectives_between_two_dumps_are_lost():
     assert not any("before 2.30" in note for note in inspector.read(EXAMPLES / "v4.0-nccl-2.30.log").notes)
 
 
+@pytest.mark.parametrize("release", ["2.28.3", "2.29.7", "2.30.7"])
+def test_what_the_plugin_itself_wrote_of_a_job_is_read(release):
+    """Every 40 ms, all ranks of 4 but one's view: an all-reduce of 8 ms and a reduce-scatter of 4, then from 2.30 on a
+    message of 2; and once an all-reduce of 4 bytes, which is too small to be recorded.
+    """
+    record = inspector.read(EXAMPLES / f"written-{release}.log")
+    newer = release == "2.30.7"
+    expected = [("all-reduce", 6553600 * 4, 8), ("reduce-scatter", 4 * 1048576 * 4, 4), ("send", 262144 * 4, 2)][
+        : 2 + newer
+    ]
+    assert [(call.kind, call.payload_bytes) for call in record.calls] == [each[:2] for each in expected] * 12
+    for number, call in enumerate(record.calls):
+        took_ms = expected[number % len(expected)][2]
+        assert (call.end_ns - call.begin_ns) / 1e6 == pytest.approx(took_ms, abs=0.3)
+        assert (call.group, call.rank, call.ranks, call.peer) == (
+            "0x5a11c0de77",
+            1,
+            4,
+            2 if call.kind == "send" else None,
+        )
+    begins_ns = [call.begin_ns for call in record.calls if call.kind == "all-reduce"]
+    assert [(later - earlier) / 1e6 for earlier, later in pairwise(begins_ns)] == pytest.approx([40] * 11, abs=0.3)
+    assert (record.host, record.lost) == ("n1", 1 if newer else 0)
+
+
+def test_of_a_kind_whose_last_was_never_dumped_nothing_is_known_to_be_lost():
+    """62 iterations of two collectives, dumped each second: two reduce-scatters, 25 iterations apart, are left."""
+    record = inspector.read(EXAMPLES / "written-2.28.3-each-second.log")
+    assert [call.kind for call in record.calls] == ["reduce-scatter"] * 2
+    assert record.lost == 24
+
+
 def test_without_times_it_is_said_how_to_record_them():
     with pytest.raises(RecordError, match="line 1: field event_trace_ts: found none") as refused:
-        inspector.read(EXAMPLES / "v4.0-not-verbose.log")
+        inspector.read(EXAMPLES / "written-2.30.7-not-verbose.log")
     assert "NCCL_INSPECTOR_DUMP_VERBOSE=1" in (refused.value.hint or "")
 
 
@@ -105,11 +138,15 @@ def test_a_last_line_that_was_cut_off_counts_as_lost(read):
     assert any("ends early" in note for note in cut.notes)
 
 
-def test_calls_that_were_dropped_are_gaps_too_and_count_once(read):
+def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
+    """Dumps count what was dropped since v4.1; before that all of a gap may have been."""
     call = Call("all-reduce", "0x1", 7, 0, 2, 2**20, 10**9, 2 * 10**9)
     later = Call("all-reduce", "0x1", 17, 0, 2, 2**20, 3 * 10**9, 4 * 10**9)
-    assert read(Inspector(version="v4.2", dropped=4).log([call, later])).lost == 9
+    known = read(Inspector(version="v4.2", dropped=4).log([call, later]))
+    assert known.lost == 4
+    assert any(note.startswith("5 were not recorded, small ones above all") for note in known.notes)
     assert read(Inspector(version="v4.2", dropped=12).log([call, later])).lost == 12
+    assert read(Inspector(version="v4.0").log([call, later])).lost == 9
 
 
 def test_what_has_no_documented_size_or_no_times_is_left_out(read):
