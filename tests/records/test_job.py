@@ -192,7 +192,7 @@ def test_steps_that_are_no_iterations_are_said():
 def test_what_shows_no_iterations_is_refused():
     made = Made(2)
     made.call("all-reduce", (0, 1), 0, SIZE, 0, 50 * MS)
-    with pytest.raises(RecordError, match="in what was recorded: "):
+    with pytest.raises(RecordError, match="rank0.json, rank1.json: found "):
         profile_of(made.records())
 
 
