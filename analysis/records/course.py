@@ -53,11 +53,11 @@ def course(job: Job, families: Sequence[Family]) -> Course:
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
     totals = [_total(job.exchanges, families, worker) for worker in workers]
-    folded, looked_at_ms = _folded(totals, begin_ns, end_ns)
     try:
+        folded, looked_at_ms = _folded(totals, begin_ns, end_ns)
         found = find_in(folded)
     except NoPeriodError as error:
-        raise RecordError(f"in what was recorded: {error.message}", error.hint) from error
+        raise RecordError(f"{job.whose}: {error.message}", error.hint) from error
     seen = families, job.exchanges, workers[0]
     return Course(found, tuple(_parts(*seen, found, folded)), looked_at_ms, workers)
 
@@ -105,8 +105,11 @@ def _total(exchanges: Sequence[Exchange], families: Sequence[Family], worker: in
 
 
 def _folded(totals: Sequence[_Total], begin_ns: int, end_ns: int) -> tuple[Folded, float]:
-    """Folded counters, and how many ms of them: as much of the middle as shows iterations in detail."""
-    first: NoPeriodError | None = None
+    """Folded counters, and how many ms of them: as much of the middle as shows iterations in detail.
+
+    Raises NoPeriodError.
+    """
+    why: NoPeriodError | None = None
     middle_ns, length_ns = (begin_ns + end_ns) // 2, end_ns - begin_ns
     for _ in range(MOST_ZOOMS):
         at_ns = middle_ns - length_ns // 2 + np.arange(SAMPLES + 1) * length_ns // SAMPLES
@@ -115,11 +118,9 @@ def _folded(totals: Sequence[_Total], begin_ns: int, end_ns: int) -> tuple[Folde
             if folded.period_ms >= LEAST_SAMPLES * length_ns / SAMPLES / 1e6:
                 return folded, length_ns / 1e6
         except NoPeriodError as error:
-            first = first or error
+            why = why or error
         length_ns //= ZOOM
-    why = first.message if first else "found iterations that are too short"
-    hint = first.hint if first else None
-    raise RecordError(f"in what was recorded: {why}", hint)
+    raise why or NoPeriodError("found iterations of a few samples only, expected longer ones")
 
 
 def _parts(

@@ -72,10 +72,12 @@ def sent_bytes(exchange: Exchange) -> int:
 
 def families(job: Job) -> tuple[list[Family], list[Family]]:
     """A job's families, the largest first, and those that are left out as small. Raises RecordError (see `_chains`)."""
-    found = [*_side_by_side(job.exchanges), *_pipelines(job.exchanges)]
+    found = [*_side_by_side(job.exchanges), *_pipelines(job)]
     total = sum(each.bytes for each in found)
     if not total:
-        raise RecordError("found exchanges of no bytes between workers, expected some: groups of one send nothing")
+        raise RecordError(
+            f"{job.whose}: found exchanges of no bytes between workers, expected some: groups of one send nothing"
+        )
     kept = sorted((each for each in found if each.bytes >= SMALL * total), key=lambda each: -each.bytes)
     return kept, [each for each in found if 0 < each.bytes < SMALL * total]
 
@@ -109,31 +111,34 @@ def _fits(members: Members, size: int, groups: Iterable[Members], usual: int) ->
     return apart and abs(size - usual) <= ALIKE * usual
 
 
-def _pipelines(exchanges: Sequence[Exchange]) -> list[Family]:
+def _pipelines(job: Job) -> list[Family]:
     """Of messages: chains of workers, one family towards higher ranks and one towards lower ones."""
     sums: Counter[Members] = Counter()
-    for each in exchanges:
+    for each in job.exchanges:
         if each.kind == "send":
             sums[each.members] += each.payload_bytes
     ways = ([edge for edge in sums if edge[0] < edge[1]], [edge for edge in sums if edge[0] > edge[1]])
-    return [_pipeline(edges, sums) for edges in ways if edges]
+    return [_pipeline(edges, sums, job.whose) for edges in ways if edges]
 
 
-def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int]) -> Family:
+def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str) -> Family:
     sizes = sorted(sums[edge] for edge in edges)
     usual = sizes[len(sizes) // 2]
     if sizes[-1] - sizes[0] > ALIKE * usual:
         what = f"messages of {sizes[0] / 1e6:.1f} to {sizes[-1] / 1e6:.1f} MB between pairs of ranks"
-        raise RecordError(f"found {what}, expected as much between all: no pattern of docs/patterns.md says otherwise")
-    return Family("pipeline", _chains(edges), ("send",), frozenset(edges), usual)
+        raise RecordError(
+            f"{whose}: found {what}, expected as much between all: no pattern of docs/patterns.md says otherwise"
+        )
+    return Family("pipeline", _chains(edges, whose), ("send",), frozenset(edges), usual)
 
 
-def _chains(edges: Sequence[Members]) -> tuple[Members, ...]:
+def _chains(edges: Sequence[Members], whose: str) -> tuple[Members, ...]:
     """The chains that pairs of sender and receiver make. Raises RecordError where they make none."""
     after = {sender: receiver for sender, receiver in edges}  # noqa: C416 - of tuples of any length
     if len(after) < len(edges) or len(set(after.values())) < len(edges):
         expected = "expected chains, as of a pipeline: no pattern of docs/patterns.md says otherwise"
-        raise RecordError(f"found messages in which a rank sends to, or receives from, several ({edges}), {expected}")
+        found = f"messages in which a rank sends to, or receives from, several ({edges})"
+        raise RecordError(f"{whose}: found {found}, {expected}")
     chains = []
     for first in sorted(set(after) - set(after.values())):
         chain = [first]

@@ -53,6 +53,11 @@ class Job:
     ahead_ns: tuple[int, ...]
 
     @property
+    def whose(self) -> str:
+        """The names of its files, for a message."""
+        return _names(self.records)
+
+    @property
     def steps_ns(self) -> tuple[tuple[int, int], ...]:
         """Iterations, where the records name them."""
         return self.records[0].steps_ns

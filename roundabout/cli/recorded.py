@@ -166,8 +166,8 @@ def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, 
 
 def _show_fabric(fabric: "Fabric", console: Console) -> None:
     ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
-    hosts = f" on {len(fabric.hosts)} hosts" if fabric.hosts else ""
-    table = _plain(f"{fabric.path.name}: {fabric.collective}{ranks}{hosts}: what the fabric gives")
+    hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
+    table = _plain(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
     for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
         table.add_column(heading, justify="right")
     for each in fabric.measured:

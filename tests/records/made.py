@@ -19,7 +19,7 @@ class Made:
     late_ns: Sequence[int] = ()
     calls: dict[int, list[Call]] = field(default_factory=dict)
 
-    def call(  # noqa: PLR0917 - what a call is
+    def took(  # noqa: PLR0917 - what a call is
         self,
         kind: Kind,
         members: Sequence[int],
@@ -70,5 +70,5 @@ def data_parallel(  # noqa: PLR0917 - what a job is
         begin_ns = (number * period_ms + period_ms - send_ms) * MS
         for half in range(2):
             at_ns = begin_ns + half * send_ms * MS // 2
-            made.call("all-reduce", range(ranks), 2 * number + half, size // 2, at_ns, send_ms * MS // 2)
+            made.took("all-reduce", range(ranks), 2 * number + half, size // 2, at_ns, send_ms * MS // 2)
     return made

@@ -2,6 +2,7 @@
 """`roundabout profile --from FILE...`: what it shows, stores and refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from analysis.statistics import phases
 from roundabout.cli import profile as command
 from roundabout.cli.main import main
 from roundabout.spec import load_profile
+from tests.records.made import Made, data_parallel
+from tests.records.written import Inspector, et, groups_node, metadata, node
 
 HERE = Path(__file__).parent
 TRACES = [str(HERE / "ddp-lab" / f"rank{rank}.json.gz") for rank in (0, 1)]
@@ -47,6 +50,36 @@ def test_what_a_fabric_gives_is_a_table(capsys):
         captured.err.split()
     )
     assert json.loads(captured.out)[0]["near_best_bytes"] == 26214400
+
+
+def inspected(folder: Path, rank: int) -> Path:
+    path = folder / f"n{rank}-pid42.log"
+    path.write_bytes(Inspector(host=f"n{rank}").log([replace(call, group="0x5a") for call in job().calls[rank]]))
+    return path
+
+
+def executed(folder: Path, rank: int) -> Path:
+    path, members = folder / f"job.{rank}.et", {"0": (0, 1, 2)}
+    calls = [replace(call, group="0", number=None) for call in job().calls[rank]]
+    schema = metadata("1.1.1-chakra.0.0.4")
+    path.write_bytes(et([schema, groups_node(members), *(node(call, members) for call in calls)]))
+    return path
+
+
+def job() -> Made:
+    clocks = [10**18, 10**18 + 5 * 10**9, 10**18 - 7 * 10**9]
+    return data_parallel(3, 60_000_000, made=Made(3, clocks))
+
+
+@pytest.mark.parametrize(("write", "name"), [(inspected, "NCCL Inspector's log"), (executed, "Chakra's")])
+def test_other_formats_make_profiles_too(write, name, tmp_path, capsys):
+    paths = [str(write(tmp_path, rank)) for rank in range(3)]
+    assert main(["profile", "--from", *paths, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["format"].startswith(name)
+    assert told["found"]["period_ms"]["value"] == pytest.approx(100, rel=0.005)
+    assert [phase.get("bytes", 0) for phase in told["profile"]["phases"]] == [0, pytest.approx(80_000_000, rel=0.01)]
+    assert [each["ahead_ns"] for each in told["records"]] == [0, 5 * 10**9, -7 * 10**9]
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def test_groups_side_by_side_are_one_phase_each():
     for number in range(12):
         begin_ns = 100 * number * MS
         for group in ((0, 1), (2, 3)):
-            made.call("all-gather", group, number, 40_000_000, begin_ns, 10 * MS)
+            made.took("all-gather", group, number, 40_000_000, begin_ns, 10 * MS)
         for group in ((0, 2), (1, 3)):
-            made.call("all-reduce", group, number, 90_000_000, begin_ns + 50 * MS, 30 * MS)
+            made.took("all-reduce", group, number, 90_000_000, begin_ns + 50 * MS, 30 * MS)
     found = profile_of(made.records()).profile
     sends = [(phase.groups, phase.bytes) for phase in found.phases if phase.bytes]
     assert found.workers == 4
@@ -77,9 +77,9 @@ def test_what_goes_on_at_once_is_put_one_after_another_and_says_so():
     for number in range(12):
         begin_ns = 100 * number * MS
         for group in ((0, 1), (2, 3)):
-            made.call("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
+            made.took("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
         for group in ((0, 2), (1, 3)):
-            made.call("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
+            made.took("all-reduce", group, number, 40_000_000, begin_ns, 20 * MS)
     found = profile_of(made.records()).profile
     assert [phase.name for phase in found.phases] == ["compute", "send-1", "send-2"]
     assert found.comm_ms == pytest.approx(20, rel=0.02)
@@ -111,7 +111,7 @@ def test_messages_that_are_no_chain_are_refused():
 def test_small_exchanges_are_left_out_and_named():
     made = data_parallel(2, SIZE)
     for number in range(20):
-        made.call("broadcast", (0, 1), number, 1000, 100 * number * MS, MS, peer=0)
+        made.took("broadcast", (0, 1), number, 1000, 100 * number * MS, MS, peer=0)
     found = profile_of(made.records())
     assert len(found.profile.phases) == 2
     assert any(each.startswith("Small exchanges are left out (broadcast)") for each in found.caveats)
@@ -177,7 +177,7 @@ def test_clocks_that_nothing_ties_together_are_refused():
     made = Made(4)
     for group in ((0, 1), (2, 3)):
         for number in range(12):
-            made.call("all-reduce", group, number, SIZE, 100 * number * MS, 30 * MS)
+            made.took("all-reduce", group, number, SIZE, 100 * number * MS, 30 * MS)
     with pytest.raises(RecordError, match=r"found rank 2 \(rank2.json\) in no group with rank 0"):
         joined(made.records())
 
@@ -191,8 +191,8 @@ def test_steps_that_are_no_iterations_are_said():
 
 def test_what_shows_no_iterations_is_refused():
     made = Made(2)
-    made.call("all-reduce", (0, 1), 0, SIZE, 0, 50 * MS)
-    with pytest.raises(RecordError, match="in what was recorded: "):
+    made.took("all-reduce", (0, 1), 0, SIZE, 0, 50 * MS)
+    with pytest.raises(RecordError, match="rank0.json, rank1.json: found "):
         profile_of(made.records())
 
 
