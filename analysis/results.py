@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from analysis.quantities import Reading
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
-from analysis.reading.fidelity import Fidelity, fidelity
+from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.reading.marks import JobMarks, of_cells
 from analysis.statistics.intervals import Array, Interval, estimate, tail
 from analysis.verdicts import Verdict, judge
@@ -189,7 +189,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
         "run": run.id,
         "study": study,
         "testbed": Testbed(
-            kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity(testbed)
+            kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity_of(run)
         ),
         "cells": parts,
         "expectations": judge(Reading(run)),

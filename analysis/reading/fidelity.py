@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How real a run's figures are, as its testbed said when the run began."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from analysis.reading.cells import experiment_of
+from roundabout.store import Run
 
 CANNOT = (
     "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
@@ -38,3 +41,12 @@ def fidelity(testbed: dict[str, Any]) -> Fidelity:
         "directly; rates and bytes on this page were multiplied back. What this cannot show:",
         CANNOT,
     )
+
+
+def fidelity_of(run: Run) -> Fidelity:
+    """A run's, and which of its trainers' ways this project has never run itself."""
+    said = fidelity(run.manifest["testbed"])
+    jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
+    ways = {way for job in jobs if said.nature != "computed" and (way := job.trainer.never_run(said.nature == "real"))}
+    never = (f"{way}: never run by this project, but for its command line" for way in sorted(ways))
+    return replace(said, cannot=(*said.cannot, *never))

@@ -18,6 +18,7 @@ from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, S
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
+from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
@@ -560,7 +561,8 @@ class Experiment(Header):
     def probes(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """Hosts of workers, each with a command that fails there where it lacks what their trainer needs."""
         jobs = [job for cell in self.cells for job in cell.spec.jobs.values()]
-        return frozenset((host, job.trainer.probe) for job in jobs if job.trainer.probe for host in job.workers)
+        needed = ((job, probe) for job in jobs for probe in (job.trainer.probe, job.trainer.scheduled and SLURM_PROBE))
+        return frozenset((host, probe) for job, probe in needed if probe for host in job.workers)
 
     @property
     def trial_count(self) -> int:

@@ -5,14 +5,26 @@ from typing import Literal
 
 from roundabout.spec.trainer import Task
 
-Launch = Literal["direct", "torchrun"]
+Launch = Literal["direct", "torchrun", "slurm"]
 WATCHED_S = 1  # torchrun looks so often whether its worker has ended
+SLURM_PROBE = (
+    "sh",
+    "-c",
+    """refuse() { echo "$1" >&2; exit 1; }
+for program in salloc srun scancel squeue scontrol; do
+  command -v "$program" > /dev/null || refuse "found no $program, expected that of Slurm: or launch: direct"
+done
+said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know this host: $said"
+""",
+)
+"""Fails on hosts that are no nodes of Slurm's, and says why."""
 
 
 def started(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
     """The words before a worker's own: by itself, or by its host's torchrun, each worker a node of one process.
 
-    Either way it has the connection's input and output, and ends with it; nothing is started from host to host.
+    Through Slurm it is started by itself, too, as a step of its trial's allocation (runner/hosts/allocation.py). Either
+    way it has the connection's input and output, and ends with it; nothing is started from host to host.
     """
     if launch == "torchrun":
         workers = task.job["workers"]

@@ -51,6 +51,16 @@ class Launcher(Strict):
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
 
+    @property
+    def nccl(self) -> bool:
+        """Whether its workers speak NCCL: then they are told its settings, and its log is held against them."""
+        return False
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether its workers are started through Slurm (launch.py)."""
+        return False
+
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
         """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""
         return None
@@ -58,6 +68,10 @@ class Launcher(Strict):
     @property
     def probe(self) -> tuple[str, ...] | None:
         """A command that fails on hosts which lack what this trainer needs, and says what; None: it needs nothing."""
+        return None
+
+    def never_run(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
+        """What of it this project has never run itself, where hosts may have `gpus`, for reports; None: nothing."""
         return None
 
     def argv(self, task: Task) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from analysis.reading.signals import of_trials, signals
 from analysis.reading.traces import courses, traces
 from analysis.render.link_use import link_use
 from analysis.report import on_terminal, render
-from analysis.studies.variants.figures import gain_by_score
+from analysis.studies.variants.figures import gain_by_score, learned, shown
 from analysis.studies.variants.study import Gain
 from analysis.summary import summarise
 from roundabout.fluid.mltcp import iterations_until
@@ -228,3 +228,16 @@ def test_what_time_shifts_gain_is_drawn_against_the_score():
     assert drawn == [(0.9, 1.2), (0.6, 1.01)]
     assert {"pair near", "pair far", "no gain"} == {text.get_text() for text in panel.texts}
     assert gain_by_score([gain("near", 0.9), gain("fair", None)], colours) is None
+
+
+def test_losses_are_drawn_of_jobs_that_train(run):
+    cells = cells_of(run)
+    some = [shown(cell.name, cell, {}) for cell in cells]
+    colours = dict.fromkeys([each.name for each in some], "#000000")
+    assert learned(some, {}, colours) is None
+    trains = cells[1]
+    fallen = np.array([2.0, 1.0, 0.5])
+    drawn = learned(some, {(trains.trials[0], "j2"): fallen}, colours)
+    assert [(panel.get_title("left"), len(panel.lines)) for panel in drawn.axes] == [("j1: loss", 0), ("j2: loss", 1)]
+    assert drawn.axes[1].lines[0].get_ydata() == pytest.approx(fallen)
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == [trains.name]

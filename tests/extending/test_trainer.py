@@ -70,7 +70,11 @@ def test_two_files_are_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
             "trainer.deepness: found the unknown field 'deepness', expected one of name, depth",
         ),
         ("depth: 0.5", "depth: 0", "trainer.depth: found 0, expected more than 0"),
-        ("name: napper", "name: nap", "trainer.name: found 'nap', expected one of 'ddp', 'napper', 'replay'"),
+        (
+            "name: napper",
+            "name: nap",
+            "trainer.name: found 'nap', expected one of 'ddp', 'deepspeed', 'dlrm', 'horovod', 'napper',",
+        ),
     ],
 )
 def test_what_it_takes_is_checked_in_experiments(folder: Path, passage: str, replacement: str, said: str) -> None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +34,7 @@ return slurm.SUCCESS
 
 CONFIGURATION = """
 ClusterName=test
-SlurmctldHost=controller(127.0.0.1)
+SlurmctldHost={controller}
 SlurmctldPort=16817
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket,cred_expire=5
@@ -50,14 +50,13 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
 MailProg=/bin/true
-JobSubmitPlugins=lua
-Licenses=machine:1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1
 PartitionName=main Nodes=ALL Default=YES
 """
+ONE_MACHINE = "JobSubmitPlugins=lua\nLicenses=machine:1"
 
 NODE = """
 hostname {name}
@@ -89,13 +88,8 @@ class Cluster:
     def __enter__(self) -> Self:
         self.folder.mkdir()
         lines = (f"NodeName={name} NodeAddr=127.0.0.1 Port={port} CPUs=2" for name, port in self.nodes.items())
-        text = "\n".join([CONFIGURATION.format(folder=self.folder).strip(), *lines, ""])
-        (self.folder / "slurm.conf").write_text(text)
+        write(self.folder, "controller(127.0.0.1)", [ONE_MACHINE, *lines])
         (self.folder / "job_submit.lua").write_text(LUA)
-        (self.folder / "state").mkdir()
-        key = self.folder / "munge.key"
-        key.write_bytes(os.urandom(128))
-        key.chmod(0o400)
         try:
             self._raise()
         except BaseException:
@@ -115,10 +109,7 @@ class Cluster:
         links = "ip link set lo up; ip link add v0 type veth peer v1; ip link set v0 up; ip link set v1 up"
         awaited(lambda: os.readlink("/proc/self/ns/net") != os.readlink(self._network))
         subprocess.run(self.inside(["sh", "-c", f"{links}; ip address add 10.99.0.1/24 dev v0"]), check=True)
-        places = {"key-file": "munge.key", "socket": "munge.socket", "seed-file": "munge.seed"}
-        places |= {"pid-file": "munge.pid", "log-file": "munge.log"}
-        told = [f"--{option}={self.folder / name}" for option, name in places.items()]
-        self._start("munge", self.inside(["munged", "--foreground", "--force", *told]))
+        self._start("munge", self.inside(munged(self.folder)))
         awaited((self.folder / "munge.socket").exists)
         own = [*OWN.values()]
         self._start("controller", self.inside(["unshare", *own, "sh", "-c", "hostname controller; exec slurmctld -D"]))
@@ -203,6 +194,23 @@ class Cluster:
     def _start(self, name: str, words: Sequence[str]) -> None:
         with (self.folder / f"{name}.out").open("wb") as out:
             self._daemons[name] = subprocess.Popen(words, env=self.environment, stdout=out, stderr=out)
+
+
+def write(folder: Path, controller: str, lines: Iterable[str]) -> None:
+    """Slurm's configuration, and what else its daemons need in `folder`."""
+    text = "\n".join([CONFIGURATION.format(folder=folder, controller=controller).strip(), *lines, ""])
+    (folder / "slurm.conf").write_text(text)
+    (folder / "state").mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+
+
+def munged(folder: Path) -> list[str]:
+    """How the daemon is called that tells Slurm's who is who."""
+    places = {"key-file": "munge.key", "socket": "munge.socket", "seed-file": "munge.seed"}
+    places |= {"pid-file": "munge.pid", "log-file": "munge.log"}
+    return ["munged", "--foreground", "--force", *(f"--{option}={folder / name}" for option, name in places.items())]
 
 
 def awaited(true: Callable[[], bool]) -> None:

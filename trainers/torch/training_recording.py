@@ -4,7 +4,6 @@
 import base64
 import contextlib
 import gzip
-import json
 import os
 import tempfile
 
@@ -12,8 +11,8 @@ LEFT_OUT = 1  # iterations at first, in which the profiler warms up
 
 
 @contextlib.contextmanager
-def recorded(asked, iterations):
-    """What to call after each iteration; at the end the trace is said, where one was asked for.
+def recorded(asked, iterations, say):
+    """What to call after each iteration; at the end `say` is told the trace, where one was asked for.
 
     Raises ValueError for a PyTorch that cannot record.
     """
@@ -27,18 +26,15 @@ def recorded(asked, iterations):
     if iterations <= LEFT_OUT:
         raise ValueError("found {} iterations to record, expected {} or more".format(iterations, LEFT_OUT + 1))
     schedule = torch.profiler.schedule(wait=0, warmup=LEFT_OUT, active=iterations - LEFT_OUT, repeat=1)
-    cpu = torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[cpu], schedule=schedule, record_shapes=True) as profiler:
+    with torch.profiler.profile(schedule=schedule, record_shapes=True) as profiler:  # of all that this PyTorch can
         yield profiler.step
-    say_trace(profiler)
+    say("record", format="kineto", gzip_base64=packed(profiler))
 
 
-def say_trace(profiler):
-    """One event with the trace, gzipped: nothing stays on the host."""
+def packed(profiler):
+    """The trace, gzipped and in base64: nothing stays on the host."""
     with tempfile.TemporaryDirectory(prefix="roundabout-record-") as folder:
         path = os.path.join(folder, "kineto.json")
         profiler.export_chrome_trace(path)
         with open(path, "rb") as file:
-            packed = gzip.compress(file.read())
-    event = {"event": "record", "format": "kineto", "gzip_base64": base64.b64encode(packed).decode()}
-    print(json.dumps(event, separators=(",", ":")), flush=True)
+            return base64.b64encode(gzip.compress(file.read())).decode()

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
+from analysis.reading.data import Series
 from analysis.reading.signals import of_trials
 from analysis.render.style import INK, ROW, SOFT, figure, level, note, words
 from analysis.statistics.intervals import Array, stacked
@@ -98,6 +99,26 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
         axes[-1].set_title("marked and dropped, packets")
         axes[-1].set_xlabel("iteration")
     _key(result, cells, colours, theory=False)
+    return result
+
+
+def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) -> Figure | None:
+    """The loss of each job's batches against iteration number; None where no job of these really trains."""
+
+    def of(cell: CellTrials, job: str) -> list[Array]:
+        return [losses[trial, job] for trial in cell.trials if (trial, job) in losses]
+
+    train = [each for each in cells if any(of(each.cell, job) for job in each.cell.jobs)]
+    if not train:
+        return None
+    jobs = jobs_of(each.cell for each in train)
+    result, axes = _panels(len(jobs), 2.9)
+    for panel, job in zip(axes, jobs, strict=True):
+        _draw(panel, [Line(each.name, own, []) for each in train if (own := of(each.cell, job))], colours)
+        panel.set_ylim(bottom=0)
+        panel.set_title(f"{job}: loss")
+        panel.set_xlabel("iteration")
+    _key(result, train, colours, theory=False)
     return result
 
 

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from analysis import affinity, circles
 from analysis.reading.cells import cells_of
+from analysis.reading.data import by_iteration
 from analysis.reading.given import as_measured
 from analysis.reading.once import ReadOnce
 from analysis.reading.signals import signals
@@ -103,6 +104,16 @@ page.all_of(
 
 # %%
 each_group(lambda some: figures.over_iterations(some, colours), "Iteration time and offset against iteration number")
+
+# %%
+losses = by_iteration(run, "avg(loss)")
+learned = [(group, figures.learned(some, losses, colours)) for group, some in together]
+learning = [
+    page.named(group) + page.drawn(each, "Loss of each batch, of jobs that really train", f"Loss by iteration: {group}")
+    for group, each in learned
+    if each
+]
+page.all_of(learning) if learning else None
 
 # %% [markdown]
 # ## Use of shared links

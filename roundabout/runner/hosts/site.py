@@ -5,7 +5,7 @@ The way over SSH asks for that, never for the kind of testbed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -21,6 +21,15 @@ JSON = Any
 
 
 @dataclass(frozen=True)
+class Nccl:
+    """What trainers over NCCL use on a host, beside its interface; None leaves it to NCCL."""
+
+    hca: str | None = None  # the NIC's RDMA device and its port, as in mlx5_0:1
+    algorithm: str | None = None
+    gid_index: int | None = None
+
+
+@dataclass(frozen=True)
 class Host:
     """A machine that runs workers, or what stands for one."""
 
@@ -31,6 +40,7 @@ class Host:
     interface: str
     prefix: Path  # where our programs are deployed, on the host
     tap: str | None = None  # the interface that captures listen at, where it is not `interface`
+    nccl: Nccl = field(default_factory=Nccl)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Measurement:
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
     captured: dict[str, Captured] = field(default_factory=dict)  # host -> what its capture left
+    nccl: dict[str, Any] = field(default_factory=dict)  # worker -> what NCCL was told, and what it said that it uses
     faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
     lost_host: bool = False  # its connections are of no more use
 

@@ -11,18 +11,19 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from roundabout.plan import PlannedTrial, iteration_s
+from roundabout.runner.hosts.allocation import Allocation
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
-from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.hosts.deadlines import patience, take
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
 from roundabout.runner.tables.measurement import Measurement, units
 from roundabout.runner.tables.records import RecordError, parse_event
-from roundabout.runner.trial import captures, cross_traffic, recorded, settings
+from roundabout.runner.trial import captures, cross_traffic, nccl, recorded, settings
 from roundabout.runner.trial.bench import Bench
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
-from roundabout.runner.trial.jobs import Worker, workers
+from roundabout.runner.trial.jobs import Worker, scheduled, workers
 from roundabout.runner.trial.loads import Load
 from roundabout.runner.trial.meter import TrafficMeter
 from roundabout.runner.trial.sampling import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
@@ -55,6 +56,7 @@ class Attempting:
     observer: Observer
     attempt: Attempt
     measured: Measurement
+    allocation: Allocation
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
         """Add to the attempt's events what came at an instant of the run's clock."""
@@ -65,9 +67,12 @@ def attempt_once(
     bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
 ) -> Measurement:
     """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
-    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement())
+    shared = {host: bench.connections[host] for host in scheduled(trial)}
+    allocation = Allocation(shared, f"roundabout-{bench.owner}")
+    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement(), allocation)
     try:
-        _go_through(attempting)
+        with allocation:
+            _go_through(attempting)
     except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.faults.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
@@ -77,6 +82,8 @@ def attempt_once(
 
 
 def _go_through(now: Attempting) -> None:
+    if now.allocation.number:
+        now.log("allocated", now.clock.now_ns(), job=now.allocation.number)
     documents = {host: now.bench.site.settings_document(now.trial.spec, host) for host in now.bench.site.hosts}
     now.bench.site.prepare(now.trial.spec)
     now.measured.ledger.add(CONTROLLER, now.clock.anchor)
@@ -182,17 +189,33 @@ def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Progr
 
     def on_host(host: Host) -> Programs:
         here = [worker for worker in wanted if worker.host == host.name]
-        return {worker: _start_worker(now.bench.connections[host.name], worker, arrived, secret) for worker in here}
+        return {worker: _start_worker(now, worker, arrived, secret) for worker in here}
 
     programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
+    stack.callback(_judge_nccl, now, programs)
     stack.callback(_stop, now, list(programs.values()))
     return programs
 
 
-def _start_worker(connection: Connection, worker: Worker, arrived: Arrived, secret: str) -> Program:
+def _judge_nccl(now: Attempting, programs: Programs) -> None:
+    """Of workers that spoke it: what it used must be what it was told."""
+    for worker, program in programs.items():
+        if worker.environment:
+            found = nccl.used(program.stderr)
+            now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
+            address = now.bench.site.hosts[worker.host].address
+            if program.status == 0:  # what else ended it is the reason
+                wrong = nccl.differences(worker.environment, address, found)
+                now.measured.faults += [f"{worker}: NCCL's {each}" for each in wrong]
+
+
+def _start_worker(now: Attempting, worker: Worker, arrived: Arrived, secret: str) -> Program:
     name = f"{worker.job} rank {worker.rank}"
     told = secret if worker.listens else None
-    return Program(name, connection, worker.argv, lambda _, line: arrived.put((worker, line)), told)
+    step = now.allocation.step(worker.host) if worker.scheduled else ()
+    told_nccl = nccl.words(worker.environment) if worker.environment else ()
+    connection, argv = now.bench.connections[worker.host], (*step, *told_nccl, *worker.argv)
+    return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), told)
 
 
 def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:
@@ -289,19 +312,24 @@ def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker
         return event
     now.measured.events.append((worker, event))
     if event["event"] in ("error", "stopped", "ended"):
-        _explain_end(programs, arrived)
+        _explain_end(now, programs, arrived)
         reason = event.get("message") or event.get("reason") or programs[worker].why_ended()
         raise TrialFailedError(f"{worker}: {reason}")
     return event
 
 
-def _explain_end(programs: Programs, arrived: Arrived) -> None:
-    """Where a host was lost, its peers complain first: give its connection a moment to break. Raises LostHostError."""
+def _explain_end(now: Attempting, programs: Programs, arrived: Arrived) -> None:
+    """Where a host was lost, its peers complain first: give its connection a moment to break. Raises LostHostError.
+
+    So does where the allocation was: TrialFailedError.
+    """
     deadline = time.monotonic() + SETTLE_S
     while (left_s := deadline - time.monotonic()) > 0:
         for worker, program in programs.items():
             if program.lost:
                 raise LostHostError(worker.host, "the connection broke during a trial")
+        if now.allocation.lost:
+            raise TrialFailedError(now.allocation.lost)
         with suppress(Empty):
             arrived.get(timeout=left_s)
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which worker of which job runs where in a trial, and what its trainer is told (trainers/PROTOCOL.md)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from roundabout.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.site import Site
+from roundabout.runner.trial import nccl
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.cassini import Timetable
@@ -25,6 +28,8 @@ class Worker:
     host: str
     argv: tuple[str, ...]
     listens: bool = False
+    scheduled: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # that of NCCL, if it speaks that
 
     def __str__(self) -> str:
         return f"job {self.job}, worker {self.rank} on {self.host}"
@@ -39,14 +44,35 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
         told = description(trial, name, site)
         for rank, host in enumerate(job.workers):
             task = Task(told, rank, site.hosts[host].prefix, way(job, site) == RDMA)
-            found.append(Worker(name, rank, host, job.trainer.argv(task), job.trainer.listens))
+            argv, trainer, told_nccl = job.trainer.argv(task), job.trainer, _nccl(job, host, site)
+            found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl))
     return found
+
+
+def scheduled(trial: PlannedTrial) -> list[str]:
+    """The hosts whose workers are started through Slurm."""
+    jobs = [job for name, job in trial.spec.jobs.items() if trial.job in (None, name) and job.trainer.scheduled]
+    return list(dict.fromkeys(host for job in jobs for host in job.workers))
 
 
 def way(job: ResolvedJob, site: Site) -> str:
     """How a job's bytes go: by RDMA where all hosts can, its transport is their NICs', and its trainer knows how."""
     by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
-    return RDMA if by_nic and job.trainer.rdma_program else TCP
+    return RDMA if by_nic and (job.trainer.rdma_program or job.trainer.nccl) else TCP
+
+
+def _nccl(job: ResolvedJob, host: str, site: Site) -> dict[str, str]:
+    """What NCCL is told, if the job speaks it. Raises RoundaboutError where nothing says by which device."""
+    if not job.trainer.nccl:
+        return {}
+    by_rdma = way(job, site) == RDMA
+    if by_rdma and site.hosts[host].nccl.hca is None:
+        raise RoundaboutError(
+            f"the inventory: all.children.rack.hosts.{host}.hca: found none, expected a device and its port, as NCCL "
+            "goes by RDMA",
+            "hca: mlx5_0:1, or whichever `rdma link` says of the server's nic",
+        )
+    return nccl.environment(site.hosts[host], job.priority or site.dscps.jobs, rdma=by_rdma)
 
 
 def ways(trial: PlannedTrial, site: Site) -> dict[str, str]:

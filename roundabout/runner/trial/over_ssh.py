@@ -154,5 +154,6 @@ def _record(measured: Measurement) -> dict[str, Any]:
         "settings": measured.settings,
         "clock": measured.ledger.as_json(),
         "clock_steps": [asdict(step) for step in measured.ledger.steps()],
+        **({"nccl": measured.nccl} if measured.nccl else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }

@@ -50,6 +50,7 @@ def _matching(pattern: str, expected: str) -> AfterValidator:
 # Nothing in these can be read as an option or by a shell.
 SshAlias = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "a host name or an alias of ssh_config")]
 User = Annotated[str, _matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
+Hca = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}:[1-9]", "an RDMA device and its port, as in mlx5_0:1")]
 # 15 characters are all that Linux has for an interface's name.
 Nic = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")]
 SwitchPort = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,31}", "a port as the switch calls it")]
@@ -177,6 +178,13 @@ class Dcqcn(Strict):
         return value
 
 
+class Nccl(Strict):
+    """What trainers over NCCL are told on every server; what is left out NCCL chooses (docs/training.md)."""
+
+    algorithm: Literal["Ring", "Tree"] | None = None
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = None  # since 2.21 NCCL finds the right one by itself
+
+
 class Servers(Strict):
     """What all servers have in common."""
 
@@ -194,6 +202,7 @@ class Servers(Strict):
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()
     dcqcn_in_nv_config: bool = False
+    nccl: Nccl = Nccl()
 
 
 class Server(Strict):
@@ -203,6 +212,7 @@ class Server(Strict):
     nic: Nic
     address: Address
     link: Name
+    hca: Hca | None = None  # the NIC's RDMA device and its port, where jobs speak NCCL
 
 
 class Ecn(Strict):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.site import Capability, Dscps, Host, Pace, Port
+from roundabout.runner.hosts.site import Capability, Dscps, Host, Nccl, Pace, Port
 from roundabout.runner.testbed import Fidelity
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
@@ -190,6 +190,7 @@ def host_of(inventory: Inventory, name: str) -> Host:
         prefix_length=interface.network.prefixlen,
         interface=server.nic,
         prefix=Path(inventory.common.roundabout_prefix),
+        nccl=Nccl(server.hca, inventory.common.nccl.algorithm, inventory.common.nccl.gid_index),
     )
 
 

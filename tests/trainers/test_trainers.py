@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that really train: what needs no PyTorch. The rest is a proof, tests/trainers/test_training.py."""
 
-import importlib.util
 import json
 import os
 import socket
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import PurePosixPath
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,24 +19,20 @@ from roundabout.api import run_experiment
 from roundabout.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.checks import slow_computing
+from roundabout.runner.trial.jobs import scheduled
 from roundabout.spec import load_experiment, load_profile
+from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
+from roundabout.spec.trainers import DEFAULT, MODELS
 from roundabout.spec.trainers.ddp import Trainer
-from roundabout.tree import ROOT
+from tests.trainers.host import FOLDER, load
 
-PROGRAM = ROOT / Trainer.program
+PROGRAM = FOLDER / "ddp.py"
+HOROVOD = MODELS["horovod"].model_validate({"name": "horovod", "python": sys.executable})
+DEEPSPEED = MODELS["deepspeed"].model_validate({"name": "deepspeed", "python": sys.executable})
+training, flows_of, sizes = load("training"), load("training_flows"), load("training_sizes")
 WORKERS = [{"name": name, "address": "127.0.0.1", "port": 29500 + rank} for rank, name in enumerate("abc")]
-
-
-@pytest.fixture(scope="module")
-def ddp() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("ddp", PROGRAM)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def described(transfers: list[list[int]], workers: int = 2) -> dict[str, Any]:
@@ -54,44 +48,44 @@ def asked_to(script: str, *words: str) -> subprocess.Popen[Any]:
 
 
 @given(parameters=st.integers(100_000, 10**9), workers=st.integers(2, 16))
-def test_gradients_are_as_many_bytes_as_the_profile_says(ddp, parameters, workers):
+def test_gradients_are_as_many_bytes_as_the_profile_says(parameters, workers):
     sent = ring_allreduce_bytes(parameters, workers)
     ring = [[rank, (rank + 1) % workers, sent] for rank in range(workers)]
-    numbers = ddp.gradient_numbers(described(ring, workers))
+    numbers = sizes.gradient_numbers(described(ring, workers))
     assert numbers == pytest.approx(parameters, abs=1)
-    hidden = ddp.width(numbers)
-    features, classes = ddp.FEATURES, ddp.CLASSES
+    hidden = sizes.width(numbers)
+    features, classes = sizes.FEATURES, sizes.CLASSES
     network = (features + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * classes
     assert network <= numbers
     assert network == pytest.approx(numbers, rel=0.01)
 
 
-def test_what_is_no_ring_is_refused(ddp):
+def test_what_is_no_ring_is_refused():
     with pytest.raises(ValueError, match="found phase 'send', expected a ring of all workers"):
-        ddp.gradient_numbers(described([[0, 1, 1000]]))
+        sizes.gradient_numbers(described([[0, 1, 1000]]))
 
 
-def test_too_few_numbers_for_a_network_are_refused(ddp):
+def test_too_few_numbers_for_a_network_are_refused():
     with pytest.raises(ValueError, match="found gradients of 5 numbers, expected 87 or more"):
-        ddp.width(5)
-    assert ddp.width(87) == 1
+        sizes.width(5)
+    assert sizes.width(87) == 1
 
 
-def test_who_departs_or_has_a_timetable_is_refused(ddp):
+def test_who_departs_or_has_a_timetable_is_refused():
     with pytest.raises(ValueError, match="found a departure or a timetable"):
-        ddp.refuse({"departs_ms": 1.0})
+        training.refuse({"departs_ms": 1.0})
     with pytest.raises(ValueError, match="found a departure or a timetable"):
-        ddp.refuse({"departs_ms": None, "timetable": {}})
-    ddp.refuse({"departs_ms": None})
+        training.refuse({"departs_ms": None, "timetable": {}})
+    training.refuse({"departs_ms": None})
 
 
-def test_an_interface_is_found_by_its_address(ddp):
-    assert ddp.interface("127.0.0.1") == "lo"
+def test_an_interface_is_found_by_its_address():
+    assert flows_of.interface("127.0.0.1") == "lo"
     with pytest.raises(ValueError, match=r"no interface with the address 192\.0\.2\.1"):
-        ddp.interface("192.0.2.1")
+        flows_of.interface("192.0.2.1")
 
 
-def test_connections_to_other_workers_are_counted_by_the_kernel(ddp, capsys):
+def test_connections_to_other_workers_are_counted_by_the_kernel():
     workers = [{**each, "address": f"127.0.0.{rank + 1}"} for rank, each in enumerate(WORKERS)]
     sent = np.random.default_rng(1).bytes(100_000)
     with (
@@ -99,7 +93,7 @@ def test_connections_to_other_workers_are_counted_by_the_kernel(ddp, capsys):
         socket.create_connection(listener.getsockname(), source_address=("127.0.0.1", 0)) as ours,
         listener.accept()[0] as theirs,
     ):
-        flows = ddp.Flows(workers, rank=0)
+        flows = flows_of.Flows(workers, rank=0)
         ours.sendall(sent)
         ours.shutdown(socket.SHUT_WR)
         while theirs.recv(65536):
@@ -107,39 +101,41 @@ def test_connections_to_other_workers_are_counted_by_the_kernel(ddp, capsys):
         theirs.sendall(sent[:7])
         assert ours.recv(100) == sent[:7]
         assert flows.bytes() == (100_000, 7)
-        flows.report(workers)
+        (event,) = flows.events()
         flows.close()
         local, remote = ours.getsockname()[1], ours.getpeername()[1]
-    (event,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    about = {name: event[name] for name in ("event", "peer", "peer_rank", "local_port", "remote_port", "delivered_ce")}
-    expected = {"event": "flow", "peer": "b", "peer_rank": 1, "local_port": local, "remote_port": remote}
+    about = {name: event[name] for name in ("peer", "peer_rank", "local_port", "remote_port", "delivered_ce")}
+    expected = {"peer": "b", "peer_rank": 1, "local_port": local, "remote_port": remote}
     assert about == {**expected, "delivered_ce": 0}
     assert event["bytes_acked"] >= 100_000  # the kernel counts what opens and ends a connection, too
     assert event["congestion_control"]
 
 
-def test_where_workers_meet_is_no_connection_of_the_job(ddp):
+def test_where_workers_meet_is_no_connection_of_the_job():
     with socket.create_server(("127.0.0.7", 0)) as listener:
         port = listener.getsockname()[1]
         met = [{**WORKERS[0], "port": port}, {**WORKERS[1], "address": "127.0.0.7"}]
         with socket.create_connection(("127.0.0.7", port)) as ours, listener.accept()[0]:
             ours.sendall(b"one of these is here")
-            assert ddp.Flows(met, rank=0).bytes() == (0, 0)
+            assert flows_of.Flows(met, rank=0).bytes() == (0, 0)
             met[0]["port"] += 1
-            flows = ddp.Flows(met, rank=0)
+            flows = flows_of.Flows(met, rank=0)
             assert flows.bytes()[0] == len(b"one of these is here")
             flows.close()
 
 
 def test_without_pytorch_it_says_so():
-    run = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    run = f"""import runpy, sys
+sys.path.insert(0, {str(FOLDER)!r})
+sys.modules["torch"] = None
+runpy.run_path({str(PROGRAM)!r}, run_name="__main__")"""
     task = Task(described([[0, 1, 9], [1, 0, 9]]), 0, PurePosixPath("/"))
     told = Trainer(name="ddp").argv(task)[2:]
     with asked_to(run, *told) as process:
         event = json.loads(process.stdout.readline())
         assert (process.wait(timeout=60), event["event"]) == (1, "error")
-    assert event["message"].startswith(f"{sys.executable} has no PyTorch")
-    assert "./bootstrap training" in event["message"]
+    assert event["message"].startswith(f"{sys.executable} cannot train so (")
+    assert "docs/training.md" in event["message"]
 
 
 def test_the_command_line_of_a_worker():
@@ -159,6 +155,35 @@ def test_the_command_line_under_torchrun():
     assert argv[:10] == (*run, *meeting, "/opt/roundabout/bin/ddp.py", "--rank")
 
 
+def test_through_slurm_a_worker_is_told_what_it_is_told_directly():
+    task = Task(described([[0, 1, 9], [1, 0, 9]]), 1, PurePosixPath("/opt/roundabout"))
+    through = Trainer(name="ddp", launch="slurm")
+    assert through.argv(task) == Trainer(name="ddp").argv(task)
+    assert [each.scheduled for each in (through, Trainer(name="ddp"), DEFAULT)] == [True, False, False]
+
+
+def test_hosts_of_workers_through_slurm_are_asked_for_it(tmp_path):
+    experiment = {
+        "schema": 1,
+        "name": "scheduled",
+        "about": "One of two jobs goes through Slurm",
+        "topology": "dumbbell-2x2",
+        "profile": "ddp-lab",
+        "iterations": 1,
+        "transport": {"name": "cubic"},
+        "jobs": {
+            "j1": {"workers": ["s0", "s2"], "trainer": {"name": "ddp", "launch": "slurm"}},
+            "j2": {"workers": ["s1", "s3"], "trainer": {"name": "ddp"}},
+        },
+    }
+    file = tmp_path / "scheduled.yaml"
+    file.write_text(json.dumps(experiment))
+    loaded = load_experiment(file)
+    assert {host for host, probe in loaded.probes if probe == SLURM_PROBE} == {"s0", "s2"}
+    (trial,) = make_plan(loaded, {}, {}).trials
+    assert scheduled(trial) == ["s0", "s2"]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -168,22 +193,21 @@ def test_the_command_line_under_torchrun():
         ("start 9999999999999999999", "expected one to come, within a day"),
     ],
 )
-def test_a_start_that_is_none_is_refused(ddp, line, message):
+def test_a_start_that_is_none_is_refused(line, message):
     with pytest.raises(ValueError, match=message):
-        ddp.start_of(f"{line}\n")
+        training.start_of(f"{line}\n")
 
 
-def test_a_start_to_come_is_taken(ddp):
+def test_a_start_to_come_is_taken():
     at_ns = time.monotonic_ns() + 60_000_000_000
-    assert ddp.start_of(f"start {at_ns}\n") == at_ns
+    assert training.start_of(f"start {at_ns}\n") == at_ns
 
 
 def test_whoever_loses_its_input_ends_whatever_it_is_at():
-    script = f"""import importlib.util, time
-spec = importlib.util.spec_from_file_location("ddp", {str(PROGRAM)!r})
-ddp = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(ddp)
-print(ddp.told().get(), end="", flush=True)
+    script = f"""import sys, time
+sys.path.insert(0, {str(FOLDER)!r})
+import training
+print(training.told().get(), end="", flush=True)
 time.sleep(600)"""
     with asked_to(script) as process:
         process.stdin.write("first\n")
@@ -194,11 +218,33 @@ time.sleep(600)"""
         assert process.wait(timeout=60) == 3
 
 
-def test_a_host_without_pytorch_is_told_before_any_trial():
-    trainer = Trainer(name="ddp", python=sys.executable)
-    done = subprocess.run(trainer.probe, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("trainer", "name", "remedy"),
+    [
+        (Trainer(name="ddp", python=sys.executable), "PyTorch", "./bootstrap training"),
+        (Trainer(name="ddp", python=sys.executable, backend="nccl"), "PyTorch", "./bootstrap training"),
+        (HOROVOD, "Horovod", "HOROVOD_WITH_PYTORCH=1 pip install horovod"),
+        (DEEPSPEED, "DeepSpeed", "DS_BUILD_OPS=0 pip install deepspeed"),
+    ],
+)
+def test_what_a_host_lacks_is_told_before_any_trial(trainer, name, remedy, tmp_path):
+    if name != "PyTorch":
+        (tmp_path / "torch.py").touch()
+    around = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(trainer.probe, capture_output=True, text=True, env=around)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{sys.executable} has no PyTorch: ./bootstrap training, or")
+    assert done.stderr.startswith(f"{sys.executable} has no {name}: {remedy}, or name an interpreter")
+
+
+def test_a_host_without_a_gpu_is_told_before_any_trial_over_nccl(tmp_path):
+    (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(lambda: False)")
+    trainer = Trainer(name="ddp", python=sys.executable, backend="nccl")
+    around = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(trainer.probe, capture_output=True, text=True, env=around)
+    assert (done.returncode, done.stderr) == (1, "found no GPU: say `backend: gloo`\n")
+
+
+def test_hosts_of_trainers_only_are_asked():
     assert load_experiment("ddp-lab").probes == {(f"s{number}", Trainer(name="ddp").probe) for number in range(4)}
     assert load_experiment("unfair-vgg19").probes == set()
 

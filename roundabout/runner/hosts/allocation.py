@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial's allocation of Slurm's: its hosts for it alone, and workers that are started there as steps of it.
+
+`salloc` holds it, on the first host, for as long as a program runs whose input is our connection to there: whatever
+ends the connection ends the allocation, and with it all that was started in it. A worker's step is started by `srun` on
+the worker's own host, over our connection to there, whose input and output it passes on.
+"""
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Self
+
+from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.programs import Program, call, check_call
+
+IMMEDIATE_S = 20  # free nodes are given within this: those of the trial before may still be put in order
+ANSWER_S = 20  # and salloc says within this more that they were not
+END_S = 10
+# Nobody may read any more what salloc says when it gives the nodes back, which must not keep it from that.
+HOLD = """trap '' PIPE; exec salloc "$@" """
+HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
+STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # a host may have several workers
+
+
+class AllocationError(RoundaboutError):
+    """Slurm gave no allocation."""
+
+
+class Allocation:
+    """The nodes of these hosts, one or none, held while the context lasts."""
+
+    def __init__(self, connections: Mapping[str, Connection], name: str) -> None:
+        self._connections, self._name = connections, name
+        self._nodes: dict[str, str] = {}
+        self._holder: Program | None = None
+
+    def __enter__(self) -> Self:
+        """Take them. Raises AllocationError where Slurm does not give them soon; LostHostError."""
+        if self._connections:
+            each = self._connections.items()
+            self._nodes = {host: check_call(there, ["hostname", "-s"]).strip() for host, there in each}
+            try:
+                self._take()
+            except BaseException:
+                self.__exit__()
+                raise
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Give them back; where a connection broke, that did."""
+        if self._holder:
+            with suppress(LostHostError):
+                self._give_back(self._holder)
+
+    @property
+    def number(self) -> str | None:
+        """The number of the job that Slurm calls it by."""
+        return self._holder.lines[0] if self._holder and self._holder.lines else None
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is not ours any more, if that is so."""
+        if self._holder and self._holder.ended:
+            return f"Slurm's job {self.number} ended, in which workers were: {self._holder.why_ended()}"
+        return None
+
+    def step(self, host: str) -> tuple[str, ...]:
+        """The words before a worker's own, on its host."""
+        return ("srun", f"--jobid={self.number}", f"--nodelist={self._nodes[host]}", *STEP)
+
+    def _take(self) -> None:
+        nodes = ",".join(self._nodes.values())
+        asked = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
+        limits = [f"--immediate={IMMEDIATE_S}", "--kill-command=TERM"]
+        answered = threading.Event()
+        argv = ["sh", "-c", HOLD, "sh", *asked, *limits, "sh", "-c", HELD]
+        self._holder = Program("allocation", self._first, argv, lambda *_: answered.set())
+        answered.wait(IMMEDIATE_S + ANSWER_S)
+        if self.number is None:
+            raise self._refusal(self._holder)
+
+    @property
+    def _first(self) -> Connection:
+        return next(iter(self._connections.values()))
+
+    def _refusal(self, holder: Program) -> RoundaboutError:
+        if holder.lost:
+            return LostHostError(holder.host, "the connection broke during salloc")
+        why = holder.why_ended() if holder.ended else f"no answer within {IMMEDIATE_S + ANSWER_S} s"
+        nodes, there = ",".join(self._nodes.values()), "%N has job %i of %u (%j, %T)"
+        queue = call(self._first, ["squeue", "--noheader", f"--nodelist={nodes}", f"--format={there}"])
+        found = "; ".join([why, *queue.stdout.splitlines()])
+        message = f"Slurm did not give the nodes {nodes} within {IMMEDIATE_S} s: {found}"
+        return AllocationError(message, "go on when they are free: roundabout resume")
+
+    def _give_back(self, holder: Program) -> None:
+        """The holder's end does, unless it did not end well."""
+        holder.close_stdin()
+        holder.finish(END_S)
+        if self.number and holder.status != 0:
+            call(self._first, ["scancel", self.number])

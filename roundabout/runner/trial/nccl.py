@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What trainers over NCCL are told in their environment, and what NCCL then says that it uses.
+
+Its log's lines are those of NVIDIA/nccl at 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
+src/transport/net_socket.cc; src/transport/net_ib.cc, and net_ib/init.cc and connect.cc since), and as users posted them
+(NVIDIA/nccl issues 676, 1052). NCCL itself was never run by us.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from ipaddress import IPv4Address
+
+from roundabout.runner.hosts.site import Host
+
+ECT0 = 2  # the low bits of a ToS byte: DCQCN's packets are marked, not dropped
+LOG = "/dev/stderr"
+# NCCL opens its log by that name, which it cannot where sshd gives a socket for it: then there is a pipe before.
+LOGGED = ("bash", "-c", 'exec "$@" 2> >(exec cat >&2)', "bash")
+
+INFO = re.compile(r"NCCL INFO (.*)")
+VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
+NETWORK = re.compile(r"Using network (\w+)")
+SOCKET = re.compile(r"NET/Socket : Using(( \[\d+\]\S+)+)")
+DEVICES = re.compile(r"NET/IB : Using(( \[\d+\]\S+)+).*; OOB ([^:\s]+):")
+NUMBERED = re.compile(r"\[\d+\]([^\s<]+)")
+CHANNEL = re.compile(r"Channel \d+.*\[(?:send|receive)\] via (NET/\w+)/")
+GID = re.compile(r"NET/IB: .*\bGID (\d+) \(([0-9A-F]+)/([0-9A-F]+)\)")
+HEARD = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
+
+
+def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
+    """What a trainer over NCCL is told on `host`, whose jobs' packets have `dscp`; over sockets, or by RDMA."""
+    debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": LOG}
+    told = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
+    if rdma:
+        told |= {"NCCL_NET": "IB", "NCCL_IB_HCA": f"={host.nccl.hca}", "NCCL_IB_TC": str(dscp << 2 | ECT0)}
+        told |= {} if host.nccl.gid_index is None else {"NCCL_IB_GID_INDEX": str(host.nccl.gid_index)}
+    else:
+        told |= {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
+    return {**told, **({"NCCL_ALGO": host.nccl.algorithm} if host.nccl.algorithm else {}), **debug}
+
+
+def words(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The words before a worker's own by which it has `environment`, and its log."""
+    return ("env", *(f"{name}={value}" for name, value in environment.items()), *LOGGED)
+
+
+@dataclass(frozen=True)
+class Used:
+    """What one worker's NCCL said that it uses; empty where it said nothing of it."""
+
+    version: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()  # IB, Socket, or a plugin's name
+    interfaces: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()  # with their ports, as in mlx5_0:1
+    links: tuple[str, ...] = ()  # of devices: RoCE or IB
+    channels: tuple[str, ...] = ()  # to other hosts: NET/IB or NET/Socket
+    gid_indices: tuple[str, ...] = ()
+    gid_addresses: tuple[str, ...] = ()  # IPv4; as they are written in the log where they hold none
+    traffic_class: tuple[str, ...] = ()
+    algorithm: tuple[str, ...] = ()
+
+
+def used(log: str) -> Used:
+    """What a worker's log says, each once, sorted. Lines of others are passed over."""
+    found: dict[str, set[str]] = {field.name: set() for field in fields(Used)}
+    found["version"] |= {*VERSION.findall(log)}
+    for line in INFO.findall(log):
+        _read(line, found)
+    return Used(**{name: tuple(sorted(values)) for name, values in found.items()})
+
+
+def _read(line: str, found: Mapping[str, set[str]]) -> None:
+    if match := NETWORK.match(line):
+        found["network"].add(match[1])
+    elif match := SOCKET.match(line):
+        found["interfaces"].update(name.partition(":")[0] for name in NUMBERED.findall(match[1]))
+    elif match := DEVICES.match(line):
+        for device, _, link in (name.rpartition("/") for name in NUMBERED.findall(match[1])):
+            found["devices"].add(":".join(device.split(":")[:2]))  # since 2.30 a rail and a plane may follow
+            found["links"].add(link)
+        found["interfaces"].add(match[3])
+    elif match := CHANNEL.match(line):
+        found["channels"].add(match[1])
+    elif match := GID.match(line):
+        found["gid_indices"].add(match[1])
+        found["gid_addresses"].add(_address(match[2], match[3]))
+    elif match := HEARD.match(line):
+        found["traffic_class" if match[1] == "NCCL_IB_TC" else "algorithm"].add(match[2])
+
+
+def _address(prefix: str, identifier: str) -> str:
+    """The IPv4 address in a GID, whose halves are printed as numbers of a little-endian machine."""
+    halves = (int(half, 16) for half in (prefix, identifier))
+    try:
+        octets = b"".join(half.to_bytes(8, "little") for half in halves)
+    except OverflowError:
+        octets = b""
+    mapped = octets[:12] == bytes(10) + b"\xff\xff"
+    return str(IPv4Address(octets[12:])) if mapped else f"{prefix}/{identifier}"
+
+
+def differences(asked: Mapping[str, str], address: str, found: Used) -> list[str]:
+    """In what NCCL differs from its environment `asked`, a line each; `address` is its host's, of the network."""
+    network = asked["NCCL_NET"]
+    expected = {
+        "network": network,
+        "interfaces": asked["NCCL_SOCKET_IFNAME"].removeprefix("="),
+        "channels": f"NET/{network}",
+        "algorithm": asked.get("NCCL_ALGO"),
+    }
+    if network == "IB":
+        expected |= {
+            "devices": asked["NCCL_IB_HCA"].removeprefix("="),
+            "links": "RoCE",
+            "gid_addresses": address,
+            "gid_indices": asked.get("NCCL_IB_GID_INDEX"),
+            "traffic_class": asked["NCCL_IB_TC"],
+        }
+    told = [(name, getattr(found, name), wanted) for name, wanted in expected.items() if wanted is not None]
+    return [
+        f"{name.replace('_', ' ')}: found {', '.join(values) or 'none in its log'}, expected {wanted}"
+        for name, values, wanted in told
+        if values != (wanted,)
+    ]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a network that DeepSpeed divides among workers: trainers/torch/with_deepspeed.py."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from roundabout.spec.profile import Profile
+from roundabout.spec.trainer import Task
+from roundabout.spec.training import PYTORCH, Training, refused
+
+
+class Trainer(Training):
+    """By its layers, or parts of each layer, or both; or each worker has all of it."""
+
+    program: ClassVar[str] = "trainers/torch/with_deepspeed.py"
+    kinds: ClassVar[frozenset[str]] = frozenset({"gpt"})
+    needs: ClassVar[dict[str, tuple[str, str]]] = {
+        **PYTORCH,
+        "deepspeed": ("DeepSpeed", "DS_BUILD_OPS=0 pip install deepspeed"),
+    }
+    name: Literal["deepspeed"]
+    parallel: Literal["data", "pipeline", "tensor", "hybrid"] = Field(
+        default="pipeline", description="what is divided: nothing, the layers, each layer, or both by two and two"
+    )
+    micro_batches: Annotated[int, Field(gt=0, le=1000)] = Field(
+        default=4, description="of a batch, which follow each other through a pipeline; a guess, the more the shorter"
+    )
+
+    @model_validator(mode="after")
+    def _batch_in_micro_batches(self) -> Self:
+        if self.examples % self.steps:
+            raise refused("micro_batches", self.micro_batches, f"a divisor of the batch, {self.examples}")
+        return self
+
+    @property
+    def steps(self) -> int:
+        """In which a batch goes through the network: all at once where there is no pipeline."""
+        return self.micro_batches if self.parallel in ("pipeline", "hybrid") else 1
+
+    def argv(self, task: Task) -> tuple[str, ...]:
+        """What all are told, and how it is divided."""
+        return (*super().argv(task), "--parallel", self.parallel, "--micro-batches", str(self.steps))
+
+    def computing_ms(self, profile: Profile) -> float | None:
+        """Nobody's but a whole network's: what comes later in a pipeline computes once it is given something."""
+        return super().computing_ms(profile) if self.parallel in ("data", "tensor") else None

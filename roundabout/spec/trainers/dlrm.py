@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a network that recommends, whose tables are divided among workers: trainers/torch/dlrm.py."""
+
+from typing import ClassVar, Literal
+
+from roundabout.spec.training import Training
+
+
+class Trainer(Training):
+    """Looked-up rows are exchanged, forward and back; gradients of what is above tables are all-reduced."""
+
+    program: ClassVar[str] = "trainers/torch/dlrm.py"
+    kinds: ClassVar[frozenset[str]] = frozenset({"dlrm"})
+    name: Literal["dlrm"]

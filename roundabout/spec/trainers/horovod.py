@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a network with Horovod's DistributedOptimizer: trainers/torch/with_horovod.py."""
+
+from typing import ClassVar, Literal
+
+from roundabout.spec.training import PYTORCH, Training
+
+
+class Trainer(Training):
+    """Each worker has the whole network; gradients are gathered into buffers, which are all-reduced."""
+
+    program: ClassVar[str] = "trainers/torch/with_horovod.py"
+    kinds: ClassVar[frozenset[str]] = frozenset({"vgg", "resnet", "bert", "gpt"})
+    needs: ClassVar[dict[str, tuple[str, str]]] = {
+        **PYTORCH,
+        "horovod": ("Horovod", "HOROVOD_WITH_PYTORCH=1 pip install horovod"),
+    }
+    name: Literal["horovod"]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial's allocation, against programs that stand in for Slurm's; tests/slurm/test_trainers.py has the real ones."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from roundabout.runner.hosts.allocation import Allocation, AllocationError
+from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.spec.launch import SLURM_PROBE
+
+PROGRAMS = {
+    "hostname": """[ "$*" = -s ] && echo node7""",
+    "salloc": """echo "$*" > "$SLURM_HOME/asked"
+if [ -e "$SLURM_HOME/busy" ]; then echo "salloc: error: Requested nodes are busy" >&2; exit 1; fi
+echo $$ > "$SLURM_HOME/salloc"
+while [ "$1" != sh ]; do shift; done
+export SLURM_JOB_ID=12; exec 3<&0
+"$@" <&3 &
+while kill -0 $! 2> /dev/null; do
+  if [ -e "$SLURM_HOME/taken" ]; then kill $!; echo "salloc: Job allocation 12 has been revoked." >&2; exit 1; fi
+  sleep 0.01
+done
+echo ended >> "$SLURM_HOME/given-back" """,
+    "squeue": """echo "node7 has job 11 of anna (hers, RUNNING)" """,
+    "scancel": """echo "$*" >> "$SLURM_HOME/cancelled" """,
+    "srun": "",
+    "scontrol": """[ ! -e "$SLURM_HOME/unknown" ] || { echo "Node $3 not found"; exit 1; }""",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in PROGRAMS.items():
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_HOME", str(tmp_path))
+    return tmp_path
+
+
+def awaited(true: Callable[[], object]) -> None:
+    end_s = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end_s, "it never came"
+        time.sleep(0.01)
+
+
+def allocation() -> Allocation:
+    return Allocation({"s0": LocalConnection("s0")}, "roundabout-mine")
+
+
+def test_it_is_held_as_long_as_the_context_lasts(home: Path) -> None:
+    with allocation() as held:
+        assert held.number == "12"
+        assert held.lost is None
+        step = ("srun", "--jobid=12", "--nodelist=node7", "--nodes=1", "--ntasks=1", "--overlap")
+        assert held.step("s0") == (*step, "--cpu-bind=none", "--mpi=none")
+        assert not (home / "given-back").exists()
+    assert (home / "given-back").exists()
+    assert not (home / "cancelled").exists()
+    asked = (home / "asked").read_text()
+    assert asked.startswith("--job-name=roundabout-mine --nodelist=node7 --nodes=1 --exclusive --immediate=20 ")
+
+
+def test_where_nothing_is_scheduled_slurm_is_not_asked(home: Path) -> None:
+    with Allocation({}, "roundabout-mine") as held:
+        assert (held.number, held.lost) == (None, None)
+    assert not (home / "asked").exists()
+
+
+def test_busy_nodes_are_one_message(home: Path) -> None:
+    (home / "busy").touch()
+    with pytest.raises(AllocationError) as error, allocation():
+        pass
+    found = "salloc: error: Requested nodes are busy; node7 has job 11 of anna (hers, RUNNING)"
+    assert error.value.message == f"Slurm did not give the nodes node7 within 20 s: {found}"
+    assert error.value.hint == "go on when they are free: roundabout resume"
+
+
+def test_a_holder_that_is_killed_gives_back_all_the_same(home: Path) -> None:
+    with allocation():
+        os.kill(int((home / "salloc").read_text()), signal.SIGKILL)
+    assert (home / "cancelled").read_text() == "12\n"
+
+
+def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
+    with allocation() as held:
+        (home / "taken").touch()
+        awaited(lambda: held.lost)
+        assert held.lost == "Slurm's job 12 ended, in which workers were: salloc: Job allocation 12 has been revoked."
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (lambda home: (home / "unknown").touch(), "Slurm does not know this host: Node node7 not found\n"),
+        (
+            lambda home: (home / "salloc").unlink(),
+            "found no salloc, expected that of Slurm: or launch: direct\n",
+        ),
+    ],
+)
+def test_a_host_that_is_no_node_says_so(
+    home: Path, ahead: Callable[[Path], None], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{home}:/nowhere")
+    shell = ["/bin/sh", *SLURM_PROBE[1:]]
+    assert subprocess.run(shell, capture_output=True).returncode == 0
+    ahead(home)
+    done = subprocess.run(shell, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, said)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that train, started through Debian's Slurm on a lab's hosts that pose as a rack; and whatever ends them."""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.reading.data import rows_of
+from roundabout.errors import RoundaboutError
+from roundabout.runner.hosts.allocation import AllocationError
+from roundabout.runner.run import Runner
+from roundabout.spec import load_experiment, load_topology
+from roundabout.store import Run
+from roundabout.testbeds import undo
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.rack.facility import RackFacility
+from tests.observers import Silent
+from tests.slurm.cluster import awaited, is_there
+from tests.slurm.hosts import Nodes
+
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.skipif(not is_there(), reason="needs root and slurm-wlm: make setup-proofs"),
+]
+
+ROOT = Path(__file__).parents[2]
+PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
+SOON_S = 10
+INVENTORY = """
+all:
+  vars:
+    ssh_config: {config}
+    line_rate_gbps: 50
+    payload_rate_gbps: 43
+    emulated: {{by: a lab's hosts, scale: {scale}}}
+  children:
+    rack:
+      vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
+      hosts:
+{hosts}
+    switches:
+      vars:
+        system: sonic
+        ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100}}
+        cable_length_m: 5
+      hosts:
+        tor0: {{ansible_host: tor0, ports: {{s0: Ethernet0, s1: Ethernet4, L1: Ethernet48}}}}
+        tor1: {{ansible_host: tor1, ports: {{s2: Ethernet0, s3: Ethernet4, L1: Ethernet48}}}}
+"""
+EXPERIMENT = {
+    "schema": 1,
+    "name": "scheduled",
+    "about": "A job that really trains, started through Slurm and directly",
+    "topology": "dumbbell-2x2",
+    "profile": "ddp-lab",
+    "jobs": {"j1": {"workers": ["s0", "s2"], "trainer": {"name": "ddp", "python": PYTHON, "launch": "slurm"}}},
+    "iterations": 40,
+    "transport": {"name": "dcqcn"},
+}
+BESIDE = {"factors": {"variant": {"slurm": {}, "direct": {"jobs": {"j1": {"trainer": {"launch": "direct"}}}}}}}
+ENDLESS = {"iterations": 5000}
+
+
+# A test machine may be loaded, and servers' TCP may probe for lost tails: what spoils figures must not fail tests.
+NOISE = ("woke up", "sent again", "took")
+
+
+class Kept(Silent):
+    """An observer that keeps why trials were invalid."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def trial_ended(self, _trial: Any, reasons: list[str], _again: bool) -> None:
+        self.reasons += reasons
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    name, folder = f"test-nodes-{os.getpid()}", Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    lab = Lab.up(load_topology("dumbbell-2x2"), name)
+    try:
+        with Nodes(lab, folder) as found:
+            yield found
+    finally:
+        Lab.down(name)
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def inventory(nodes: Nodes) -> Path:
+    lab, path = nodes.lab, nodes.folder / "inventory"
+    hosts = "\n".join(
+        f"        {host.name}: {{ansible_host: {host.ssh_alias}, nic: {host.interface}, "
+        f"address: {host.address}/{host.prefix_length}, link: {host.name}}}"
+        for host in lab.hosts.values()
+    )
+    told = {"config": lab.ssh_config(), "scale": lab.scale, "prefix": lab.hosts["s0"].prefix}
+    path.write_text(INVENTORY.format(**told, hosts=hosts, state=lab.settings_state))
+    rack = RackFacility(path)
+    rack.provision(rack.raise_site(load_topology("dumbbell-2x2"), "provisioned"))
+    rack.undo({"kind": "testbed", "name": "provisioned"})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def deployed(inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs are on the hosts already."""
+    monkeypatch.setattr("roundabout.testbeds.rack.facility.run_playbook", lambda *_: None)
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "experiment.yaml"
+    path.write_text(json.dumps({**EXPERIMENT, **changes}))
+    return path
+
+
+def run(inventory: Path, folder: Path, observer: Any, **changes: Any) -> Run:
+    experiment = load_experiment(written(folder, **changes))
+    runner = Runner(RackFacility(inventory), observer, undo, folder / "state", folder / "journals/runs")
+    return runner.start(experiment, "experiment", folder / "runs")
+
+
+@contextmanager
+def driven(inventory: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run that takes long, in a process of its own."""
+    written(folder, **ENDLESS)
+    words = [sys.executable, "-m", "tests.rack.drive", "run", inventory, folder]
+    with subprocess.Popen(list(map(str, words)), cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def trains(folder: Path) -> bool:
+    """Whether a trial's jobs have begun."""
+    return any('"start"' in path.read_text() for path in folder.glob("runs/*/*/partial/*/events.jsonl"))
+
+
+def spoilt(trial: dict[str, Any]) -> bool:
+    """Whether by more than noise."""
+    reasons = trial["reason"].split("; ") if trial["reason"] else []
+    return not all(any(word in reason for word in NOISE) for reason in reasons)
+
+
+def left(nodes: Nodes) -> list[str]:
+    return [*nodes.queue, *(set(nodes.processes()) - {"sshd", "squeue"})]
+
+
+def soon(nodes: Nodes) -> float:
+    """In how many seconds nothing is left."""
+    began_s = time.monotonic()
+    while found := left(nodes):
+        assert time.monotonic() - began_s < SOON_S, found
+        time.sleep(0.1)
+    return time.monotonic() - began_s
+
+
+def meanwhile(act: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
+    done = run(inventory, tmp_path, Silent(), **BESIDE)
+    assert [trial["reason"] for trial in done.trials() if spoilt(trial)] == []
+    rows = done.table("iterations", valid_only=False)
+    found = {
+        variant: statistics.median(rows_of(rows, variant=variant)["iteration_ms"].to_pylist())
+        for variant in ("slurm", "direct")
+    }
+    print(found)
+    assert found["slurm"] == pytest.approx(found["direct"], rel=0.05)
+    assert left(nodes) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_a_run_ends_its_allocation(
+    nodes: Nodes, inventory: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    with driven(inventory, tmp_path) as process:
+        awaited(lambda: trains(tmp_path))
+        assert len(nodes.queue) == 1
+        assert "python3" in nodes.processes()
+        process.send_signal(how)
+        print(how.name, soon(nodes))
+
+
+def test_nodes_that_are_busy_are_one_message(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
+    number = nodes.said("sbatch", "--parsable", "--nodelist=s2", "--job-name=mine", "--wrap=sleep 600").strip()
+    try:
+        with pytest.raises(AllocationError, match="did not give the nodes s0,s2 within 20 s") as error:
+            run(inventory, tmp_path, Silent())
+    finally:
+        nodes.said("scancel", number)
+    assert f"s2 has job {number} of root (mine, RUNNING)" in error.value.message
+    soon(nodes)
+
+
+def test_a_cancelled_allocation_costs_the_attempt(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
+    def cancel() -> None:
+        awaited(lambda: trains(tmp_path))
+        nodes.said("scancel", *nodes.queue)
+
+    observer, thread = Kept(), meanwhile(cancel)
+    done = run(inventory, tmp_path, observer)
+    thread.join()
+    assert any("has been revoked" in reason for reason in observer.reasons), observer.reasons
+    (trial,) = done.trials()
+    assert not spoilt(trial), trial["reason"]
+    assert left(nodes) == []
+
+
+def test_a_host_that_is_no_node_is_named_before_any_trial(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
+    nodes.said("scontrol", "delete", "NodeName=s2")
+    with pytest.raises(RoundaboutError, match="^s2: sh -c: Slurm does not know this host"):
+        run(inventory, tmp_path, Silent())
+    assert list(tmp_path.glob("runs/*/trials*")) == []

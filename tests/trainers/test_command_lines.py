@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts really run for each model and framework, word by word: of two workers, and of a hybrid four, the second.
+
+ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from roundabout.spec.launch import Launch
+from roundabout.spec.trainer import Task
+from roundabout.spec.trainers import MODELS
+from roundabout.spec.training import Training, models
+
+GOLDEN = Path(__file__).with_name("golden")
+FRAMEWORKS = {name: kind for name, kind in MODELS.items() if issubclass(kind, Training)}
+LAUNCHES: tuple[str, ...] = get_args(Launch)
+
+
+def line(workers: int = 2, **told: Any) -> str:
+    each = [{"name": f"s{rank}", "address": f"10.0.0.{rank + 1}", "port": 29500} for rank in range(workers)]
+    trainer: Training = TypeAdapter(FRAMEWORKS[told["name"]]).validate_python(told)
+    return shlex.join(trainer.argv(Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout"))))
+
+
+def cases(framework: str) -> Iterator[dict[str, Any]]:
+    """All models that it knows, its own fields, and launches."""
+    yield from ({"launch": launch} for launch in LAUNCHES)
+    yield from ({"backend": backend} for backend in ("gloo", "nccl"))
+    yield {"paced": False, "batch": 32, "python": "/opt/torch/bin/python"}
+    yield {"record": "kineto"}
+    known = [name for name, model in models().items() if model.kind in FRAMEWORKS[framework].kinds]
+    yield from ({"model": name, "launch": launch} for name in known for launch in LAUNCHES)
+    if framework == "deepspeed":
+        ways = {"data": 2, "pipeline": 2, "tensor": 2, "hybrid": 4}
+        yield from ({"parallel": way, "workers": count} for way, count in ways.items())
+        yield from ({"model": name, "parallel": way, "workers": ways[way]} for name in known for way in ways)
+
+
+def rendered(framework: str) -> str:
+    found = []
+    for case in cases(framework):
+        asked = ", ".join(f"{name}: {value}" for name, value in case.items())
+        found.append(f"# {asked}\n{line(**{'name': framework, **case})}\n")
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_command_is_as_it_was_read(framework):
+    path, found = GOLDEN / f"{framework}.txt", rendered(framework)
+    if os.environ.get("ROUNDABOUT_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(found)
+    assert found == path.read_text()
+
+
+def test_all_models_of_the_table_are_in_them():
+    text = "".join(path.read_text() for path in GOLDEN.iterdir())
+    assert len(models()) == 14  # Table 4.2's thirteen, GPT-2 in two sizes
+    assert [name for name in models() if f"model: {name}," not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"name": "ddp", "model": "DLRM"}, "one of VGG11, VGG16"),
+        ({"name": "dlrm", "model": "VGG11"}, "one of DLRM"),
+        ({"name": "deepspeed", "model": "BERT"}, "one of GPT1, GPT2, GPT2-XL, GPT3"),
+        ({"name": "ddp", "model": "VGG11", "batch": 2000}, "512 to 1800, as Table 4.2 has for VGG11"),
+        ({"name": "horovod", "model": "XLM", "batch": 3}, "4 to 32, as Table 4.2 has for XLM"),
+        ({"name": "deepspeed", "batch": 18}, "a divisor of the batch, 18"),
+        ({"name": "ddp", "backend": "mpi"}, "'gloo' or 'nccl'"),
+    ],
+)
+def test_what_cannot_be_is_refused(told, expected):
+    with pytest.raises(ValidationError) as refused:
+        line(**told)
+    assert expected in str(refused.value)

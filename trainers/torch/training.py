@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all trainers with PyTorch share: how a worker is told, meets the others, and says what it did.
+
+See trainers/PROTOCOL.md. A framework is a class that is made of a Worker; its `step()` returns the loss of this
+worker's batch (a tensor) once all communication of an iteration is over, or queued on a GPU; its `learn()` is what then
+remains. With `--paced` the first communication begins no earlier than the profile's computing is over: what really
+computes stands for an accelerator that takes so long.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import zlib
+
+import training_flows
+import training_recording
+import training_sizes
+import training_times
+
+PATIENCE_S = 20  # workers meet within this, or say that they did not
+DAY_S = 86400
+LEARNING_RATE, MOMENTUM = 0.05, 0.9
+
+
+def say(event, **fields):
+    """One line on standard output, which is kept from what frameworks print."""
+    print(json.dumps({"event": event, **fields}, separators=(",", ":")), file=sys.__stdout__, flush=True)
+
+
+class Worker:
+    """One worker of a job: what it was told, and how it meets the others.
+
+    `shape` is of the network (training_models.py), or None for one as large as the profile says. `device` is where it
+    computes.
+    """
+
+    def __init__(self, torch, asked):
+        self.torch, self.asked = torch, asked
+        self.job, self.rank, self.batch, self.shape = asked.job, asked.rank, asked.batch, asked.model
+        self.count = len(self.job["workers"])
+        self.backend = asked.backend or ("nccl" if torch.cuda.is_available() else "gloo")
+        self.device = torch.device(f"cuda:{self._place()}" if self.backend == "nccl" else "cpu")
+        self.clock = self._clock()
+        computing_ms = sum(phase.get("compute_ms", 0) for phase in self.job["phases"]) if asked.paced else 0
+        self.pace = training_times.Pace(self.clock, round(computing_ms * 1e6))
+        # The same networks in all workers, and other examples in each.
+        self.seed = (self.job["seed"] + zlib.crc32(self.job["name"].encode())) % 2**62
+        torch.set_num_threads(1)
+        torch.manual_seed(self.seed)
+
+    def _place(self):
+        """How many workers before this one are on its host."""
+        names = [worker["name"] for worker in self.job["workers"]]
+        return names[: self.rank].count(names[self.rank])
+
+    def _clock(self):
+        if self.device.type == "cpu":
+            return training_times.HostClock()
+        self.torch.cuda.set_device(self.device)
+        return training_times.DeviceClock(lambda: self.torch.cuda.Event(enable_timing=True))
+
+    def meet(self):
+        """The store at the first worker's port, where all tell each other; where torchrun holds that, it says so."""
+        workers, first = self.job["workers"], self.job["workers"][0]
+        name = training_flows.interface(workers[self.rank]["address"])
+        os.environ.update(GLOO_SOCKET_IFNAME=name, NCCL_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
+        holds = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        patience = datetime.timedelta(seconds=PATIENCE_S)
+        return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)
+
+    def connect(self):
+        """Make PyTorch's group of all workers."""
+        group = {"store": self.meet(), "rank": self.rank, "world_size": self.count}
+        self.torch.distributed.init_process_group(self.backend, **group)
+
+
+def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
+    """The one of all trainers."""
+    return torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
+
+
+def rate_of(network):
+    """What a network learns by that is as wide as it must be to send enough: less, as its layers are given more."""
+    widest = max(each.shape[-1] for each in network.parameters())
+    return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
+
+
+def train(worker, training, flows, start_ns, ended):
+    """All iterations, each said once it is over: on a GPU that may be some iterations later.
+
+    `ended` is called after each step.
+    """
+    pace = worker.pace
+    said = {"ns": start_ns + round(worker.job["begins_ms"] * 1e6), "bytes": flows.bytes()}
+    late_ns = training_times.sleep_until(said["ns"])
+
+    def tell(ready_ns, end_ns, number, loss, late_ns):
+        sent, received = flows.bytes()
+        say(
+            "iteration",
+            iteration=number,
+            start_ns=said["ns"],
+            compute_end_ns=ready_ns,
+            comm_end_ns=end_ns,
+            sent_bytes=sent - said["bytes"][0],
+            received_bytes=received - said["bytes"][1],
+            late_ns=late_ns,
+            loss=float(loss),
+        )
+        said.update(ns=end_ns, bytes=(sent, received))
+
+    steps = training_times.Steps(worker.clock, tell)
+    begin_ns = said["ns"]
+    for number in range(worker.job["iterations"]):
+        pace.begin(begin_ns)
+        loss = training.step()
+        end = worker.clock.mark()
+        begin_ns = time.monotonic_ns()
+        steps.ended(pace.ready, end, number=number, loss=loss, late_ns=max(late_ns, pace.late_ns))
+        late_ns = 0
+        training.learn()
+        ended()
+    steps.finish()
+
+
+def keep_output():
+    """For events alone: what frameworks print, in whatever language, goes to standard error."""
+    sys.__stdout__ = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+
+def told():
+    """The lines of standard input as they come. Nothing is left when it closes, whatever this process is at."""
+    lines = queue.SimpleQueue()
+
+    def listen():
+        for line in sys.stdin:
+            lines.put(line)
+        say("stopped", reason="standard input was closed")
+        os._exit(3)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return lines
+
+
+def start_of(line):
+    """The agreed start, of the host's monotonic clock. Raises ValueError for another line, and where it has passed."""
+    word, _, at = line.strip().partition(" ")
+    if word != "start" or not at.isdigit():
+        raise ValueError(f"found {line.strip()!r} on standard input, expected: start MONOTONIC_NS")
+    ahead_s = (int(at) - time.monotonic_ns()) / 1e9
+    if not 0 < ahead_s < DAY_S:
+        raise ValueError(f"found a start {ahead_s:.3f} s ahead, expected one to come, within a day")
+    return int(at)
+
+
+def hurry():
+    """Wake as soon as replay does: the lowest real-time priority, where this process may; its threads have it, too."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+
+
+def refuse(job):
+    """Raise ValueError for what only a job that is played can do."""
+    if job["departs_ms"] is not None or "timetable" in job:
+        raise ValueError("found a departure or a timetable, expected a job that trains to its end: it knows neither")
+
+
+def options(about):
+    """What all trainers are told."""
+    parser = argparse.ArgumentParser(description=about.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--job", type=json.loads, required=True, help="its description, JSON")
+    parser.add_argument("--batch", type=int, required=True, help="examples a worker and iteration")
+    parser.add_argument("--model", type=json.loads, help="shape of the network, JSON; else as the profile's bytes say")
+    parser.add_argument("--backend", choices=["gloo", "nccl"], help="nccl where there is a GPU, else gloo")
+    parser.add_argument("--record", choices=["kineto"], help="record the iterations, too")
+    parser.add_argument("--paced", action="store_true", help="compute no faster than the profile says")
+    return parser
+
+
+def run(framework, asked, lines):
+    """Train. Raises ImportError for what this interpreter lacks; ValueError, RuntimeError and OSError."""
+    refuse(asked.job)
+    hurry()
+    import torch  # noqa: PLC0415 - whether it is there is for this process to say
+    import torch.distributed  # noqa: PLC0415
+
+    worker = Worker(torch, asked)
+    training = framework(worker)
+    with contextlib.closing(training_flows.Flows(worker.job["workers"], worker.rank)) as flows:
+        say("ready")
+        start_ns = start_of(lines.get())
+        with training_recording.recorded(asked.record, worker.job["iterations"], say) as ended:
+            train(worker, training, flows, start_ns, ended)
+        for event in flows.events():
+            say("flow", **event)
+
+
+def main(framework, parser):
+    """The whole life of a worker: its exit status, unless it ended well."""
+    asked = parser.parse_args()
+    keep_output()
+    lines = told()
+    try:
+        run(framework, asked, lines)
+    except ImportError as error:
+        say("error", message=f"{sys.executable} cannot train so ({error}): docs/training.md says what it needs")
+        return 1
+    except (ValueError, RuntimeError, OSError) as error:
+        say("error", message=str(error))
+        return 1
+    say("done", iterations=asked.job["iterations"])
+    os._exit(0)  # threads of frameworks may wait for peers that have ended

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections between a job's workers that a framework made in this process, and what the kernel says of them."""
+
+import fcntl
+import os
+import socket
+import struct
+
+INFO = struct.Struct("=8B24I4Q6I4Q2I2Q")  # the kernel's tcp_info, as far as bytes_retrans
+RETRANSMITTED, ACKED, RECEIVED, DELIVERED, CE, SENT, RESENT = 31, 34, 35, 46, 47, 48, 49
+SIOCGIFADDR = 0x8915
+
+
+def interface(address):
+    """The name of the interface that has an IPv4 address. Raises ValueError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            try:
+                found = fcntl.ioctl(asking, SIOCGIFADDR, struct.pack("256s", name.encode()))
+            except OSError:
+                continue  # has none
+            if socket.inet_ntoa(found[20:24]) == address:
+                return name
+    raise ValueError(f"found no interface with the address {address}")
+
+
+def read(connection):
+    """The kernel's figures of a connection, in the order of its tcp_info."""
+    return INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))
+
+
+class Flows:
+    """The connections to other workers, but for those by which workers learn each other's addresses."""
+
+    def __init__(self, workers, rank):
+        self._sockets, self._workers = [], workers
+        peers = {worker["address"]: index for index, worker in enumerate(workers) if index != rank}
+        for descriptor in sorted(int(each) for each in os.listdir("/proc/self/fd")):
+            try:
+                own = socket.socket(fileno=os.dup(descriptor))
+            except OSError:
+                continue  # no socket, or closed since
+            if not self._takes(own, peers):
+                own.close()
+
+    def _takes(self, own, peers):
+        if own.family not in (socket.AF_INET, socket.AF_INET6) or own.type != socket.SOCK_STREAM:
+            return False
+        try:
+            local, remote = own.getsockname(), own.getpeername()
+        except OSError:
+            return False  # listens
+        peer = peers.get(remote[0].replace("::ffff:", ""))
+        if peer is None or self._workers[0]["port"] in (local[1], remote[1]):
+            return False
+        self._sockets.append((own, peer, local[1], remote[1]))
+        return True
+
+    def close(self):
+        """Look at them no more; they stay open for who made them."""
+        for own, *_ in self._sockets:
+            own.close()
+
+    def bytes(self):
+        """Payload sent and received until now, without what was sent again."""
+        found = [read(own) for own, *_ in self._sockets]
+        return sum(each[SENT] - each[RESENT] for each in found), sum(each[RECEIVED] for each in found)
+
+    def events(self):
+        """The fields of one event a connection."""
+        return [self._event(number, *each) for number, each in enumerate(self._sockets)]
+
+    def _event(self, number, own, peer, local, remote):
+        info = read(own)
+        name = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0].decode()
+        return {
+            "flow": number,
+            "peer": self._workers[peer]["name"],
+            "peer_rank": peer,
+            "local_port": local,
+            "remote_port": remote,
+            "congestion_control": name,
+            "bytes_acked": info[ACKED],
+            "retransmitted": info[RETRANSMITTED],
+            "delivered": info[DELIVERED],
+            "delivered_ce": info[CE],
+        }

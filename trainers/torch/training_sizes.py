@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How large a network is whose workers send each other the bytes that a job's profile says."""
+
+import math
+
+FEATURES, CLASSES = 64, 10
+NARROW = 64  # numbers between the two halves of a block that is divided among workers
+
+
+def gradient_numbers(job):
+    """How many 32-bit numbers a ring of the job's workers all-reduces, each sending the profile's bytes.
+
+    Source: Salamy, equation 3.1. Raises ValueError where the profile says another exchange than rings of all workers.
+    """
+    count = len(job["workers"])
+    sent = 0
+    for phase in job["phases"]:
+        transfers = phase.get("transfers", [])
+        ring = {(rank, (rank + 1) % count) for rank in range(count)}
+        if transfers and {tuple(each[:2]) for each in transfers} != ring:
+            raise ValueError(
+                f"found phase {phase['name']!r}, expected a ring of all workers: gradients are all-reduced"
+            )
+        sent += transfers[0][2] if transfers else 0
+    return sent * count // (8 * (count - 1))
+
+
+def width(numbers):
+    """Of the two hidden layers of a network with at most so many parameters. Raises ValueError for too few."""
+    linear, fixed = FEATURES + CLASSES + 2, CLASSES
+    found = int((math.sqrt(linear**2 + 4 * (numbers - fixed)) - linear) / 2) if numbers > fixed else 0
+    if found < 1:
+        raise ValueError(f"found gradients of {numbers} numbers, expected {linear + 1 + fixed} or more")
+    return found
+
+
+def sent_by_first(job):
+    """The bytes that the first worker sends in an iteration, whatever to whom."""
+    return sum(each[2] for phase in job["phases"] for each in phase.get("transfers", []) if each[0] == 0)
+
+
+def division(parallel, count):
+    """Into how many parts of its layers, and of each layer, and copies of all that, `count` workers divide a network.
+
+    Pipelines have as few parts as may be, so that there are as many copies (a guess, as roundabout/cluster's). Raises
+    ValueError where a hybrid cannot be.
+    """
+    if parallel == "data":
+        return 1, 1, count
+    if parallel == "tensor":
+        return 1, count, 1
+    if parallel == "pipeline":
+        parts = next(each for each in range(2, count + 1) if count % each == 0)
+        return parts, 1, count // parts
+    if count % 4:
+        raise ValueError(f"found {count} workers, expected a multiple of 4: a hybrid has 2 parts of 2 tensors each")
+    return 2, 2, count // 4
+
+
+def ring(count, numbers):
+    """How many numbers each of `count` workers sends to all-reduce `numbers` of them."""
+    return 2 * (count - 1) / count * numbers
+
+
+def numbers_sent(parts, tensors, copies, batch):
+    """What the first worker of a divided network sends in an iteration, for each number of the network's width.
+
+    It has the features' layer and one block, and all of the network where the layers are not divided. Activations go to
+    the next part; a block all-reduces among tensors once forward, once backward; and gradients among copies.
+    """
+    activations = batch if parts > 1 else 0
+    parameters = (FEATURES + 1) + (2 * NARROW // tensors + 1) + (CLASSES if parts == 1 else 0)
+    return activations + 2 * ring(tensors, batch) + ring(copies, parameters)
+
+
+def blocks(parts):
+    """How many blocks a divided network has: with its first and last layer two layers a part."""
+    return max(2 * parts - 2, 1)
+
+
+def divided_width(job, batch, parts, tensors, copies):
+    """The width of a divided network whose first worker sends the profile's bytes. Raises ValueError for too few."""
+    found = round(sent_by_first(job) / 4 / numbers_sent(parts, tensors, copies, batch))
+    if found < 1:
+        raise ValueError(f"found {sent_by_first(job)} bytes of the first worker, expected some for each of its batch")
+    return found

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trains one worker of a job with Horovod's DistributedOptimizer, over its gloo or NCCL: trainers/PROTOCOL.md.
+
+Horovod's own launcher is not used: the first worker has the rendezvous by which workers find each other, and PyTorch's
+store at its port says where.
+"""
+
+import ctypes
+import os
+import socket
+import sys
+
+import training
+
+CLONE_NEWUTS = 0x04000000
+
+
+def be_found(address):
+    """Have the host's name resolve to the job's address, in this process alone. Raises ValueError where it does not.
+
+    Horovod 0.28 forgets the interface that it is told once it makes the connections that carry gradients, and takes the
+    address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if _resolved() != address and libc.unshare(CLONE_NEWUTS) == 0:
+        libc.sethostname(address.encode(), len(address))
+    if _resolved() != address:
+        found = f"{_resolved()} for the host's name {socket.gethostname()!r}"
+        raise ValueError(f"found {found}, expected {address}, where Horovod listens: change /etc/hosts, or run as root")
+
+
+def _resolved():
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "nothing"
+
+
+def gather(worker):
+    """Begin Horovod among the job's workers."""
+    import horovod.torch as horovod  # noqa: PLC0415 - whether it is there is for this process to say
+
+    store, first = worker.meet(), worker.job["workers"][0]
+    be_found(worker.job["workers"][worker.rank]["address"])
+    if worker.rank == 0:
+        store.set("rendezvous", str(rendezvous(worker)))
+    places = {"RANK": worker.rank, "SIZE": worker.count, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}
+    places.update(CROSS_RANK=worker.rank, CROSS_SIZE=worker.count, HOSTNAME=str(worker.rank))
+    gloo = {"GLOO_RENDEZVOUS_ADDR": first["address"], "GLOO_RENDEZVOUS_PORT": store.get("rendezvous").decode()}
+    words = {**places, **gloo, "CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo"}
+    os.environ.update({f"HOROVOD_{name}": str(value) for name, value in words.items()})
+    horovod.init()
+    return horovod
+
+
+def rendezvous(worker):
+    """The port of one in this process. Each worker is a host of its own: what is faster on one host is not used."""
+    from horovod.runner.common.util.hosts import SlotInfo  # noqa: PLC0415
+    from horovod.runner.http.http_server import RendezvousServer  # noqa: PLC0415
+
+    count = worker.count
+    server = RendezvousServer()
+    port = server.start()
+    server.init([SlotInfo(str(rank), rank, 0, rank, count, 1, count) for rank in range(count)])
+    return port
+
+
+class Horovod:
+    """A network, its examples, and one step of learning."""
+
+    def __init__(self, worker):
+        import training_models  # noqa: PLC0415 - loads PyTorch
+
+        self._horovod = gather(worker)
+        network = training_models.network(worker.shape, worker.job).to(worker.device)
+        list(network.parameters())[-1].register_hook(worker.pace.hold)
+        optimizer = training.optimizer(worker.torch, network)
+        self._network = network
+        self._optimizer = self._horovod.DistributedOptimizer(optimizer, network.named_parameters())
+        self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
+        self._loss_of = training_models.loss_of
+
+    def step(self):
+        """Go forward and back; gradients are everybody's mean when this returns. The loss of this worker's batch."""
+        self._optimizer.zero_grad()
+        examples, said = self._examples.draw()
+        loss = self._loss_of(self._network(examples), said)
+        loss.backward()
+        self._optimizer.synchronize()
+        return loss.detach()
+
+    def learn(self):
+        """Take what the step found into the network."""
+        with self._optimizer.skip_synchronize():
+            self._optimizer.step()
+
+
+if __name__ == "__main__":
+    sys.exit(training.main(Horovod, training.options(__doc__)))
