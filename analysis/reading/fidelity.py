@@ -48,5 +48,5 @@ def fidelity_of(run: Run) -> Fidelity:
     said = fidelity(run.manifest["testbed"])
     jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
     ways = {way for job in jobs if said.nature != "computed" and (way := job.trainer.never_run(said.nature == "real"))}
-    never = (f"{way}: never run by this project, but for its command line" for way in sorted(ways))
+    never = (f"{way}: never run by this project on any testbed" for way in sorted(ways))
     return replace(said, cannot=(*said.cannot, *never))

@@ -34,4 +34,4 @@ def said_of(trainer: dict[str, Any], nature: str, monkeypatch: pytest.MonkeyPatc
 def test_it_is_said_once_beside_what_nobody_can_see(trainer, nature, never, monkeypatch):
     first, *rest = said_of(trainer, nature, monkeypatch)
     assert first == "PFC"
-    assert rest == ([f"{never}: never run by this project, but for its command line"] if never else [])
+    assert rest == ([f"{never}: never run by this project on any testbed"] if never else [])

@@ -17,7 +17,7 @@ import yaml
 
 from analysis.reading.data import rows_of
 from roundabout.api import run_experiment
-from roundabout.spec import load_experiment
+from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
 from roundabout.tree import ROOT
@@ -128,4 +128,7 @@ def test_a_trained_job_can_be_profiled(tmp_path):
     call = [str(ROOT / ".venv/bin/roundabout"), "profile", f"{file}:j1", "--runs", str(tmp_path / "runs"), "--json"]
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    print(done.stdout)
+    result = json.loads(done.stdout)
+    assert result["found"]["period_ms"]["value"] == pytest.approx(result["timed_ms"], rel=0.01)
+    sent = sum(phase["bytes"]["value"] for phase in result["found"]["phases"])
+    assert sent == pytest.approx(load_profile("ddp-lab").comm_bytes, rel=0.02)

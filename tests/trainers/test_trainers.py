@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,6 +217,40 @@ time.sleep(600)"""
         process.stdin.close()
         assert process.stdout.read() == '{"event":"stopped","reason":"standard input was closed"}\n'
         assert process.wait(timeout=60) == 3
+
+
+def test_what_frameworks_print_is_no_event():
+    script = f"""import os, sys
+sys.path.insert(0, {str(FOLDER)!r})
+import training
+training.keep_output()
+print("from Python")
+os.system("echo from elsewhere")
+training.say("ready")"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == '{"event":"ready"}\n'
+    assert sorted(done.stderr.splitlines()) == ["from Python", "from elsewhere"]
+
+
+def test_horovod_is_refused_where_a_hosts_name_leads_elsewhere(monkeypatch):
+    horovod = load("with_horovod")
+    monkeypatch.setattr(horovod, "_resolved", lambda: "127.0.1.1")
+    monkeypatch.setattr(horovod.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(unshare=lambda _: -1))
+    with pytest.raises(ValueError, match=r"found 127\.0\.1\.1 for the host's name .*, expected 10\.0\.0\.1"):
+        horovod.be_found("10.0.0.1")
+    horovod.be_found("127.0.1.1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="renaming a host takes root, and a name space of one's own")
+def test_a_process_for_horovod_calls_its_host_by_its_address_for_itself_alone():
+    script = f"""import socket, sys
+sys.path.insert(0, {str(FOLDER)!r})
+import with_horovod
+with_horovod.be_found("192.0.2.7")
+print(socket.gethostname())"""
+    before = socket.gethostname()
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "192.0.2.7\n"
+    assert socket.gethostname() == before
 
 
 @pytest.mark.parametrize(
