@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,6 @@ LEAST_SAMPLES = 60
 """In an iteration; else less of the record is looked at, from its middle."""
 ZOOM = 4
 MOST_ZOOMS = 6
-MOST_WORKERS = 4
-"""Whose counters are folded: all members of a group tell the same of its exchanges."""
 OVERLAP = 0.05
 """Of a phase's bytes: families that hold less of them are not named."""
 
@@ -41,7 +40,6 @@ class Course:
     found: Found
     parts: tuple[tuple[Part, ...], ...]
     looked_at_ms: float
-    workers: tuple[int, ...]
 
 
 def course(job: Job, families: Sequence[Family]) -> Course:
@@ -49,27 +47,22 @@ def course(job: Job, families: Sequence[Family]) -> Course:
 
     The first step that the profiler names is left out. Raises RecordError where there are no iterations to be found.
     """
-    workers = _workers(job, families)
+    worker = _worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
-    totals = [_total(job.exchanges, families, worker) for worker in workers]
     try:
-        folded, looked_at_ms = _folded(totals, begin_ns, end_ns)
+        folded, looked_at_ms = _folded(_total(job.exchanges, families, worker), begin_ns, end_ns)
         found = find_in(folded)
     except NoPeriodError as error:
         raise RecordError(f"{job.whose}: {error.message}", error.hint) from error
-    seen = families, job.exchanges, workers[0]
-    return Course(found, tuple(_parts(*seen, found, folded)), looked_at_ms, workers)
+    return Course(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
 
 
-def _workers(job: Job, families: Sequence[Family]) -> tuple[int, ...]:
-    """Some of those that send most: of several stages the first only, since each has its iteration at its own time."""
+def _worker(job: Job, families: Sequence[Family]) -> int:
+    """The first of those that send most. All members of a group tell the same of its exchanges; stages do not."""
     sums = {rank: sum(each.bytes for each in families if each.seen_by(rank)) for rank in range(len(job.records))}
     most = max(sums.values())
-    busy = [rank for rank, size in sums.items() if size >= (1 - ALIKE) * most]
-    if any("send" in each.kinds for each in families):
-        return (busy[0],)
-    return tuple(busy[:: -(-len(busy) // MOST_WORKERS)])
+    return next(rank for rank, size in sums.items() if size >= (1 - ALIKE) * most)
 
 
 def _of(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> Iterator[tuple[Exchange, Family]]:
@@ -104,8 +97,8 @@ def _total(exchanges: Sequence[Exchange], families: Sequence[Family], worker: in
     return _Total(begins, np.maximum(ends, begins + 1), np.array([sent_bytes(each) for each in counted], np.float64))
 
 
-def _folded(totals: Sequence[_Total], begin_ns: int, end_ns: int) -> tuple[Folded, float]:
-    """Folded counters, and how many ms of them: as much of the middle as shows iterations in detail.
+def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
+    """A folded counter, and how many ms of them: as much of the middle as shows iterations in detail.
 
     Raises NoPeriodError.
     """
@@ -114,7 +107,7 @@ def _folded(totals: Sequence[_Total], begin_ns: int, end_ns: int) -> tuple[Folde
     for _ in range(MOST_ZOOMS):
         at_ns = middle_ns - length_ns // 2 + np.arange(SAMPLES + 1) * length_ns // SAMPLES
         try:
-            folded = fold([total.sampled(at_ns) for total in totals])
+            folded = fold([total.sampled(at_ns)])
             if folded.period_ms >= LEAST_SAMPLES * length_ns / SAMPLES / 1e6:
                 return folded, length_ns / 1e6
         except NoPeriodError as error:
@@ -128,38 +121,53 @@ def _parts(
 ) -> Iterator[tuple[Part, ...]]:
     """Whose bytes those of each phase are: an iteration was cut in the middle of its first phase."""
     turn_ms = found.phases[0].duration_ms.value / 2
-    here: list[list[tuple[float, Exchange, Family]]] = [[] for _ in found.phases]
+    here: list[list[_Share]] = [[] for _ in found.phases]
     for each, family in _of(exchanges, families, worker):
-        middle_ns = (each.begin_ns + each.end_ns) // 2
-        number = int(np.searchsorted(folded.begins_ns, middle_ns, side="right")) - 1
-        since_ms = (middle_ns - int(folded.begins_ns[number])) / 1e6
-        if number >= 0 and since_ms < folded.period_ms:
-            at_ms = (since_ms + turn_ms) % folded.period_ms
-            here[_phase_at(found, at_ms)].append((at_ms, each, family))
+        number = int(np.searchsorted(folded.begins_ns, (each.begin_ns + each.end_ns) // 2, side="right")) - 1
+        begin_ms, end_ms = ((at_ns - int(folded.begins_ns[number])) / 1e6 for at_ns in (each.begin_ns, each.end_ns))
+        if number < 0 or (begin_ms + end_ms) / 2 >= folded.period_ms:
+            continue
+        turned_ms = turn_ms - (folded.period_ms if begin_ms + turn_ms >= folded.period_ms else 0.0)
+        at = _Share(begin_ms + turned_ms, end_ms + turned_ms, sent_bytes(each), family)
+        for index, part in _divided(at, found):
+            here[index].append(part)
     yield from map(_shares, here)
 
 
-def _phase_at(found: Found, at_ms: float) -> int:
-    """The sending phase at an instant of the iteration, or the one whose middle is nearest."""
+class _Share(NamedTuple):
+    """What a family sends in some time of an iteration."""
 
-    def off_ms(index: int) -> float:
-        phase = found.phases[index]
-        half_ms = phase.duration_ms.value / 2
-        return max(abs(at_ms - phase.begin_ms.value - half_ms) - half_ms, 0.0)
-
-    return min((index for index, phase in enumerate(found.phases) if phase.sends), key=off_ms)
+    begin_ms: float
+    end_ms: float
+    bytes: float
+    family: Family
 
 
-def _shares(here: Sequence[tuple[float, Exchange, Family]]) -> tuple[Part, ...]:
+def _divided(share: _Share, found: Found) -> Iterator[tuple[int, _Share]]:
+    """By sending phases, each with its part; all in the nearest where it meets none."""
+    sending = [(index, phase) for index, phase in enumerate(found.phases) if phase.sends]
+    ends = [(phase.begin_ms.value, phase.begin_ms.value + phase.duration_ms.value) for _, phase in sending]
+    common_ms = [min(share.end_ms, end) - max(share.begin_ms, begin) for begin, end in ends]
+    lasts_ms = share.end_ms - share.begin_ms
+    if max(common_ms) <= 0:
+        yield sending[int(np.argmax(common_ms))][0], share
+        return
+    for (index, _), (begin, end), common in zip(sending, ends, common_ms, strict=True):
+        if common > 0:
+            within = max(share.begin_ms, begin), min(share.end_ms, end)
+            yield index, _Share(*within, share.bytes * common / lasts_ms, share.family)
+
+
+def _shares(here: Sequence[_Share]) -> tuple[Part, ...]:
     """The families of a phase, in the order in which they come."""
-    sizes: dict[Family, int] = {}
-    times_ns: dict[Family, int] = {}
+    sizes: dict[Family, float] = {}
+    times_ms: dict[Family, float] = {}
     when: dict[Family, list[float]] = {}
-    for at_ms, each, family in here:
-        sizes[family] = sizes.get(family, 0) + sent_bytes(each)
-        times_ns[family] = times_ns.get(family, 0) + each.end_ns - each.begin_ns
-        when.setdefault(family, []).append(at_ms)
+    for share in here:
+        sizes[share.family] = sizes.get(share.family, 0.0) + share.bytes
+        times_ms[share.family] = times_ms.get(share.family, 0.0) + share.end_ms - share.begin_ms
+        when.setdefault(share.family, []).append(share.begin_ms + share.end_ms)
     named = [family for family in sizes if sizes[family] >= OVERLAP * sum(sizes.values())]
     named.sort(key=lambda family: float(np.median(when[family])))
-    total, lasted_ns = (sum(each[family] for family in named) for each in (sizes, times_ns))
-    return tuple(Part(family, sizes[family] / total, times_ns[family] / lasted_ns) for family in named)
+    total, lasted_ms = (sum(each[family] for family in named) for each in (sizes, times_ms))
+    return tuple(Part(family, sizes[family] / total, times_ms[family] / lasted_ms) for family in named)

@@ -24,6 +24,9 @@ PATTERN_IS = {
     "pipeline": "along chains",
 }
 
+MOST_OUTSIDE = 0.001
+"""Of an iteration's bytes in no phase that sends: beyond it that is said."""
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -167,6 +170,8 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
             f"{100 * job.lost_share:.1f} % of the calls are lost, or not of all ranks: about so many bytes are missing "
             f"(more than {100 * MOST_LOST:.0f} %, a guess, would be refused)."
         )
+    if found.found.outside_share > MOST_OUTSIDE:
+        yield f"{100 * found.found.outside_share:.1f} % of the bytes go too slowly to be a phase, and are left out."
     if small:
         kinds = ", ".join(sorted({kind for family in small for kind in family.kinds}))
         left = sum(family.bytes for family in small)

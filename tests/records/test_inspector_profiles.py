@@ -45,3 +45,10 @@ def test_logs_that_the_plugin_itself_wrote_are_joined():
     assert family.groups == ((0, 1, 2, 3),) and not small
     assert family.bytes == 20 * (1.5 * 4 * 6553600 + 0.75 * 4 * 4 * 1048576)
     assert (len(job.exchanges), job.lost_share) == (40, 0)
+
+
+def test_logs_that_the_plugin_itself_wrote_make_a_profile():
+    found = recorded(sorted(JOB.iterdir()), "job")
+    sent_bytes = [phase.bytes for phase in found.profile.phases if phase.bytes]
+    assert sent_bytes == [pytest.approx(each, rel=WITHIN) for each in (1.5 * 4 * 6553600, 0.75 * 4 * 4 * 1048576)]
+    assert found.profile.alone_ms == pytest.approx(40, rel=WITHIN)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From records of a job's ranks to its profile: what is found, and what is refused."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -46,6 +47,22 @@ def test_period_and_bytes_are_found_whatever_clocks_say(ranks, period_ms, share,
     assert [each - found.job.ahead_ns[0] for each in found.job.ahead_ns] == [
         (each - ahead_s[0]) * 10**9 for each in ahead_s[:ranks]
     ]
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_are_lost_where_iterations_are_uneven(seed):
+    """One all-reduce each, which smears over several phases as its edges vary: each of them holds some of its bytes."""
+    made, uneven, at_ms = Made(2), random.Random(seed), 0.0
+    for number in range(40):
+        at_ms += max(uneven.gauss(100, 4), 80)
+        last_ms = max(uneven.gauss(70, 6), 40)
+        made.took("all-reduce", (0, 1), number, SIZE, round(at_ms * MS), round(last_ms * MS))
+        at_ms += last_ms
+    found = profile_of(made.records())
+    kept = sum(phase.bytes.value for phase in found.course.found.phases if phase.sends)
+    assert found.profile.comm_bytes == pytest.approx(kept, rel=0.001)
+    assert kept == pytest.approx(SIZE, rel=0.02)
 
 
 def test_ranks_of_one_group_of_all_make_no_groups():
