@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from roundabout.runner.hosts.allocation import srun
 from roundabout.spec.launch import Launch
 from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import MODELS
@@ -26,7 +27,8 @@ LAUNCHES: tuple[str, ...] = get_args(Launch)
 def line(workers: int = 2, **told: Any) -> str:
     each = [{"name": f"s{rank}", "address": f"10.0.0.{rank + 1}", "port": 29500} for rank in range(workers)]
     trainer: Training = TypeAdapter(FRAMEWORKS[told["name"]]).validate_python(told)
-    return shlex.join(trainer.argv(Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout"))))
+    argv = trainer.argv(Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout")))
+    return shlex.join([*(srun("7", "s1") if trainer.scheduled else ()), *argv])
 
 
 def cases(framework: str) -> Iterator[dict[str, Any]]:

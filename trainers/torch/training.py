@@ -69,7 +69,8 @@ class Worker:
         """The store at the first worker's port, where all tell each other; where torchrun holds that, it says so."""
         workers, first = self.job["workers"], self.job["workers"][0]
         name = training_flows.interface(workers[self.rank]["address"])
-        os.environ.update(GLOO_SOCKET_IFNAME=name, NCCL_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
+        os.environ.update(GLOO_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={name}")  # an inventory may have said it
         holds = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
         patience = datetime.timedelta(seconds=PATIENCE_S)
         return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)

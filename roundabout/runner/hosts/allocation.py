@@ -24,6 +24,11 @@ HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
 STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # all of its node, as directly
 
 
+def srun(job: str, node: str) -> tuple[str, ...]:
+    """The words that start what follows them as a step of a job of Slurm's, on one of its nodes."""
+    return ("srun", f"--jobid={job}", f"--nodelist={node}", *STEP)
+
+
 class AllocationError(RoundaboutError):
     """Slurm gave no allocation."""
 
@@ -68,7 +73,7 @@ class Allocation:
 
     def step(self, host: str) -> tuple[str, ...]:
         """The words before a worker's own, on its host."""
-        return ("srun", f"--jobid={self.number}", f"--nodelist={self._nodes[host]}", *STEP)
+        return srun(str(self.number), self._nodes[host])
 
     def _take(self) -> None:
         nodes = ",".join(self._nodes.values())
