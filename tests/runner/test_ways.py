@@ -23,7 +23,8 @@ def job(transport="dcqcn", trainer=MODELS["replay"]):
         ({"rdma", "own clock"}, job(), "RDMA"),
         ({"own clock"}, job(), "TCP"),
         ({"rdma"}, job("mltcp_dcqcn"), "TCP"),  # no NIC's own
-        ({"rdma"}, job(trainer=SimpleNamespace(rdma_program=None)), "TCP"),
+        ({"rdma"}, job(trainer=SimpleNamespace(rdma_program=None, nccl=False)), "TCP"),
+        ({"rdma"}, job(trainer=SimpleNamespace(rdma_program=None, nccl=True)), "RDMA"),
     ],
 )
 def test_a_job_goes_by_rdma_where_hosts_nics_and_its_trainer_can(capabilities, told, way):
