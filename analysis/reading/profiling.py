@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a job that ran alone to its measured profile, and how near that is to the profile that it played."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from analysis.reading.data import iterations, query
 from analysis.statistics.folding import Sent
-from analysis.statistics.phases import SAME_RATE, Estimate, Found
+from analysis.statistics.phases import SAME_RATE, Estimate, Found, FoundPhase
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES
 from roundabout.spec.patterns import Pattern
@@ -105,18 +105,26 @@ def profile_of(measured: Alone, found: Found, name: str) -> Profile:
 
 
 def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
-    several = {sends: [phase.sends for phase in found.phases].count(sends) > 1 for sends in (True, False)}
-    numbers = {True: count(1), False: count(1)}
-    for phase in found.phases:
-        kind = "send" if phase.sends else "compute"
-        name = f"{kind}-{next(numbers[phase.sends])}" if several[phase.sends] else kind
-        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {said(phase.duration_ms, 1)} ms"
+    for phase, name in zip(found.phases, names([phase.sends for phase in found.phases]), strict=True):
+        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {figures(phase)}"
         if phase.sends:
-            source += f", {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s"
             size = round(phase.bytes.value)
             yield Phase(name=name, bytes=size, alone_ms=lasts_ms, pattern=pattern, source=source)
         else:
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
+
+
+def names(sends: Sequence[bool]) -> list[str]:
+    """What phases in their order are called, by whether each sends: with numbers where several do the same."""
+    kinds = ["send" if each else "compute" for each in sends]
+    numbers = {kind: count(1) for kind in kinds}
+    return [f"{kind}-{next(numbers[kind])}" if kinds.count(kind) > 1 else kind for kind in kinds]
+
+
+def figures(phase: FoundPhase) -> str:
+    """What was found of a phase, for a profile's sources."""
+    sent = f", {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s" if phase.sends else ""
+    return f"{said(phase.duration_ms, 1)} ms{sent}"
 
 
 def said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:

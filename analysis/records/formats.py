@@ -15,7 +15,7 @@ SHOWN_BYTES = 40
 class Format(Protocol):
     """A module that reads one format of records: one file is what one process recorded.
 
-    A format that is no record of a job, but of what a fabric gives, is in `FABRICS` instead; its `read` says what.
+    A format that is no record of a job, but of what a fabric gives, is `nccl_tests` instead; its `read` says what.
     """
 
     NAME: str
@@ -29,7 +29,6 @@ class Format(Protocol):
 
 
 FORMATS: tuple[Format, ...] = (kineto, inspector, chakra)
-FABRICS = (nccl_tests,)
 
 
 def format_of(path: Path) -> Format:
@@ -45,6 +44,4 @@ def format_of(path: Path) -> Format:
 
 def fabric_of(path: Path) -> Fabric | None:
     """What a fabric gives, where the file is a record of that; None for any other. Raises RecordError."""
-    beginning = head(path)
-    found = next((each for each in FABRICS if each.recognises(beginning)), None)
-    return found.read(path) if found else None
+    return nccl_tests.read(path) if nccl_tests.recognises(head(path)) else None

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the records of a job to its profile, and to what they cannot tell."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 
-from analysis.reading.profiling import said
+from analysis.reading.profiling import figures, names, said
 from analysis.records.call import Record, RecordError
 from analysis.records.course import Course, Part, course
 from analysis.records.families import Family, families, sent_bytes
@@ -119,32 +118,24 @@ def _groups(family: Family, job: Job) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _phases(found: Course, job: Job) -> Iterator[Phase]:
-    kinds = [bool(phase.sends) for phase in found.found.phases for _ in range(len(_parts(phase, found)) or 1)]
-    several = {sends: kinds.count(sends) > 1 for sends in (True, False)}
-    numbers: Mapping[bool, Iterator[int]] = {True: count(1), False: count(1)}
-
-    def named(kind: str, *, sends: bool) -> str:
-        return f"{kind}-{next(numbers[sends])}" if several[sends] else kind
-
-    for phase in found.found.phases:
-        parts = _parts(phase, found)
-        if not phase.sends:
-            lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {said(phase.duration_ms, 1)} ms"
-            yield Phase(name=named("compute", sends=False), compute_ms=lasts_ms, source=source)
-        for part in parts:
-            yield _phase(named("send", sends=True), phase, part, job, len(parts))
+    each_part = [(phase, part) for phase in found.found.phases for part in _parts(phase, found)]
+    for (phase, part), name in zip(each_part, names([phase.sends for phase, _ in each_part]), strict=True):
+        if part is None:
+            lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {figures(phase)}"
+            yield Phase(name=name, compute_ms=lasts_ms, source=source)
+        else:
+            yield _phase(name, phase, part, job, len(_parts(phase, found)))
 
 
-def _parts(phase: FoundPhase, found: Course) -> tuple[Part, ...]:
-    return found.parts[found.found.phases.index(phase)] if phase.sends else ()
+def _parts(phase: FoundPhase, found: Course) -> tuple[Part | None, ...]:
+    """What it becomes a phase of the profile for, each; None stands for computing."""
+    return found.parts[found.found.phases.index(phase)] if phase.sends else (None,)
 
 
 def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Phase:
     together = f"; one of {parts} parts of these, one after another here: their shares are by bytes and by time"
-    source = (
-        f"recorded: {said(phase.duration_ms, 1)} ms, {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s"
-        f"{together if parts > 1 else ''}; {' and '.join(part.family.kinds)} {PATTERN_IS[part.family.pattern]}"
-    )
+    sent = f"{' and '.join(part.family.kinds)} {PATTERN_IS[part.family.pattern]}"
+    source = f"recorded: {figures(phase)}{together if parts > 1 else ''}; {sent}"
     return Phase(
         name=name,
         bytes=max(round(phase.bytes.value * part.bytes_share), 1),

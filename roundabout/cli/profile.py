@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from roundabout.cli import recorded
 from roundabout.cli.options import Inventory, Runs, Testbed
@@ -32,7 +30,7 @@ from roundabout.tree import IS_CHECKOUT
 
 if TYPE_CHECKING:
     from analysis.reading.profiling import Difference
-    from analysis.statistics.phases import Estimate, Found
+    from analysis.statistics.phases import Found
 
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
@@ -193,27 +191,21 @@ def _table(found: "Found", played: Profile) -> Table:
     from analysis.reading.profiling import course  # noqa: PLC0415
 
     parts = course(played, found)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
-    table.title = "Found in the byte counters; below, as played"
+    table = recorded.plain("Found in the byte counters; below, as played")
     table.add_column("")
     for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
         table.add_column(heading, justify="right")
     for index, phase in enumerate(found.phases):
-        figures = [_figure(phase.begin_ms, 1), _figure(phase.duration_ms, 1)]
-        sends = [_figure(phase.bytes, 1, 1e6), _figure(phase.gbps, 2)] if phase.sends else []
+        figures = [recorded.figure(phase.begin_ms, 1), recorded.figure(phase.duration_ms, 1)]
+        sends = [recorded.figure(phase.bytes, 1, 1e6), recorded.figure(phase.gbps, 2)] if phase.sends else []
         table.add_row("send" if phase.sends else "compute", *figures, *sends)
         if parts:
             part = parts[index]
             played_sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
             table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *played_sends, style="dim")
-    table.add_row("iteration", "", _figure(found.period_ms, 1), style="bold")
+    table.add_row("iteration", "", recorded.figure(found.period_ms, 1), style="bold")
     table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
     return table
-
-
-def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
-    most = max(estimate.value - estimate.low, estimate.high - estimate.value)
-    return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
 def _verdict(differs: "Difference", timed_ms: float) -> str:

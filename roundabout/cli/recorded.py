@@ -95,7 +95,7 @@ def yaml_of(profile: Profile) -> str:
 
 def _read(found: "Recorded", run: Run | None) -> Table:
     """What was read, a row a rank."""
-    table = _plain(f"{found.format}: {len(found.job.records)} ranks")
+    table = plain(f"{found.format}: {len(found.job.records)} ranks")
     if run:
         testbed = run.manifest["testbed"]
         table.title = f"{table.title}; of run {run.id}, whose {testbed['kind']} is 1:{testbed['scale']:g}"
@@ -114,18 +114,18 @@ def _read(found: "Recorded", run: Run | None) -> Table:
 def _table(found: "Recorded") -> Table:
     """What was found, a row a phase, with who sends to whom."""
     course = found.course
-    table = _plain(f"Found in them: {course.found.iterations} like iterations in {course.looked_at_ms / 1e3:.1f} s")
+    table = plain(f"Found in them: {course.found.iterations} like iterations in {course.looked_at_ms / 1e3:.1f} s")
     table.add_column("")
     for heading in ("lasts, ms", "sends, MB", "Gbit/s"):
         table.add_column(heading, justify="right")
     table.add_column("what", overflow="fold")
     for phase, parts in zip(course.found.phases, course.parts, strict=True):
-        sends = [_figure(phase.bytes, 1, 1e6), _figure(phase.gbps, 2)] if phase.sends else ["", ""]
+        sends = [figure(phase.bytes, 1, 1e6), figure(phase.gbps, 2)] if phase.sends else ["", ""]
         what = [" and ".join(part.family.kinds) + _among(part.family.groups, found.job.records) for part in parts]
         kind = "send" if phase.sends else "compute"
-        table.add_row(kind, _figure(phase.duration_ms, 1), *sends, "; ".join(what))
+        table.add_row(kind, figure(phase.duration_ms, 1), *sends, "; ".join(what))
     steps = "" if found.steps_ms is None else f"steps named: {found.steps_ms:.1f}"
-    table.add_row("iteration", _figure(course.found.period_ms, 1), "", "", steps, style="bold")
+    table.add_row("iteration", figure(course.found.period_ms, 1), "", "", steps, style="bold")
     return table
 
 
@@ -135,12 +135,14 @@ def _among(groups: Sequence[Sequence[int]], records: "Sequence[Record]") -> str:
     return f", {len(groups)} of {len(groups[0])} ranks"
 
 
-def _figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
+def figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
+    """A figure of a table, with the farther end of its interval."""
     most = max(estimate.value - estimate.low, estimate.high - estimate.value)
     return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
-def _plain(title: str) -> Table:
+def plain(title: str) -> Table:
+    """A table under its title."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     table.title = title
     return table
@@ -167,7 +169,7 @@ def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, 
 def _show_fabric(fabric: "Fabric", console: Console) -> None:
     ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
     hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
-    table = _plain(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
+    table = plain(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
     for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
         table.add_column(heading, justify="right")
     for each in fabric.measured:

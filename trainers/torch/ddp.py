@@ -11,31 +11,13 @@ import sys
 import training
 
 
-class Ddp:
-    """A network, its examples, and one step of learning."""
+class Ddp(training.Whole):
+    """Gradients are all-reduced as they come."""
 
     def __init__(self, worker):
-        import training_models  # noqa: PLC0415 - loads PyTorch
-
         worker.connect()
-        network = training_models.network(worker.shape, worker.job).to(worker.device)
-        list(network.parameters())[-1].register_hook(worker.pace.hold)
-        self._network = worker.torch.nn.parallel.DistributedDataParallel(network)
-        self._optimizer = training.optimizer(worker.torch, network)
-        self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
-        self._loss_of = training_models.loss_of
-
-    def step(self):
-        """Go forward and back; gradients are everybody's mean when this returns. The loss of this worker's batch."""
-        self._optimizer.zero_grad()
-        examples, said = self._examples.draw()
-        loss = self._loss_of(self._network(examples), said)
-        loss.backward()
-        return loss.detach()
-
-    def learn(self):
-        """Take what the step found into the network."""
-        self._optimizer.step()
+        super().__init__(worker)
+        self.network = worker.torch.nn.parallel.DistributedDataParallel(self.network)
 
 
 if __name__ == "__main__":

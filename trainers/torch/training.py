@@ -92,6 +92,31 @@ def rate_of(network):
     return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
 
+class Whole:
+    """A network of which each worker has all, its examples, and one step of learning. A framework adds how it sends."""
+
+    def __init__(self, worker):
+        import training_models  # noqa: PLC0415 - loads PyTorch
+
+        self.network = training_models.network(worker.shape, worker.job).to(worker.device)
+        list(self.network.parameters())[-1].register_hook(worker.pace.hold)
+        self.optimizer = optimizer(worker.torch, self.network)
+        self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
+        self._loss_of = training_models.loss_of
+
+    def step(self):
+        """Go forward and back; gradients are everybody's mean when this returns. The loss of this worker's batch."""
+        self.optimizer.zero_grad()
+        examples, said = self._examples.draw()
+        loss = self._loss_of(self.network(examples), said)
+        loss.backward()
+        return loss.detach()
+
+    def learn(self):
+        """Take what the step found into the network."""
+        self.optimizer.step()
+
+
 def train(worker, training, flows, start_ns, ended):
     """All iterations, each said once it is over: on a GPU that may be some iterations later.
 

@@ -66,34 +66,24 @@ def rendezvous(worker):
     return port
 
 
-class Horovod:
-    """A network, its examples, and one step of learning."""
+class Horovod(training.Whole):
+    """Gradients are gathered in buffers, which are all-reduced."""
 
     def __init__(self, worker):
-        import training_models  # noqa: PLC0415 - loads PyTorch
-
-        self._horovod = gather(worker)
-        network = training_models.network(worker.shape, worker.job).to(worker.device)
-        list(network.parameters())[-1].register_hook(worker.pace.hold)
-        optimizer = training.optimizer(worker.torch, network)
-        self._network = network
-        self._optimizer = self._horovod.DistributedOptimizer(optimizer, network.named_parameters())
-        self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
-        self._loss_of = training_models.loss_of
+        horovod = gather(worker)
+        super().__init__(worker)
+        self.optimizer = horovod.DistributedOptimizer(self.optimizer, self.network.named_parameters())
 
     def step(self):
-        """Go forward and back; gradients are everybody's mean when this returns. The loss of this worker's batch."""
-        self._optimizer.zero_grad()
-        examples, said = self._examples.draw()
-        loss = self._loss_of(self._network(examples), said)
-        loss.backward()
-        self._optimizer.synchronize()
-        return loss.detach()
+        """As all do, and wait for what was sent."""
+        loss = super().step()
+        self.optimizer.synchronize()
+        return loss
 
     def learn(self):
         """Take what the step found into the network."""
-        with self._optimizer.skip_synchronize():
-            self._optimizer.step()
+        with self.optimizer.skip_synchronize():
+            super().learn()
 
 
 if __name__ == "__main__":
