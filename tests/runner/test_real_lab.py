@@ -220,11 +220,16 @@ def test_however_time_is_stretched_a_job_alone_takes_what_its_profile_says(tmp_p
     assert "time stretched 5 times, a packet for 20" in run.manifest["testbed"]["fidelity"]["stamp"]
 
 
-def test_a_job_alone_is_not_marked(tmp_path, file, tiny, untouched):
-    file.write_text(tiny(iterations=4, variants="alone: {one_job_at_a_time: true}"))
+def test_jobs_alone_are_not_marked_as_together(tmp_path, file, tiny, untouched):
+    file.write_text(tiny(iterations=4, variants="alone: {one_job_at_a_time: true}, fair: {}"))
     run = run_experiment(load_experiment(file), runs=tmp_path / "runs", quiet=True)
-    assert len(run.trials()) == 2
-    assert sum(gained(run).values()) <= 60  # a thousandth of the packets that both jobs send
+    trials = {trial["trial"]: trial["variant"] for trial in run.trials()}
+    found = {"alone": 0, "fair": 0}
+    for (trial, _, _), marks in gained(run).items():
+        found[trials[trial]] += marks
+    assert sorted(trials.values()) == ["alone", "alone", "fair"]
+    # None on a quiet machine; where a CPU stands still for a moment, queues grow behind it.
+    assert found["alone"] <= found["fair"] / 5
 
 
 def gained(run):

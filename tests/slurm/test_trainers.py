@@ -135,12 +135,15 @@ def run(inventory: Path, folder: Path, observer: Any, **changes: Any) -> Run:
     return runner.start(experiment, "experiment", folder / "runs")
 
 
+def driving(*words: Any) -> list[str]:
+    return [sys.executable, "-m", "tests.rack.drive", *map(str, words)]
+
+
 @contextmanager
 def driven(inventory: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run that takes long, in a process of its own."""
     written(folder, **ENDLESS)
-    words = [sys.executable, "-m", "tests.rack.drive", "run", inventory, folder]
-    with subprocess.Popen(list(map(str, words)), cwd=ROOT) as process:
+    with subprocess.Popen(driving("run", inventory, folder), cwd=ROOT) as process:
         try:
             yield process
         finally:
@@ -200,6 +203,8 @@ def test_whoever_ends_a_run_ends_its_allocation(
         assert "python3" in nodes.processes()
         process.send_signal(how)
         print(how.name, soon(nodes))
+        process.wait()
+    subprocess.run(driving("clean", inventory, tmp_path), cwd=ROOT, check=True)  # a killed run owes what it loaded
 
 
 def test_nodes_that_are_busy_are_one_message(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
