@@ -37,7 +37,7 @@ def format_of(path: Path) -> Format:
     found = next((each for each in FORMATS if each.recognises(beginning)), None)
     if found is None:
         shown = repr(beginning[:SHOWN_BYTES].decode(errors="replace")) if beginning else "nothing"
-        expected = ", ".join(each.NAME for each in FORMATS)
+        expected = ", ".join([*(each.NAME for each in FORMATS), nccl_tests.NAME])
         raise RecordError(f"{path}: found a file that begins with {shown}, expected one of: {expected}")
     return found
 
