@@ -118,18 +118,14 @@ def _groups(family: Family, job: Job) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _phases(found: Course, job: Job) -> Iterator[Phase]:
-    each_part = [(phase, part) for phase in found.found.phases for part in _parts(phase, found)]
-    for (phase, part), name in zip(each_part, names([phase.sends for phase, _ in each_part]), strict=True):
-        if part is None:
+    parts_of = zip(found.found.phases, found.parts, strict=True)
+    each_part = [(phase, part, len(parts)) for phase, parts in parts_of for part in (parts if phase.sends else (None,))]
+    for (phase, part, parts), name in zip(each_part, names([phase.sends for phase, *_ in each_part]), strict=True):
+        if part is None:  # it computes
             lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {figures(phase)}"
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
         else:
-            yield _phase(name, phase, part, job, len(_parts(phase, found)))
-
-
-def _parts(phase: FoundPhase, found: Course) -> tuple[Part | None, ...]:
-    """What it becomes a phase of the profile for, each; None stands for computing."""
-    return found.parts[found.found.phases.index(phase)] if phase.sends else (None,)
+            yield _phase(name, phase, part, job, parts)
 
 
 def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Phase:

@@ -9,13 +9,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.facility import RackFacility
 from tests.observers import Silent
+from tests.rack.driven import driven
 from tests.runner import killed
 from tests.traces import traces
 
@@ -360,18 +360,6 @@ def test_a_host_that_is_lost_costs_an_attempt(
     thread.join()
     assert any("lost host s3" in reason for reason in observer.reasons)
     assert len(ended.trials()) == 1
-
-
-@contextmanager
-def driven(action: str, inventory: Path, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
-    """A run in a process of its own."""
-    words = [sys.executable, "-m", "tests.rack.drive", action, inventory, folder, *more]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(list(map(str, words)), cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:

@@ -152,5 +152,6 @@ def test_what_is_no_trace_is_refused(tmp_path, content):
 def test_a_file_of_no_format_is_refused(tmp_path):
     path = tmp_path / "notes"
     path.write_text("Dear diary")
-    with pytest.raises(RecordError, match="'Dear diary', expected one of: PyTorch Kineto's trace, .*nccl-tests' JSON"):
+    expected = "begins with 'Dear diary', expected one of: PyTorch Kineto's trace, .*nccl-tests' JSON"
+    with pytest.raises(RecordError, match=expected):
         format_of(path)

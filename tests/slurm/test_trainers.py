@@ -6,13 +6,10 @@ import os
 import shutil
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack.facility import RackFacility
 from tests.observers import Silent
+from tests.rack.driven import driven
 from tests.slurm.cluster import awaited, is_there
 from tests.slurm.hosts import Nodes
 
@@ -135,21 +133,6 @@ def run(inventory: Path, folder: Path, observer: Any, **changes: Any) -> Run:
     return runner.start(experiment, "experiment", folder / "runs")
 
 
-def driving(*words: Any) -> list[str]:
-    return [sys.executable, "-m", "tests.rack.drive", *map(str, words)]
-
-
-@contextmanager
-def driven(inventory: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A run that takes long, in a process of its own."""
-    written(folder, **ENDLESS)
-    with subprocess.Popen(driving("run", inventory, folder), cwd=ROOT) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def trains(folder: Path) -> bool:
     """Whether a trial's jobs have begun."""
     return any('"start"' in path.read_text() for path in folder.glob("runs/*/*/partial/*/events.jsonl"))
@@ -197,14 +180,17 @@ def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: 
 def test_whoever_ends_a_run_ends_its_allocation(
     nodes: Nodes, inventory: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
-    with driven(inventory, tmp_path) as process:
+    written(tmp_path, **ENDLESS)
+    with driven("run", inventory, tmp_path) as process:
         awaited(lambda: trains(tmp_path))
         assert len(nodes.queue) == 1
         assert "python3" in nodes.processes()
         process.send_signal(how)
         print(how.name, soon(nodes))
-        process.wait()
-    subprocess.run(driving("clean", inventory, tmp_path), cwd=ROOT, check=True)  # a killed run owes what it loaded
+        process.communicate()
+    with driven("clean", inventory, tmp_path) as process:  # a killed run owes what it loaded
+        _, stderr = process.communicate()
+    assert process.returncode == 0, stderr
 
 
 def test_nodes_that_are_busy_are_one_message(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
