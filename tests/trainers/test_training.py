@@ -24,6 +24,7 @@ EXPERIMENT = {
     "about": "Two jobs that really train, alone and together",
     "topology": "dumbbell-2x2",
     "profile": "ddp-lab",
+    "scale": 200,
     "jobs": {
         "j1": {"workers": ["s0", "s2"], "trainer": TRAINED},
         "j2": {"workers": ["s1", "s3"], "trainer": TRAINED},

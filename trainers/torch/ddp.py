@@ -12,12 +12,17 @@ import training
 
 
 class Ddp(training.Whole):
-    """Gradients are all-reduced as they come."""
+    """Gradients are all-reduced by buckets, as these are filled."""
 
     def __init__(self, worker):
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks  # noqa: PLC0415 - loads PyTorch
+
         worker.connect()
         super().__init__(worker)
         self.network = worker.torch.nn.parallel.DistributedDataParallel(self.network)
+        # Not at the first gradient: what fills the first bucket would then be computed while the network waits.
+        hook = default_hooks.allreduce_hook
+        self.network.register_comm_hook(None, lambda group, bucket: hook(group, worker.pace.hold(bucket)))
 
 
 if __name__ == "__main__":

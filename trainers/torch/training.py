@@ -99,7 +99,6 @@ class Whole:
         import training_models  # noqa: PLC0415 - loads PyTorch
 
         self.network = training_models.network(worker.shape, worker.job).to(worker.device)
-        list(self.network.parameters())[-1].register_hook(worker.pace.hold)
         self.optimizer = optimizer(worker.torch, self.network)
         self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
         self._loss_of = training_models.loss_of

@@ -72,6 +72,7 @@ class Horovod(training.Whole):
     def __init__(self, worker):
         horovod = gather(worker)
         super().__init__(worker)
+        list(self.network.parameters())[-1].register_hook(worker.pace.hold)  # each is sent as it comes
         self.optimizer = horovod.DistributedOptimizer(self.optimizer, self.network.named_parameters())
 
     def step(self):
