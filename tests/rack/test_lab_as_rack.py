@@ -38,7 +38,6 @@ from tests.rack.driven import driven
 from tests.runner import killed
 from tests.traces import traces
 
-ROOT = Path(__file__).parents[2]
 WORK = (b"replay", b"sampler", b"tcpdump", b"crossgen", b"iperf3", b"clock.py")
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 

@@ -34,7 +34,6 @@ pytestmark = [
     pytest.mark.skipif(not is_there(), reason="needs root and slurm-wlm: make setup-proofs"),
 ]
 
-ROOT = Path(__file__).parents[2]
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 SOON_S = 10
 INVENTORY = """
