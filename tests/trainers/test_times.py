@@ -98,3 +98,15 @@ def test_only_the_first_communication_is_held():
     assert first - begin_ns >= 20_000_000
     pace.hold("another")
     assert pace.ready == first
+
+
+def test_paced_computing_begins_once_the_gpu_has_sent_the_previous_iteration():
+    """The host is far ahead of a GPU that still sends, so computing counted from the host's clock would cost nothing."""
+    queue = Queue()
+    clock = times.DeviceClock(queue.event)
+    pace = times.Pace(clock, 20_000_000)
+    queue.ends_ms += 30
+    pace.begin(time.monotonic_ns(), after=(sent := clock.mark()))
+    pace.hold(None)
+    assert queue.at_ms >= 30, "computing was counted while the GPU was still sending"
+    assert time.monotonic_ns() >= clock.tell_ns(sent) + 20_000_000

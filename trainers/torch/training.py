@@ -141,13 +141,13 @@ def train(worker, training, flows, start_ns, ended):
         said.update(ns=end_ns, bytes=(sent, received))
 
     steps = training_times.Steps(worker.clock, tell)
-    begin_ns = said["ns"]
+    pace.begin(said["ns"])
     for number in range(worker.job["iterations"]):
-        pace.begin(begin_ns)
         loss = training.step()
         end = worker.clock.mark()
         begin_ns = time.monotonic_ns()
         steps.ended(pace.ready, end, number=number, loss=loss, late_ns=max(late_ns, pace.late_ns))
+        pace.begin(begin_ns, after=end)
         late_ns = 0
         training.learn()
         ended()

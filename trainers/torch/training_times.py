@@ -98,19 +98,29 @@ class Steps:
 
 
 class Pace:
-    """When the first communication may begin: it is told by the hook that is called with what is to be sent."""
+    """The earliest instant of an iteration's first communication, which a hook waits for before it sends."""
 
     def __init__(self, clock, computing_ns):
         self._clock, self._computing_ns = clock, computing_ns
         self.begin(0)
 
-    def begin(self, begin_ns):
-        """An iteration begins, or began."""
-        self.begin_ns, self.ready, self.late_ns = begin_ns, None, 0
+    def begin(self, begin_ns, after=None):
+        """Begin an iteration at `begin_ns` of the host's clock, but not before the clock has passed the mark `after`.
+
+        A GPU is still sending the previous iteration when the host has queued it.
+        """
+        self._begin_ns, self._after, self.ready, self.late_ns = begin_ns, after, None, 0
 
     def hold(self, sent):
-        """Wait until computing is over, where it is paced."""
+        """Return `sent` once the iteration has computed for as long as its profile says, if it is paced."""
         if self.ready is None:
-            self.late_ns = sleep_until(self.begin_ns + self._computing_ns)
+            if self._computing_ns:
+                self.late_ns = sleep_until(self._started_ns() + self._computing_ns)
             self.ready = self._clock.mark()
         return sent
+
+    def _started_ns(self):
+        if self._after is None:
+            return self._begin_ns
+        self._clock.wait(self._after)
+        return max(self._begin_ns, self._clock.tell_ns(self._after))
