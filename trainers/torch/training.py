@@ -75,6 +75,11 @@ class Worker:
         patience = datetime.timedelta(seconds=PATIENCE_S)
         return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)
 
+    def finish_queue(self):
+        """Wait until a GPU has done what is queued, so that no iteration counts bytes of the initial parameters."""
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+
     def connect(self):
         """Make PyTorch's group of all workers."""
         group = {"store": self.meet(), "rank": self.rank, "world_size": self.count}
@@ -220,6 +225,7 @@ def run(framework, asked, lines):
 
     worker = Worker(torch, asked)
     training = framework(worker)
+    worker.finish_queue()
     with contextlib.closing(training_flows.Flows(worker.job["workers"], worker.rank)) as flows:
         say("ready")
         start_ns = start_of(lines.get())

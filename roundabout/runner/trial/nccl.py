@@ -3,7 +3,7 @@
 
 Its log's lines are those of NVIDIA/nccl at 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
 src/transport/net_socket.cc; src/transport/net_ib.cc, and net_ib/init.cc and connect.cc since), and as users posted them
-(NVIDIA/nccl issues 676, 1052). NCCL itself was never run by us.
+(NVIDIA/nccl issues 676, 1052). NCCL 2.28.9 was run over sockets (tests/records/ddp-lab-nccl/nccl.log), never over RDMA.
 """
 
 import re
