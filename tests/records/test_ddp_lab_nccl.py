@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job over NCCL that a GPU trained and recorded: its traces say what its workers timed, and its log how it sent."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.records.profile import recorded
+from roundabout.runner.trial import nccl
+
+FOLDER = Path(__file__).parent / "ddp-lab-nccl"
+
+
+def test_traces_of_a_gpu_agree_with_the_workers_own_figures():
+    timed = json.loads((FOLDER / "timed.json").read_text())
+    found = recorded(sorted(FOLDER.glob("*.json.gz")), "seen")
+    assert found.course.found.period_ms.value == pytest.approx(timed["period_ms"], rel=0.001)
+    assert found.profile.comm_bytes == pytest.approx(timed["bytes"], rel=0.001)
+    assert [phase.sends for phase in found.course.found.phases] == [False, True]
+    # A kernel that starts first waits in itself for the other rank, so the trace shows a little more computing.
+    assert found.course.found.phases[0].duration_ms.value == pytest.approx(timed["compute_ms"], rel=0.05)
+
+
+def test_nccl_tells_its_log_how_it_sends():
+    used = nccl.used((FOLDER / "nccl.log").read_text())
+    assert (used.version, used.network, used.interfaces, used.channels) == (
+        ("2.28.9",),
+        ("Socket",),
+        ("lo",),
+        ("NET/Socket",),
+    )
