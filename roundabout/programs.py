@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from roundabout.errors import RoundaboutError
+from roundabout.spec.source import read
 from roundabout.spec.trainers import MODELS
 from roundabout.tree import BUILD, ROOT
 
@@ -18,7 +17,7 @@ LIST = Path(__file__).with_name("programs.yaml")
 @cache
 def programs(*groups: str) -> tuple[str, ...]:
     """The paths of the list's `groups` ("hosts", "controller", "lab"), in its order."""
-    listed = yaml.safe_load(LIST.read_text())
+    listed = read(LIST).root
     return tuple(path for group in groups for path in listed[group])
 
 

@@ -8,13 +8,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected import Crossing, Outlook, outlook
 from analysis.advice.observed import MOST_TOGETHER, Observed
 from analysis.statistics.phases import SAME_RATE
 from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
+from roundabout.spec.errors import show
+from roundabout.spec.source import load
 
 WORTH = 1.02
 """A mean gain from which shifting is advised, if the whole interval is one of gains."""
@@ -28,6 +28,9 @@ SIMULATED = 3
 """Placements of which the cost is worked out: the best by score."""
 MOST_JOBS = 8
 """Of so many jobs all placements are looked at."""
+
+
+MOST_BYTES = 1_000_000  # of a file of placements: reading that much takes ten seconds
 
 
 class Verdict(Enum):
@@ -206,13 +209,10 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 
 def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
-    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises AdviceError."""
-    try:
-        found = yaml.safe_load(path.read_text())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise AdviceError(f"{path}: cannot be read: {error}") from error
+    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises AdviceError or SpecError."""
+    found = load(path, MOST_BYTES).root
     if not isinstance(found, Mapping):
-        raise AdviceError(f"{path}: found {type(found).__name__}, expected placements by name")
+        raise AdviceError(f"{path}: found {show(found)}, expected placements by name")
     known = {each.job for each in jobs}
     return [Candidate(str(name), _crossing(links, f"{path}: {name}", known)) for name, links in found.items()]
 

@@ -2,7 +2,6 @@
 """Byte counters of hosts over time, from a CSV or Parquet table or from a Prometheus server's answer."""
 
 import http.client
-import json
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -20,7 +19,9 @@ import pyarrow.parquet as pq
 from analysis.advice.errors import AdviceError
 from analysis.reading.counted import Floats, Integers
 from analysis.statistics.folding import Sent
+from roundabout.spec import json_source
 from roundabout.spec.frames import HEADER_BYTES
+from roundabout.spec.source import decode
 from roundabout.store.rates import Increments, increments
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
@@ -116,8 +117,8 @@ def _of_answer(body: bytes, source: str) -> dict[str, Counter]:
 
     Source: Prometheus' HTTP API, /api/v1/query and /api/v1/query_range, `resultType` matrix.
     """
+    answer = json_source.parse(decode(body, source), source).root
     try:
-        answer = json.loads(body)
         if answer["status"] != "success":
             raise AdviceError(f"{source}: found error '{answer.get('error')}', expected samples")
         kind, series = answer["data"]["resultType"], answer["data"]["result"]

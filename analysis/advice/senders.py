@@ -2,20 +2,22 @@
 """Which hosts send for which job: a YAML file, or Slurm's list of jobs."""
 
 import itertools
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from analysis.advice.errors import AdviceError
+from roundabout.spec import json_source
+from roundabout.spec.errors import show
+from roundabout.spec.source import load
 
 Senders = Mapping[str, tuple[str, ...]]
 """By job, its hosts."""
 
 MOST_HOSTS = 10_000
+MOST_YAML_BYTES = 1_000_000  # reading that much YAML takes ten seconds
+MOST_JSON_BYTES = 1 << 30  # `squeue --json` writes 10 kB for each job
 
 
 def read(path: Path) -> Senders:
@@ -24,15 +26,12 @@ def read(path: Path) -> Senders:
     Read are YAML (`j1: [s0, s2]`; hosts may be written as Slurm does, `j1: node[01-03]`), and what `squeue --json`
     prints, of which jobs that run count, by `<name>-<id>`.
 
-    Raises AdviceError.
+    Raises AdviceError or SpecError.
     """
-    try:
-        text = path.read_text()
-        found = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise AdviceError(f"{path}: cannot be read: {error}") from error
+    is_json = path.suffix.lower() == ".json"
+    found = (json_source.read(path, MOST_JSON_BYTES) if is_json else load(path, MOST_YAML_BYTES)).root
     if not isinstance(found, Mapping):
-        raise AdviceError(f"{path}: found {type(found).__name__}, expected jobs with their hosts")
+        raise AdviceError(f"{path}: found {show(found)}, expected jobs with their hosts")
     pairs = _of_slurm(found["jobs"], path) if isinstance(found.get("jobs"), list) else found.items()
     senders = {str(job): _hosts(hosts, f"{path}: {job}") for job, hosts in pairs}
     if not senders:

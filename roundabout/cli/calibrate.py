@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
@@ -18,8 +17,11 @@ from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment
+from roundabout.spec.errors import show
+from roundabout.spec.explain import explain
 from roundabout.spec.load import load_experiment
 from roundabout.spec.merge import merge
+from roundabout.spec.source import Block, Document, read, shown
 from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.files import write_json
 from roundabout.testbeds import undo
@@ -105,19 +107,25 @@ def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tu
 
 def _read(path: Path, only: list[str]) -> dict[str, Calibration]:
     kept = load_calibration()
-    base = kept.model_dump(by_alias=True, exclude={"derived_from"})  # which is not said of what anybody changed
-    try:
-        overlays: dict[str, Any] = yaml.safe_load(path.read_text())
-        found = {
-            name: Calibration.model_validate(merge(base, overlay)) if overlay else kept
-            for name, overlay in overlays.items()
-        }
-    except (OSError, yaml.YAMLError, AttributeError, ValidationError) as error:
-        raise LabError(f"{path}: found {error}, expected named overlays on {DEFAULT.name}") from error
+    document = read(path, shown(path))
+    found = {name: kept if document.root[name] is None else _candidate(document, name, kept) for name in document.root}
     unknown = sorted(set(only) - set(found))
     if unknown:
         raise LabError(f"{path}: found no candidate {', '.join(unknown)}, expected some of: {', '.join(found)}")
     return {name: found[name] for name in only or found}
+
+
+def _candidate(document: Document, name: str, kept: Calibration) -> Calibration:
+    """Return `kept` as the overlay of that name changes it. Raises SpecError."""
+    overlay = document.root[name]
+    if not isinstance(overlay, Block):
+        raise document.error((name,), show(overlay), f"an overlay on {DEFAULT.name}: a mapping of fields to values")
+    base = kept.model_dump(by_alias=True, exclude={"derived_from"})  # a changed calibration is not the derived one
+    merged = merge(base, overlay)
+    try:
+        return Calibration.model_validate(merged)
+    except ValidationError as error:
+        raise explain(error, document, Calibration, merged) from None
 
 
 def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML into plain data that remembers where each value stood.
+"""Reads YAML into plain data that remembers where each value stood (`json_source` does the same for JSON).
 
 The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What
 other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; aliases and tags are refused.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from roundabout.spec.errors import SpecError
 
 MAX_BYTES = 100_000  # ten times the longest that ships; PyYAML takes a second for them, or two
 MAX_DEPTH = 24
+MAX_DIGITS = 300  # of a whole number: `float` takes each of them, and raises OverflowError for one above 1.8e308
 
 
 class Mark(NamedTuple):
@@ -48,19 +50,19 @@ class Items(list[Any]):
         self.marks = list(marks)
 
 
-class Document:
-    """A file's content with the means to complain about any part of it."""
+class Content:
+    """A file's content, of any shape, with the means to complain about any part of it."""
 
-    def __init__(self, file: str, root: Block, folder: Path = Path()) -> None:
-        """`folder` is what names of files in it are relative to."""
+    def __init__(self, file: str, root: Any, mark: Mark | None = None) -> None:
+        """Take the value `root` of `file`, which stands at `mark` unless `root` knows its own place."""
         self.file = file
         self.root = root
-        self.folder = folder
+        self.mark: Mark | None = getattr(root, "mark", mark)
 
     def find(self, location: tuple[str | int, ...], root: Block | None = None) -> Mark | None:
         """The place of the value at `location` below `root`, or of the nearest thing around it."""
         value: Any = self.root if root is None else root
-        mark: Mark | None = value.mark
+        mark = self.mark if root is None else root.mark
         for step in location:
             if isinstance(value, Block) and step in value:
                 mark = value.marks.get(str(step), mark)
@@ -86,6 +88,17 @@ class Document:
         return SpecError(self.file, found, expected, field=path, line=mark.line if mark else None, hint=hint)
 
 
+class Document(Content):
+    """A file's content that is a mapping."""
+
+    root: Block
+
+    def __init__(self, file: str, root: Block, folder: Path = Path()) -> None:
+        """`folder` is what names of files in it are relative to."""
+        super().__init__(file, root)
+        self.folder = folder
+
+
 def dotted(location: tuple[str | int, ...]) -> str:
     """`("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
@@ -103,20 +116,42 @@ def shown(path: Path) -> str:
 def read(path: Path, shown_as: str | None = None) -> Document:
     """The document in `path`; messages call it `shown_as`. Raises SpecError for whatever keeps it from being read."""
     file = shown_as or str(path)
+    return parse(read_text(path, file, MAX_BYTES), file, path.parent)
+
+
+def load(path: Path, most_bytes: int = MAX_BYTES) -> Content:
+    """Read YAML of any shape whose keys are text as written: `on`, `1` and `true` are names there.
+
+    Raises SpecError like `read`.
+    """
+    file = shown(path)
+    node = _node(read_text(path, file, most_bytes), file)
+    if node is None:
+        return Content(file, None)
+    builder = _Builder(file, names_any=True)
+    return Content(file, builder.value(node, ()), builder.mark(node, ()))
+
+
+def read_text(path: Path, file: str, most_bytes: int) -> str:
+    """Return the text of a file of at most `most_bytes` bytes. Raises SpecError."""
     try:
         with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SpecError(file, reason.lower(), "a file that can be read") from None
-    if len(content) > MAX_BYTES:
-        raise SpecError(file, f"more than {MAX_BYTES} bytes", "a specification, which is a page long")
+    if len(content) > most_bytes:
+        raise SpecError(file, f"more than {most_bytes} bytes", f"{most_bytes} bytes at most")
+    return decode(content, file)
+
+
+def decode(content: bytes, file: str) -> str:
+    """Return the text in the UTF-8 `content` without its byte order mark. Raises SpecError, with a line."""
     try:
-        text = content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SpecError(file, f"the byte 0x{content[error.start]:02x}", "UTF-8 text", line=line) from None
-    return parse(text, file, path.parent)
 
 
 def parse(text: str, file: str, folder: Path = Path()) -> Document:
@@ -129,6 +164,21 @@ def parse(text: str, file: str, folder: Path = Path()) -> Document:
         found = "an empty file" if node is None else _kind(node)
         raise SpecError(file, found, "a mapping of fields to values")
     return Document(file, _Builder(file).block(node, ()), folder)
+
+
+def whole_number(text: str) -> int:
+    """Return the whole number that `text` says. Raises ValueError for one of more than MAX_DIGITS digits."""
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"{MAX_DIGITS} digits at most")
+    return int(text)
+
+
+def finite_number(text: str) -> float:
+    """Return the number that `text` says. Raises ValueError for one that is larger than a float can be."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number below 1.8e308")
+    return value
 
 
 def parse_option(option: str, text: str) -> tuple[Any, Mark]:
@@ -213,9 +263,10 @@ for _tag, _pattern, _first in (
 class _Builder:
     """Turns YAML nodes into Blocks, Items and scalars."""
 
-    def __init__(self, file: str, *, numbered: bool = True) -> None:
+    def __init__(self, file: str, *, numbered: bool = True, names_any: bool = False) -> None:
         self.file = file
         self.numbered = numbered
+        self.names_any = names_any
 
     def mark(self, node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
         return Mark(node.start_mark.line + 1 if self.numbered else None, dotted(location))
@@ -242,9 +293,15 @@ class _Builder:
         return block
 
     def key(self, node: yaml.Node, location: tuple[str | int, ...]) -> str:
-        if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:str":
+        is_name = isinstance(node, yaml.ScalarNode) and node.value != "" and self.names_any
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _SCALARS or not (is_name or _is_text(node)):
             shown = node.value if isinstance(node, yaml.ScalarNode) else _kind(node)
             self.refuse(node, location, f"the key {shown}", "text as a key (quote it if it looks like a number)")
+        return self.text(node, location)
+
+    def text(self, node: yaml.Node, location: tuple[str | int, ...]) -> str:
+        if any("\ud800" <= each <= "\udfff" for each in node.value):
+            self.refuse(node, location, "half of a surrogate pair", "whole characters")
         return str(node.value)
 
     def items(self, node: yaml.SequenceNode, location: tuple[str | int, ...]) -> Items:
@@ -256,7 +313,7 @@ class _Builder:
         return items
 
     def scalar(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
-        text = str(node.value)
+        text = self.text(node, location)
         try:
             return _READ[node.tag.removeprefix("tag:yaml.org,2002:")](text)
         except ValueError:
@@ -273,9 +330,14 @@ _READ: dict[str, Any] = {
     "str": str,
     "null": lambda _: None,
     "bool": lambda text: text.lower() == "true",
-    "int": lambda text: int(text.replace("_", "")),
-    "float": lambda text: float(text.replace("_", "")),
+    "int": lambda text: whole_number(text.replace("_", "")),
+    "float": lambda text: finite_number(text.replace("_", "")),
 }
+_SCALARS = _READ.keys() - {"map", "seq"}
+
+
+def _is_text(node: yaml.Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:str"
 
 
 def _kind(node: yaml.Node) -> str:

@@ -6,13 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Strict, Text
 from roundabout.spec.launch import Launch, started
 from roundabout.spec.profile import Profile
+from roundabout.spec.source import read
 from roundabout.spec.trainer import Launcher, Task
 
 Backend = Literal["gloo", "nccl"]
@@ -47,7 +47,7 @@ class Model(Strict):
 @cache
 def models() -> dict[str, Model]:
     """Those of training_models.yaml, by name."""
-    return {name: Model.model_validate(told) for name, told in yaml.safe_load(MODELS.read_text()).items()}
+    return {name: Model.model_validate(told) for name, told in read(MODELS).root.items()}
 
 
 class Training(Launcher):

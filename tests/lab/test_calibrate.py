@@ -60,11 +60,22 @@ def test_an_unknown_candidate_is_answered_with_the_known_ones(capsys):
     assert "kept, CNP gap between both T" in complaint
 
 
+WRONG_CANDIDATES = (
+    ("a: {ecn: {pmax: 2}}", ":1: a.ecn.pmax: found 2, expected at most 1"),
+    ("a: {kmin: 1}", ":1: a.kmin: found the unknown field 'kmin'"),
+    ("- a", "found a list, expected a mapping"),
+    ("a: {version: 2}\na: {version: 3}", ":2: a: found the key 'a' a second time (first in line 1)"),
+    ("a: [version]", ":1: a: found a list of 1, expected an overlay on calibration.yaml"),
+    ("a: {timer_scale: .inf}", "a.timer_scale: found '.inf', expected a number"),
+    ("a: {timer_scale: 1e999}", "a.timer_scale: found '1e999', expected a number of ordinary size"),
+)
+
+
 def test_a_candidate_that_is_no_calibration_names_file_and_field(tmp_path, capsys):
     candidates = tmp_path / "candidates.yaml"
-    for text, named in (("a: {ecn: {pmax: 2}}", "ecn.pmax"), ("a: {kmin: 1}", "kmin"), ("- a", "named overlays")):
+    for text, named in WRONG_CANDIDATES:
         candidates.write_text(text)
-        assert main(["calibrate", "--candidates", str(candidates)]) == 1
+        assert main(["calibrate", "--candidates", str(candidates)]) == 2
         complaint = capsys.readouterr().err
         assert str(candidates) in complaint
         assert named in complaint

@@ -5,7 +5,7 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from roundabout.testbeds.lab import LabError
+from roundabout.spec import SpecError
 from roundabout.testbeds.lab.calibration import Derivation, load_calibration
 from roundabout.testbeds.lab.proposals import DEFAULT, Range, load_ranges, sampled, varied
 
@@ -96,14 +96,17 @@ def test_what_was_derived_before_is_not_said_of_other_constants():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"g": {"least": 2, "most": 1}}, "least 2 is above most 1"),
-        ({"cnp_gap": {"least": 0.5, "most": 1.2}}, "cnp_gap must stay below 1"),
-        ({"surprise": 1}, "surprise"),
+        (
+            {"g": {"least": 2, "most": 1}},
+            "found a mapping of 2, expected least at most as large as most, which is 1",
+        ),
+        ({"cnp_gap": {"least": 0.5, "most": 1.2}}, "expected cnp_gap below 1"),
+        ({"surprise": 1}, "the unknown field 'surprise'"),
     ],
 )
 def test_wrong_ranges_are_named(tmp_path, change, message):
     path = tmp_path / "ranges.yaml"
     path.write_text(yaml.safe_dump({**yaml.safe_load(DEFAULT.read_text()), **change}))
-    with pytest.raises(LabError, match=message) as caught:
+    with pytest.raises(SpecError, match=message) as caught:
         load_ranges(path)
     assert str(path) in caught.value.message

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pyroute2 import NetlinkError
 
-from roundabout.spec import Topology, Transport, load_experiment, load_topology
+from roundabout.spec import SpecError, Topology, Transport, load_experiment, load_topology
 from roundabout.spec.experiment import Tcp
 from roundabout.spec.transports import known
 from roundabout.testbeds.lab import Lab, LabError, host_settings, needs, network, paths, rates
@@ -153,22 +153,25 @@ def test_a_link_that_stays_off_is_said_to_be_after_half_a_minute_of_tries(topolo
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scale": "fifty"}, "scale: found 'fifty'"),
-        ({"ecn": {"kmin_bytes": 2, "kmax_bytes": 1, "pmax": 1}}, "kmin_bytes 2 is above kmax_bytes 1"),
-        ({"surprise": 1}, "surprise: found 1"),
-        ({"version": None}, "version: found None"),
+        ({"scale": "fifty"}, "scale: found 'fifty', expected a number"),
+        (
+            {"ecn": {"kmin_bytes": 2, "kmax_bytes": 1, "pmax": 1}},
+            "ecn: found a mapping of 3, expected kmin_bytes at most",
+        ),
+        ({"surprise": 1}, "the unknown field 'surprise'"),
+        ({"version": None}, "version: found nothing, expected a whole number"),
     ],
 )
 def test_a_wrong_calibration_is_named(tmp_path, change, message):
     path = tmp_path / "calibration.yaml"
     path.write_text(yaml.safe_dump({**yaml.safe_load(DEFAULT.read_text()), **change}))
-    with pytest.raises(LabError, match=message) as caught:
+    with pytest.raises(SpecError, match=message) as caught:
         load_calibration(path)
     assert str(path) in caught.value.message
 
 
 def test_a_calibration_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(LabError, match="cannot be read"):
+    with pytest.raises(SpecError, match="found no such file or directory, expected a file that can be read"):
         load_calibration(tmp_path / "none.yaml")
 
 

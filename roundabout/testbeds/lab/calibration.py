@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from roundabout.spec.base import Strict
+from roundabout.spec.explain import parse_as
+from roundabout.spec.source import read, shown
 from roundabout.spec.transports import known
-from roundabout.testbeds.lab.errors import LabError
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
 HEADER = """# SPDX-License-Identifier: Apache-2.0
@@ -20,11 +22,7 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 THRESHOLDS_BYTES = (80_000, 160_000)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Ecn(_Strict):
+class Ecn(Strict):
     """WRED thresholds of a port, in bytes of the lab's queue."""
 
     kmin_bytes: int = Field(ge=0)
@@ -34,7 +32,7 @@ class Ecn(_Strict):
     @model_validator(mode="after")
     def _ordered(self) -> "Ecn":
         if self.kmin_bytes > self.kmax_bytes:
-            raise ValueError(f"kmin_bytes {self.kmin_bytes} is above kmax_bytes {self.kmax_bytes}")
+            raise ValueError(f"kmin_bytes at most kmax_bytes, which is {self.kmax_bytes}")
         return self
 
 
@@ -42,14 +40,14 @@ NEVER = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
 """Marks nothing: more than any port holds."""
 
 
-class QueueBytes(_Strict):
+class QueueBytes(Strict):
     """How long a port's FIFO is: so deep that nothing is lost, as in a fabric with PFC, or short."""
 
     lossless: int = Field(gt=0, lt=2**31)
     lossy: int = Field(gt=0, lt=2**31)
 
 
-class Derivation(_Strict):
+class Derivation(Strict):
     """The run with time stretched that constants were derived from: its id, the hash of all that was measured.
 
     `targets` are its figures, by name, which the constants had to meet; `misfit` is how far off they are, in root mean
@@ -62,7 +60,7 @@ class Derivation(_Strict):
     targets: dict[str, float]
 
 
-class Calibration(_Strict):
+class Calibration(Strict):
     """Everything about a lab that an experiment does not say."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -104,9 +102,10 @@ class Calibration(_Strict):
             parameters = {each.name: each for each in declared.parameters} if declared else {}
             for name, value in values.items():
                 if name not in parameters:
-                    raise ValueError(f"{transport} has no parameter {name}")
-                if not parameters[name].least <= value <= parameters[name].most:
-                    raise ValueError(f"{transport}'s {name} is {value}, out of its range")
+                    raise ValueError(f"no {name} for {transport}, which has no such parameter")
+                least, most = parameters[name].least, parameters[name].most
+                if not least <= value <= most:
+                    raise ValueError(f"{name} of {transport} from {least:g} to {most:g}, not {value}")
         return self
 
 
@@ -114,16 +113,9 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
     """Read a calibration file.
 
     Raises:
-        LabError: the file is missing or unreadable, or a field is missing, unknown or out of range.
+        SpecError: the file is missing or unreadable, or a field is missing, unknown or out of range.
     """
-    try:
-        return Calibration.model_validate(yaml.safe_load(path.read_text()))
-    except (OSError, yaml.YAMLError) as error:
-        raise LabError(f"{path}: cannot be read: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise LabError(f"{path}: {field}: found {first['input']!r}; {first['msg']}") from error
+    return parse_as(Calibration, read(path, shown(path)))
 
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 from scipy.stats import qmc
 
+from roundabout.spec.base import Strict
+from roundabout.spec.explain import parse_as
+from roundabout.spec.source import read, shown
 from roundabout.testbeds.lab.calibration import Calibration
-from roundabout.testbeds.lab.errors import LabError
 
 DEFAULT = Path(__file__).with_name("ranges.yaml")
 TRANSPORT = "dcqcn"
@@ -29,11 +30,7 @@ DIGITS = 3
 """Of a value: more of them would say nothing."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Range(_Strict):
+class Range(Strict):
     """From where to where a value is looked for."""
 
     least: float = Field(gt=0)
@@ -43,7 +40,7 @@ class Range(_Strict):
     @model_validator(mode="after")
     def _in_order(self) -> "Range":
         if self.least > self.most:
-            raise ValueError(f"least {self.least:g} is above most {self.most:g}")
+            raise ValueError(f"least at most as large as most, which is {self.most:g}")
         return self
 
     def at(self, place: float) -> float:
@@ -66,7 +63,7 @@ class Range(_Strict):
         return self.most + 1 if self.whole else self.most
 
 
-class Ranges(_Strict):
+class Ranges(Strict):
     """What is searched. `cnp_gap` is a share of T's period in the lab, where T is `of_T_us` us."""
 
     of_T_us: float = Field(gt=0)  # noqa: N815 - the papers' name
@@ -83,7 +80,7 @@ class Ranges(_Strict):
     @model_validator(mode="after")
     def _ordered(self) -> "Ranges":
         if self.cnp_gap.most >= 1 or self.kmax_over_kmin.least < 1:
-            raise ValueError("cnp_gap must stay below 1, and kmax_over_kmin be at least 1")
+            raise ValueError("cnp_gap below 1, and kmax_over_kmin of at least 1")
         return self
 
     @property
@@ -113,11 +110,8 @@ class Ranges(_Strict):
 
 
 def load_ranges(path: Path = DEFAULT) -> Ranges:
-    """Read the ranges. Raises LabError where the file is missing, unreadable or wrong."""
-    try:
-        return Ranges.model_validate(yaml.safe_load(path.read_text()))
-    except (OSError, yaml.YAMLError, ValidationError) as error:
-        raise LabError(f"{path}: found {error}, expected ranges of the lab's constants") from error
+    """Read the ranges. Raises SpecError where the file is missing, unreadable or wrong."""
+    return parse_as(Ranges, read(path, shown(path)))
 
 
 def sampled(count: int, sides: int, seed: int) -> list[Point]:
