@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
@@ -22,7 +21,7 @@ from roundabout.runner.testbed import Facility
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.base import Name
 from roundabout.spec.library import PROFILES
-from roundabout.spec.source import shown
+from roundabout.spec.source import dump, shown
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 from roundabout.testbeds import undo
@@ -147,7 +146,7 @@ def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console
     undo_when_ended()
     folder = make_directory(runs / document["name"])
     file = folder.resolve() / "experiment.yaml"
-    write_text(file, yaml.safe_dump(document, sort_keys=False))
+    write_text(file, dump(document))
     with watching(console) as observer:
         run = Runner(place, observer, undo).start(load_experiment(file), str(file), runs)
     return run, next(iter(document["jobs"]))

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from roundabout.errors import UsageError
 from roundabout.spec import Profile
-from roundabout.spec.source import shown
+from roundabout.spec.source import dump, shown
 from roundabout.store import Run, Units
 from roundabout.store.files import give_back, write_text
 
@@ -89,7 +88,7 @@ def _manifest_above(path: Path) -> Path | None:
 
 def yaml_of(profile: Profile) -> str:
     """A profile's file."""
-    text = yaml.safe_dump(profile.model_dump(mode="json", exclude_none=True), sort_keys=False, width=118)
+    text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
     return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
 
 

@@ -119,8 +119,8 @@ def read(path: Path, shown_as: str | None = None) -> Document:
     return parse(read_text(path, file, MAX_BYTES), file, path.parent)
 
 
-def load(path: Path, most_bytes: int = MAX_BYTES) -> Content:
-    """Read YAML of any shape whose keys are text as written: `on`, `1` and `true` are names there.
+def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> Content:
+    """Read YAML of any shape; with `all_text` each scalar is text as it is written, as `007` and `on`.
 
     Raises SpecError like `read`.
     """
@@ -128,7 +128,7 @@ def load(path: Path, most_bytes: int = MAX_BYTES) -> Content:
     node = _node(read_text(path, file, most_bytes), file)
     if node is None:
         return Content(file, None)
-    builder = _Builder(file, names_any=True)
+    builder = _Builder(file, all_text=all_text)
     return Content(file, builder.value(node, ()), builder.mark(node, ()))
 
 
@@ -194,10 +194,15 @@ def parse_option(option: str, text: str) -> tuple[Any, Mark]:
 def as_yaml(value: object, file: str) -> str:
     """What `parse` reads as this value. Raises SpecError for what no file could say; messages call it `file`."""
     try:
-        return yaml.safe_dump(value, sort_keys=False)
+        return dump(value)
     except yaml.YAMLError:
         kinds = "mappings, lists, texts, numbers, true, false and null"
         raise SpecError(file, "a value of another kind", kinds) from None
+
+
+def dump(value: object, width: int = 80) -> str:
+    """Return the YAML that is read as this value. Raises yaml.YAMLError for a value of another kind."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
 
 
 def _node(text: str, file: str) -> yaml.Node | None:
@@ -251,22 +256,33 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's writer, which also quotes the text that only we read as a number, such as 1e5 and 08."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Escape what does not print: some line breaks get lost in every other style."""
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
 for _tag, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
     ("int", r"[-+]?(0|[1-9][0-9_]*)", list("-+0123456789")),
     ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), _first)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), _first)
 
 
 class _Builder:
     """Turns YAML nodes into Blocks, Items and scalars."""
 
-    def __init__(self, file: str, *, numbered: bool = True, names_any: bool = False) -> None:
+    def __init__(self, file: str, *, numbered: bool = True, all_text: bool = False) -> None:
         self.file = file
         self.numbered = numbered
-        self.names_any = names_any
+        self.all_text = all_text
 
     def mark(self, node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
         return Mark(node.start_mark.line + 1 if self.numbered else None, dotted(location))
@@ -293,7 +309,7 @@ class _Builder:
         return block
 
     def key(self, node: yaml.Node, location: tuple[str | int, ...]) -> str:
-        is_name = isinstance(node, yaml.ScalarNode) and node.value != "" and self.names_any
+        is_name = isinstance(node, yaml.ScalarNode) and node.value != "" and self.all_text
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _SCALARS or not (is_name or _is_text(node)):
             shown = node.value if isinstance(node, yaml.ScalarNode) else _kind(node)
             self.refuse(node, location, f"the key {shown}", "text as a key (quote it if it looks like a number)")
@@ -314,6 +330,8 @@ class _Builder:
 
     def scalar(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
         text = self.text(node, location)
+        if self.all_text:
+            return text
         try:
             return _READ[node.tag.removeprefix("tag:yaml.org,2002:")](text)
         except ValueError:

@@ -28,8 +28,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
+from roundabout.spec.source import dump
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
@@ -203,7 +203,7 @@ class Run:
 
     def write_experiment(self, document: dict[str, Any]) -> None:
         """Store what ran as an experiment's file."""
-        files.write_text(self.path / "experiment.yaml", yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+        files.write_text(self.path / "experiment.yaml", dump(document))
 
     def committed(self) -> frozenset[str]:
         """Keys of the trials that are done, valid or not."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from roundabout.spec import SpecError, json_source, source
 from tests.mutations import assert_one_message
@@ -103,15 +103,30 @@ def read(path: Path, most_bytes: int) -> Any:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("on: 1\ntrue: 2\n1: 3\n~: 4\n2020-01-01: 5", {"on": 1, "true": 2, "1": 3, "~": 4, "2020-01-01": 5}),
-        ("- 1\n- [no, 1:30]", [1, ["no", "1:30"]]),
-        ("on", "on"),
-        ("", None),
+        (
+            "on: 1\ntrue: off\n1: ~\n~: 007\n2020-01-01: 1e5",
+            "{'on': '1', 'true': 'off', '1': '~', '~': '007', '2020-01-01': '1e5'}",
+        ),
+        ("- 1\n- [no, 1:30]", "['1', ['no', '1:30']]"),
+        ("a:", "{'a': ''}"),
     ],
 )
-def test_yaml_of_any_shape_has_names_as_written(tmp_path: Path, text: str, value: Any) -> None:
+def test_a_file_of_names_is_text_as_written(tmp_path: Path, text: str, value: str) -> None:
+    (tmp_path / "f.yaml").write_text(text)
+    assert repr(source.load(tmp_path / "f.yaml", all_text=True).root) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("- 1\n- [no, 1:30]", [1, ["no", "1:30"]]), ("on", "on"), ("", None)])
+def test_yaml_of_any_shape_is_read(tmp_path: Path, text: str, value: Any) -> None:
     (tmp_path / "f.yaml").write_text(text)
     assert source.load(tmp_path / "f.yaml").root == value
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=3))
+@example({"a": "1e5", "08": ["08", "1_0", "on", "0x1f", "2020-01-01", "~", "", "\x85", "\ufeff"]})
+def test_what_is_written_is_read_back(value: Any) -> None:
+    found = source.parse(source.dump(value), "f.yaml").root
+    assert json.dumps(found) == json.dumps(value)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +145,7 @@ def test_yaml_of_any_shape_has_names_as_written(tmp_path: Path, text: str, value
 def test_a_complaint_about_yaml_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "f.yaml").write_text(text)
     with pytest.raises(SpecError) as caught:
-        source.load(tmp_path / "f.yaml")
+        source.load(tmp_path / "f.yaml", all_text=":2: 1:" in complaint)
     assert complaint in caught.value.message
 
 

@@ -4,12 +4,11 @@
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import Field, model_validator
 
 from roundabout.spec.base import Strict
 from roundabout.spec.explain import parse_as
-from roundabout.spec.source import read, shown
+from roundabout.spec.source import dump, read, shown
 from roundabout.spec.transports import known
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
@@ -120,5 +119,5 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
     """Write a calibration file; what it replaces is in the version control."""
-    values = yaml.safe_dump(calibration.model_dump(by_alias=True, exclude_none=True), sort_keys=False)
+    values = dump(calibration.model_dump(by_alias=True, exclude_none=True))
     path.write_text(HEADER + values)
