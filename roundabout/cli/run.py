@@ -28,6 +28,7 @@ from roundabout.cli.running import asked_for, execute
 from roundabout.cli.screen import Screen
 from roundabout.plan import Plan
 from roundabout.runner.run import planned
+from roundabout.spec.load import is_path
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -54,7 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     about = [f"{experiment.name}: {experiment.about}", *changes_told(experiment), overview(plan)]
     Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
-    which = str(Path(name).resolve()) if "/" in name or Path(name).suffix else name
+    which = str(Path(name).resolve()) if is_path(name) else name
     execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, on=on)
 
 

@@ -98,6 +98,14 @@ class Library:
         if name not in known:
             expected = f"one of {choices(known)}" if known else "a file there, but there is none"
             folder = shown(self.root / shelf)
-            raise SpecError(folder, f"no {name}.yaml", expected, hint=did_you_mean(name, known))
+            raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_of(name) or did_you_mean(name, known))
         path = self.root / shelf / f"{name}.yaml"
         return read(path, shown(path))
+
+
+def _file_of(name: str) -> str | None:
+    """A hint for a name that is a file or a folder of the working folder."""
+    for path in (Path(name), Path(f"{name}.yaml"), Path(f"{name}.yml")):
+        if path.is_file():
+            return f"the file {path} is in this folder: call it ./{path}"
+    return f"{name} is a folder here: name a file in it, as ./{name}/FILE.yaml" if Path(name).is_dir() else None

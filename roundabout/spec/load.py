@@ -145,8 +145,8 @@ def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain:
 
 
 def is_path(text: str) -> bool:
-    """Whether it is a file's path, and no name."""
-    return "/" in text or text.endswith((".yaml", ".yml"))
+    """Return True for a file's path, and False for a name."""
+    return "/" in text or text.lower().endswith((".yaml", ".yml"))
 
 
 def _file(name_or_path: str | Path) -> Document:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from roundabout.cli.main import main
-from roundabout.spec import EXPERIMENTS, SpecError, load_experiment
+from roundabout.spec import EXPERIMENTS, SpecError, load_experiment, load_profile, load_topology
 from roundabout.spec.library import PROFILES, TOPOLOGIES, shelf_of
 from roundabout.spec.source import read
 
@@ -107,3 +107,34 @@ def test_a_new_experiment_is_valid_as_it_is(folder: Path, capsys: pytest.Capture
     assert "found a file my-first.yaml, expected none of that name" in capsys.readouterr().err
     assert main(["new", "../x"]) == 2
     assert "found '../x', expected a name of letters" in capsys.readouterr().err
+
+
+LOADERS = {"catalog": load_experiment, "topologies": load_topology, "profiles": load_profile}
+SHIPPED = {"catalog": "unfair-vgg19", "topologies": "dumbbell-2x2", "profiles": "vgg19-fig1"}
+
+
+@pytest.mark.parametrize("shelf", LOADERS)
+@pytest.mark.parametrize("suffix", ["yaml", "yml", "YAML", "Yml"])
+def test_a_file_in_the_working_folder_needs_no_path(shelf, suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = SHIPPED[shelf]
+    Path(f"own.{suffix}").write_bytes((EXPERIMENTS / shelf / f"{name}.yaml").read_bytes())
+    assert LOADERS[shelf](f"own.{suffix}") == LOADERS[shelf](name)
+
+
+@pytest.mark.parametrize("shelf", LOADERS)
+@pytest.mark.parametrize(
+    ("made", "hint"),
+    [
+        ("own", "the file own is in this folder: call it ./own"),
+        ("own.yaml", "the file own.yaml is in this folder: call it ./own.yaml"),
+        ("own/a.yaml", "own is a folder here: name a file in it, as ./own/FILE.yaml"),
+    ],
+)
+def test_a_name_that_is_a_file_in_the_working_folder_gets_a_hint(shelf, made, hint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(made).parent.mkdir(exist_ok=True)
+    Path(made).write_text("")
+    with pytest.raises(SpecError, match=r"found no own\.yaml, expected one of ") as caught:
+        LOADERS[shelf]("own")
+    assert caught.value.hint == hint
