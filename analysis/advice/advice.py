@@ -8,13 +8,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from analysis.advice.errors import AdviceError
 from analysis.advice.expected import Crossing, Outlook, outlook
 from analysis.advice.observed import MOST_TOGETHER, Observed
 from analysis.statistics.phases import SAME_RATE
 from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
-from roundabout.spec.errors import show
-from roundabout.spec.source import load
+from roundabout.spec.errors import choices, did_you_mean, show
+from roundabout.spec.source import Content, load
 
 WORTH = 1.02
 """A mean gain from which shifting is advised, if the whole interval is one of gains."""
@@ -209,20 +208,26 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 
 def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
-    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises AdviceError or SpecError."""
-    found = load(path, MOST_BYTES).root
-    if not isinstance(found, Mapping):
-        raise AdviceError(f"{path}: found {show(found)}, expected placements by name")
+    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
+    content = load(path, MOST_BYTES, all_text=True)
+    if not isinstance(content.root, Mapping) or not content.root:
+        raise content.error((), show(content.root), "placements by name")
     known = {each.job for each in jobs}
-    return [Candidate(str(name), _crossing(links, f"{path}: {name}", known)) for name, links in found.items()]
+    return [Candidate(name, _crossing(content, name, links, known)) for name, links in content.root.items()]
 
 
-def _crossing(links: Any, where: str, known: set[str]) -> dict[str, tuple[str, ...]]:
-    if not isinstance(links, Mapping) or not all(isinstance(members, list) for members in links.values()):
-        raise AdviceError(f"{where}: found {links!r}, expected lists of jobs by link")
-    unknown = [job for members in links.values() for job in members if job not in known]
-    if unknown:
-        raise AdviceError(f"{where}: found job '{unknown[0]}', expected one of {', '.join(sorted(known))}")
+def _crossing(content: Content, name: str, links: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(links, Mapping):
+        raise content.error((name,), show(links), "lists of jobs by link")
+    for link, members in links.items():
+        if not isinstance(members, list):
+            raise content.error((name, link), show(members), "a list of jobs")
+        for place, job in enumerate(members):
+            if not isinstance(job, str) or job not in known:
+                expected = f"one of {choices(sorted(known))}"
+                raise content.error((name, link, place), f"job {show(job)}", expected, hint=did_you_mean(job, known))
+            if job in members[:place]:
+                raise content.error((name, link, place), f"job {show(job)} a second time", "each job once")
     return _tuples(links)
 
 

@@ -2,19 +2,24 @@
 """Which hosts send for which job: a YAML file, or Slurm's list of jobs."""
 
 import itertools
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.advice.errors import AdviceError
 from roundabout.spec import json_source
 from roundabout.spec.errors import show
-from roundabout.spec.source import load
+from roundabout.spec.source import Content, load
 
 Senders = Mapping[str, tuple[str, ...]]
 """By job, its hosts."""
 
+Location = tuple[str | int, ...]
+
+SLURM = "as `squeue --json` has it"
+PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")
+RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 MOST_HOSTS = 10_000
 MOST_YAML_BYTES = 1_000_000  # reading that much YAML takes ten seconds
 MOST_JSON_BYTES = 1 << 30  # `squeue --json` writes 10 kB for each job
@@ -26,16 +31,20 @@ def read(path: Path) -> Senders:
     Read are YAML (`j1: [s0, s2]`; hosts may be written as Slurm does, `j1: node[01-03]`), and what `squeue --json`
     prints, of which jobs that run count, by `<name>-<id>`.
 
-    Raises AdviceError or SpecError.
+    Raises SpecError.
     """
     is_json = path.suffix.lower() == ".json"
-    found = (json_source.read(path, MOST_JSON_BYTES) if is_json else load(path, MOST_YAML_BYTES)).root
-    if not isinstance(found, Mapping):
-        raise AdviceError(f"{path}: found {show(found)}, expected jobs with their hosts")
-    pairs = _of_slurm(found["jobs"], path) if isinstance(found.get("jobs"), list) else found.items()
-    senders = {str(job): _hosts(hosts, f"{path}: {job}") for job, hosts in pairs}
+    content = json_source.read(path, MOST_JSON_BYTES) if is_json else load(path, MOST_YAML_BYTES, all_text=True)
+    jobs = content.root
+    if not isinstance(jobs, Mapping):
+        raise content.error((), show(jobs), "jobs with their hosts")
+    listed = jobs.get("jobs")
+    if isinstance(listed, list) and not (listed and all(isinstance(each, str) for each in listed)):
+        senders = _of_slurm(content, listed)
+    else:
+        senders = {job: _hosts(content, (job,), hosts) for job, hosts in jobs.items()}
     if not senders:
-        raise AdviceError(f"{path}: found no job, expected one at least")
+        raise content.error((), "no job that runs", "one at least")
     return senders
 
 
@@ -49,46 +58,80 @@ def shared(senders: Senders) -> dict[str, str]:
     return reasons
 
 
-def _of_slurm(jobs: list[Any], path: Path) -> Iterator[tuple[str, str]]:
-    """Jobs that run, of `squeue --json` (Slurm 21.08 and later: `nodes` is a list of hosts as Slurm writes it)."""
+def _of_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
+    """Jobs that run and have hosts, of `squeue --json` (Slurm 21.08 and later: `nodes` is a list of hosts as text)."""
+    senders: dict[str, tuple[str, ...]] = {}
     for place, job in enumerate(jobs):
-        try:
-            states = job["job_state"]
-            if "RUNNING" in ([states] if isinstance(states, str) else states):
-                yield f"{job['name']}-{job['job_id']}", job["nodes"]
-        except (KeyError, TypeError) as error:
-            expected = "job_id, name, job_state and nodes, as `squeue --json` has them"
-            raise AdviceError(f"{path}: jobs, number {place + 1}: found no {error}, expected {expected}") from error
+        where: Location = ("jobs", place)
+        if not isinstance(job, Mapping):
+            raise content.error(where, show(job), f"a mapping, {SLURM}")
+        states = job.get("job_state")
+        if not isinstance(states, str | list):
+            raise content.error((*where, "job_state"), show(states), f"a state or a list of them, {SLURM}")
+        if "RUNNING" not in ([states] if isinstance(states, str) else states) or job.get("nodes", "") in (None, "", []):
+            continue
+        name = _name(content, where, job)
+        if name in senders:
+            raise content.error(where, f"the job {name} a second time", "each job once")
+        senders[name] = _hosts(content, (*where, "nodes"), job["nodes"])
+    return senders
 
 
-def _hosts(found: Any, where: str) -> tuple[str, ...]:
-    parts = [found] if isinstance(found, str) else found
-    if not isinstance(parts, list) or not parts or not all(isinstance(each, str) and each for each in parts):
-        raise AdviceError(f"{where}: found {found!r}, expected names of hosts")
-    return tuple(dict.fromkeys(host for part in parts for host in expanded(part, where)))
+def _name(content: Content, where: Location, job: Mapping[str, Any]) -> str:
+    name, number = job.get("name"), job.get("job_id")
+    if not isinstance(name, str):
+        raise content.error((*where, "name"), show(name), f"text, {SLURM}")
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        raise content.error((*where, "job_id"), show(number), f"a number, {SLURM}")
+    return f"{name}-{number}"
 
 
-def expanded(hosts: str, where: str = "hosts") -> list[str]:
-    """The hosts of a list as Slurm writes it, `a[1-3,07],b`; as `scontrol show hostnames` would. Raises AdviceError."""
-    found = []
+def _hosts(content: Content, where: Location, found: Any) -> tuple[str, ...]:
+    parts = found if isinstance(found, list) and found else [found]
+    for each in parts:
+        if not isinstance(each, str) or not each:
+            raise content.error(where, show(each), "names of hosts, as in [n1, n2] or node[01-03]")
+    try:
+        hosts = tuple(host for part in parts for host in expanded(part))
+    except HostsError as error:
+        raise content.error(where, error.found, error.expected) from None
+    if len(hosts) > MOST_HOSTS:
+        raise content.error(where, f"{len(hosts)} hosts", f"{MOST_HOSTS} at most")
+    return tuple(dict.fromkeys(hosts))
+
+
+class HostsError(Exception):
+    """A list of hosts that is not written as Slurm does."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.expected = expected
+
+
+def expanded(hosts: str) -> list[str]:
+    """The hosts of a list as Slurm writes it, `a[1-3,07],b`; as `scontrol show hostnames` would. Raises HostsError."""
+    found: list[str] = []
     for part in re.split(r",(?![^\[]*\])", hosts):
-        pieces = re.split(r"[\[\]]", part)
-        if len(pieces) % 2 == 0 or not part:
-            raise AdviceError(f"{where}: found '{hosts}', expected hosts as in node[01-03,07]")
-        choices = [_numbers(piece, where) if place % 2 else [piece] for place, piece in enumerate(pieces)]
+        if not PART.fullmatch(part.strip()):
+            raise HostsError(show(hosts), "hosts as in node[01-03,07]")
+        pieces = re.split(r"[\[\]]", part.strip())
+        choices = [_numbers(piece) if place % 2 else [piece] for place, piece in enumerate(pieces)]
+        if len(found) + math.prod(map(len, choices)) > MOST_HOSTS:
+            raise HostsError(f"more than {MOST_HOSTS} hosts in {show(hosts)}", "fewer")
         found += ["".join(each) for each in itertools.product(*choices)]
-        if len(found) > MOST_HOSTS:
-            raise AdviceError(f"{where}: found more than {MOST_HOSTS} hosts in '{hosts}', expected fewer")
     return found
 
 
-def _numbers(ranges: str, where: str) -> list[str]:
+def _numbers(ranges: str) -> list[str]:
     numbers: list[str] = []
     for each in ranges.split(","):
-        if not (match := re.fullmatch(r"(\d+)(?:-(\d+))?", each)):
-            raise AdviceError(f"{where}: found '[{ranges}]', expected numbers as in [01-03,07]")
+        if not (match := RANGE.fullmatch(each)):
+            raise HostsError(f"'[{ranges[:40]}]'", "numbers as in [01-03,07]")
         first, last = match[1], match[2] or match[1]
+        if int(last) < int(first):
+            raise HostsError(f"'[{ranges[:40]}]'", "numbers that rise, as in [01-03,07]")
         if int(last) - int(first) >= MOST_HOSTS:
-            raise AdviceError(f"{where}: found more than {MOST_HOSTS} hosts in '[{ranges}]', expected fewer")
+            raise HostsError(f"more than {MOST_HOSTS} hosts in '[{ranges[:40]}]'", "fewer")
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     return numbers
