@@ -1,39 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte counters of hosts over time, from a CSV or Parquet table or from a Prometheus server's answer."""
+"""Byte counters of hosts over time: which samples count, and what was sent."""
 
-import http.client
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from analysis.advice.errors import AdviceError
 from analysis.reading.counted import Floats, Integers
 from analysis.statistics.folding import Sent
-from roundabout.spec import json_source
 from roundabout.spec.frames import HEADER_BYTES
-from roundabout.spec.source import decode
-from roundabout.store.rates import Increments, increments
+from roundabout.store.rates import WRAPS_BITS, Increments, increments
 
-NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
-"""Columns that say when, and their unit in ns; the first is what the table `counters` of a run has."""
 HOSTS = ("host", "instance", "node")
+"""Labels and columns that name hosts; of those that fit equally well, the first one is taken."""
 GAP = 5.0
 """Times the usual distance of samples: what is longer is a gap."""
 MOST_MISSING = 0.25
 """Of the time: where gaps and resets take more of it, nothing is read from the counter."""
 FASTER = 4.0
-"""A host's interface is at most so many times as fast as the link: tells a counter that wrapped from one reset."""
-TIMEOUT_S = 30
+"""A host's interface is at most so many times as fast as the link: bounds what a counter gained while it wrapped."""
+UNEVEN = 2.0
+"""Times the fastest rise elsewhere that a counter of 32 bits may have gained while it wrapped."""
+FALLS = 0.25
+"""Of a counter's changes: where more are falls, and more than MOST_RESETS, it is no counter."""
+MOST_RESETS = 2
+ON_WIRE = 1.1
+"""Times the capacity that a counter may have on average: headers of small packets take 5 % beside the payload."""
+END_NS = 2.0**62
+"""Of times, in the year 2116: their differences are 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -47,140 +43,120 @@ class Counter:
     bytes: Floats
     packets: Floats | None = None
 
+    @property
+    def falls(self) -> tuple[int, int]:
+        """How often the value fell, and how often it changed; of bytes or packets, whichever fell more often."""
+        counted = [values for values in (self.bytes, self.packets) if values is not None]
+        steps = [np.diff(values[~np.isnan(values)]) for values in counted]
+        return max((int((each < 0).sum()), int((each != 0).sum())) for each in steps)
+
     def sent(self, capacity_gbps: float) -> Sent:
         """What it gained since its first sample, without headers where packets are counted.
 
-        A counter of 32 bits is one that falls and never goes beyond that. What was lost where it was reset, or could
-        not be read, counts as 0: the iteration in which that was then differs from the others and is left out.
+        What was lost where the counter was reset, or could not be read, counts as 0: the iteration in which that was
+        then differs from the others and is left out.
 
-        Raises AdviceError where too much of it is missing.
+        Raises AdviceError where too much of it is missing, or where it gained more than a link can carry.
         """
-        bytes_ = self._gained(self.bytes, FASTER * capacity_gbps / 8 * 1e9)
-        missing = self._missing(bytes_)
+        if len(self.at_ns) < 2:
+            found = "one sample" if len(self.at_ns) else "no sample"
+            raise AdviceError(f"found {found}, expected two at least")
+        gained = self._gained(self.bytes, FASTER * capacity_gbps / 8 * 1e9)
+        missing = self._missing(gained)
         if missing > MOST_MISSING:
             found = f"{100 * missing:.0f} % of the time in gaps and resets"
             raise AdviceError(f"found {found}, expected {100 * MOST_MISSING:.0f} % at most")
-        payload = np.nan_to_num(bytes_.gained)
+        self._check_mean(gained, capacity_gbps)
+        payload = np.nan_to_num(gained.gained)
         if self.packets is not None:
-            headers = HEADER_BYTES * np.nan_to_num(self._gained(self.packets, FASTER * capacity_gbps / 8 * 1e9).gained)
-            payload = np.maximum(payload - headers, 0)
+            payload = self._without_headers(payload, capacity_gbps)
         return Sent(self.at_ns, np.concatenate([[0], np.cumsum(payload)]).astype(np.int64))
 
     def _gained(self, values: Floats, most_per_s: float) -> Increments:
-        fell = (np.diff(values[~np.isnan(values)]) < 0).any()
-        narrow = fell and np.nanmax(values, initial=0) < 2**32
-        return increments(self.at_ns, values, 32 if narrow else 64, most_per_s=most_per_s)
+        """What was gained between samples; nothing is known of a rise that no interface is fast enough for.
+
+        A counter that falls has 32 bits if each value fits into them, and if no fall, taken for a wrap, is a much
+        faster rise than all others. Otherwise falls are resets.
+        """
+        steps_s = np.diff(self.at_ns) / 1e9
+        rises = np.diff(values) / steps_s
+        fell = rises < 0
+        if fell.any() and np.nanmax(values) < 1 << WRAPS_BITS:
+            fastest = UNEVEN * float(np.max(rises, initial=0.0, where=rises > 0))
+            wraps = increments(self.at_ns, values, WRAPS_BITS, most_per_s=min(most_per_s, fastest))
+            if (wraps.kind[fell] == "wrap").all():
+                return wraps
+        gained = increments(self.at_ns, values, most_per_s=most_per_s)
+        too_fast = gained.gained > most_per_s * steps_s
+        return Increments(np.where(too_fast, np.nan, gained.gained), np.where(too_fast, "backwards", gained.kind))
 
     def _missing(self, gained: Increments) -> float:
         steps = np.diff(self.at_ns)
-        if len(steps) == 0:
-            return 1.0
         lost = ~gained.known | (steps > GAP * np.median(steps))
         return float(steps[lost].sum() / steps.sum())
 
+    def _check_mean(self, gained: Increments, capacity_gbps: float) -> None:
+        known_s = np.diff(self.at_ns)[gained.known].sum() / 1e9
+        mean_gbps = gained.gained[gained.known].sum() * 8 / 1e9 / known_s
+        if mean_gbps > ON_WIRE * capacity_gbps:
+            found = f"a mean of {mean_gbps:.4g} Gbit/s"
+            raise AdviceError(f"found {found}, expected {capacity_gbps:g} at most: is that a rate, and not a counter?")
 
-def read(source: str) -> dict[str, Counter]:
-    """The counters of each host in a `.csv`, `.parquet` or `.json` file, or that a Prometheus server answers with.
-
-    Raises AdviceError.
-    """
-    if source.startswith(("http://", "https://")):
-        return _of_answer(_fetched(source), source)
-    path = Path(source)
-    readers = {".csv": pyarrow.csv.read_csv, ".parquet": pq.read_table}
-    try:
-        if path.suffix == ".json":
-            return _of_answer(path.read_bytes(), source)
-        if path.suffix in readers:
-            return of_table(readers[path.suffix](path), source)
-    except (OSError, pa.ArrowException) as error:
-        raise AdviceError(f"{source}: cannot be read: {error}") from error
-    raise AdviceError(f"{source}: found a name that ends in '{path.suffix}', expected .csv, .parquet or .json")
+    def _without_headers(self, gained: Floats, capacity_gbps: float) -> Floats:
+        assert self.packets is not None
+        packets = np.nan_to_num(self._gained(self.packets, FASTER * capacity_gbps / 8 * 1e9).gained)
+        payload = np.maximum(gained - HEADER_BYTES * packets, 0)
+        if gained.any() and not payload.any():
+            found = f"{packets.sum():.4g} packets of {gained.sum():.4g} bytes"
+            raise AdviceError(f"found {found}, expected more than {HEADER_BYTES} bytes a packet")
+        return payload
 
 
-def _fetched(url: str) -> bytes:
-    """What a server answers; a query may be written as Prometheus has it, with braces and quotes."""
-    address, mark, query = url.partition("?")
-    written = urllib.parse.quote(query, safe="%&=+:,~()")
-    try:
-        with urllib.request.urlopen(f"{address}{mark}{written}", timeout=TIMEOUT_S) as answer:  # noqa: S310 - http or https, as `read` saw
-            body: bytes = answer.read()
-            return body
-    except urllib.error.HTTPError as error:
-        return error.read()  # Prometheus says there what is wrong with the query
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise AdviceError(f"{url}: no answer: {error}") from error
+def check_counters(hosts: Mapping[str, Counter], named: Collection[str], source: str) -> None:
+    """Raises AdviceError for the first of the `named` hosts whose values fall too often for a counter."""
+    for host in sorted(named):
+        fell, changed = hosts[host].falls if host in hosts else (0, 0)
+        if fell > max(MOST_RESETS, FALLS * changed):
+            hint = "ask for the counter itself, without rate() or increase(); one of 32 bits must be read more often"
+            found = f"values that fell {fell} times in {changed} changes"
+            raise AdviceError(f"{source}: host {host}: found {found}, expected a counter, which rises", hint)
 
 
-def _of_answer(body: bytes, source: str) -> dict[str, Counter]:
-    """A Prometheus server's answer: series of samples, each of one host.
-
-    Source: Prometheus' HTTP API, /api/v1/query and /api/v1/query_range, `resultType` matrix.
-    """
-    answer = json_source.parse(decode(body, source), source).root
-    try:
-        if answer["status"] != "success":
-            raise AdviceError(f"{source}: found error '{answer.get('error')}', expected samples")
-        kind, series = answer["data"]["resultType"], answer["data"]["result"]
-        if kind != "matrix":
-            hint = "ask query_range, or query with a range: counter[5m]"
-            raise AdviceError(f"{source}: found a {kind}, expected a matrix of samples", hint)
-        pairs = [(_host(each["metric"], source), np.array(each["values"], dtype=np.float64)) for each in series]
-    except (ValueError, KeyError, TypeError) as error:
-        raise AdviceError(f"{source}: found no answer of a Prometheus server, expected one ({error!r})") from error
-    hosts = [host for host, _ in pairs]
-    if twice := {host for host in hosts if hosts.count(host) > 1}:
-        expected = "one: choose a device in the query"
-        raise AdviceError(f"{source}: found several series of host {min(twice)}, expected {expected}")
-    return {host: _counter(values[:, 0], 10**9, values[:, 1], None, f"{source}, {host}") for host, values in pairs}
+def counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> Counter:
+    """Make a counter of samples in any order. Raises AdviceError, which begins with `where`."""
+    when = at.astype(np.float64) * unit_ns
+    if np.isnan(when).any():
+        raise AdviceError(f"{where}: found a sample without a time, expected one for each")
+    if (outside := np.abs(when) >= END_NS).any():
+        found = f"the time {at[outside][0]:.17g}"
+        raise AdviceError(f"{where}: found {found}, expected one before the year 2116", "is it in another unit?")
+    at_ns, first, which = np.unique(at if unit_ns == 1 else np.rint(when), return_index=True, return_inverse=True)
+    columns = [_readable(each, where) for each in (counts, packets) if each is not None]
+    for values in columns:
+        if not np.array_equal(values, values[first][which], equal_nan=True):
+            raise AdviceError(f"{where}: found two values for one time, expected one: choose an interface")
+    return Counter(at_ns.astype(np.int64), *(values[first] for values in columns))
 
 
-def _host(labels: Mapping[str, str], source: str) -> str:
-    for name in HOSTS:
-        if name in labels:
-            return labels[name].rpartition(":")[0] or labels[name]
-    raise AdviceError(f"{source}: found labels {', '.join(labels) or 'none'}, expected one of {', '.join(HOSTS)}")
-
-
-def of_table(table: pa.Table, source: str) -> dict[str, Counter]:
-    """The counters of each host in a table. Raises AdviceError."""
-    names = table.column_names
-    when, host, count = (_column(names, known, source) for known in (tuple(NS), HOSTS, ("tx_bytes", "bytes")))
-    packets = "tx_packets" if "tx_packets" in names else None
-    found = {}
-    for name in pc.unique(table[host]).to_pylist():
-        rows = table.filter(pc.equal(table[host], name))
-        devices = pc.unique(rows["interface"]).to_pylist() if "interface" in names else []
-        if len(devices) > 1:
-            what = f"interfaces {', '.join(map(str, devices))} of host {name}"
-            raise AdviceError(f"{source}: found {what}, expected one")
-        columns = [_numbers(rows, column, source) for column in (when, count, *([packets] if packets else []))]
-        found[str(name)] = _counter(columns[0], NS[when], columns[1], columns[2] if packets else None, source)
+def _readable(values: Any, where: str) -> Floats:
+    """As numbers; nan where a sample has none."""
+    found: Floats = values.astype(np.float64)
+    found[np.isinf(found)] = np.nan
+    if (found < 0).any():
+        raise AdviceError(f"{where}: found {np.nanmin(found):g}, expected a counter, which is never negative")
     return found
 
 
-def _column(names: list[str], known: tuple[str, ...], source: str) -> str:
-    for name in known:
-        if name in names:
-            return name
-    raise AdviceError(f"{source}: found columns {', '.join(names)}, expected one called {' or '.join(known)}")
+def naming(columns: Mapping[str, Iterable[str]], named: Collection[str]) -> str | None:
+    """The column, or label, whose values name most of the hosts `named`; in doubt the first of HOSTS that is there."""
+    usual = [name for name in HOSTS if name in columns]
+    fits = {name: len({host_of(value, named) for value in values} & {*named}) for name, values in columns.items()}
+    best = max((*usual, *columns), key=lambda name: fits[name], default=None)
+    return best if best in usual or (best and fits[best]) else None
 
 
-def _numbers(rows: pa.Table, column: str, source: str) -> Any:
-    kind = rows[column].type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise AdviceError(f"{source}: column {column}: found {kind}, expected numbers")
-    return rows[column].to_numpy()
-
-
-def _counter(at: Any, unit_ns: int, counts: Any, packets: Any, source: str) -> Counter:
-    """Samples in the order of time, one an instant."""
-    if np.isnan(at.astype(np.float64)).any():
-        raise AdviceError(f"{source}: found a sample without a time, expected one for each")
-    whole = at.astype(np.int64) if unit_ns == 1 else np.rint(at * unit_ns).astype(np.int64)
-    at_ns, order = np.unique(whole, return_index=True)
-    return Counter(
-        at_ns,
-        counts[order].astype(np.float64),
-        None if packets is None else packets[order].astype(np.float64),
-    )
+def host_of(value: str, named: Collection[str]) -> str:
+    """The host that an address is of: without its port, unless jobs name it so."""
+    host, _, port = value.rpartition(":")
+    has_port = host and port.isdecimal() and (":" not in host or host.endswith("]"))
+    return host if value not in named and has_port else value

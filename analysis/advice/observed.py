@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.advice import counters, senders
+from analysis.advice import senders, sources
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
 from analysis.advice.senders import Senders
@@ -17,6 +17,7 @@ from analysis.statistics.folding import LEAST_ITERATIONS, QUIET_SHARE, Folded, N
 from analysis.statistics.phases import Found, find_in
 from roundabout.cassini import Arc, Circle
 from roundabout.spec import TrialSpec
+from roundabout.spec.errors import choices
 from roundabout.store import Run, StoreError
 
 UNSTABLE = 0.02
@@ -108,7 +109,7 @@ def of_counters(hosts: Mapping[str, Counter], sending: Senders, capacity_gbps: f
 
 def _of_host(hosts: Mapping[str, Counter], name: str, capacity_gbps: float) -> Sent:
     if name not in hosts:
-        raise AdviceError(f"found no counter of host {name}, expected one of {', '.join(sorted(hosts))}")
+        raise AdviceError(f"found no counter of host {name}, expected one of {choices(sorted(hosts))}")
     try:
         return hosts[name].sent(capacity_gbps)
     except AdviceError as error:
@@ -190,5 +191,6 @@ def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
 
 
 def read(source: str, sending: Senders, capacity_gbps: float) -> list[Observed]:
-    """Each job by a table of counters or a Prometheus server's answer. Raises AdviceError."""
-    return of_counters(counters.read(source), sending, capacity_gbps)
+    """Each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
+    named = {host for hosts in sending.values() for host in hosts}
+    return of_counters(sources.read(source, named), sending, capacity_gbps)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-import yaml
 
 from roundabout.cli.experiments import checked_experiment
 from roundabout.cli.options import Json, Runs
 from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
+from roundabout.spec.source import dump
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from analysis.advice.observed import Observed
 
 TABLES = (".csv", ".parquet", ".json")
+MOST_GBPS = 1e6  # of a link; bytes are counted in 64 bits
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -113,8 +114,8 @@ def _seconds(text: str) -> float:
 def _check_options(capacity: float | None, page: Path | None, check: Path | None, *, is_run: bool) -> None:
     if page and not page.parent.is_dir():
         raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
-    if capacity is not None and not 0 < capacity < float("inf"):
-        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0")
+    if capacity is not None and not 0 < capacity <= MOST_GBPS:
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
     if check and check.suffix != ".yaml":
         raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
     if check and (capacity is not None or not is_run):
@@ -123,7 +124,8 @@ def _check_options(capacity: float | None, page: Path | None, check: Path | None
 
 
 def _is_run(source: str) -> bool:
-    return not source.startswith(("http://", "https://")) and Path(source).suffix not in TABLES
+    path = Path(source)
+    return not (source.startswith(("http://", "https://")) or path.suffix.lower() in TABLES or path.is_file())
 
 
 def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
@@ -131,7 +133,7 @@ def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Se
     from analysis.advice import checking  # noqa: PLC0415
 
     document = checking.experiment(path.stem, run, jobs, meetings)
-    write_text(path, yaml.safe_dump(document, sort_keys=False, width=118))
+    write_text(path, dump(document, width=118))
     checked_experiment(str(path))
 
 
@@ -151,7 +153,7 @@ def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path
 
 def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: float) -> "tuple[list[Observed], float]":
     """The jobs that run on a rack meanwhile, by its samplers."""
-    from analysis.advice import counters, observed, senders  # noqa: PLC0415
+    from analysis.advice import observed, senders, tables  # noqa: PLC0415
     from roundabout.runner.trial.watch import watched  # noqa: PLC0415
     from roundabout.testbeds.rack.facility import RackFacility  # noqa: PLC0415
 
@@ -164,4 +166,4 @@ def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: flo
     with rack.looked_at(f"advise-{os.getpid()}", names) as hosts:
         table = watched(hosts, seconds)
     capacity_gbps = capacity or rack.payload_rate_gbps
-    return observed.of_counters(counters.of_table(table, str(path)), sending, capacity_gbps), capacity_gbps
+    return observed.of_counters(tables.of_table(table, str(path)), sending, capacity_gbps), capacity_gbps

@@ -60,7 +60,9 @@ def increments(
     if (lasted_s <= 0).any():
         raise ValueError(f"at_ns: found {int((lasted_s <= 0).sum())} instants that do not rise, expected none")
     readable = _readable(values)
-    counts = np.where(readable, values, 0).astype(np.int64)
+    counts = np.where(readable, values, 0)
+    if counts.dtype.kind != "f":  # floats can be beyond 2^63
+        counts = counts.astype(np.int64)
     before, after = counts[:-1], counts[1:]
     gained, most = after - before, most_per_s * lasted_s
     wrapped = gained + (1 << WRAPS_BITS)

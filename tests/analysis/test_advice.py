@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import counters, expected, senders, shown
+from analysis.advice import expected, senders, shown, sources
 from analysis.advice.advice import Verdict, advise, meeting, partitions
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
@@ -20,8 +20,10 @@ from analysis.advice.observed import Observed, of_counters, of_run
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate, Found, FoundPhase
 from roundabout.cli.main import main
+from roundabout.errors import UsageError
 from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
 from roundabout.fluid.left import Left
+from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis import mixes
 
@@ -92,7 +94,7 @@ def test_csv_parquet_and_a_prometheus_server_say_the_same(twins, tmp_path):
     pq.write_table(long_table(twins).rename_columns(["controller_ns", "host", "tx_bytes"]), tmp_path / "a.parquet")
     (tmp_path / "a.json").write_text(answer(twins))
     for name in ("a.csv", "a.parquet", "a.json"):
-        found = counters.read(str(tmp_path / name))
+        found = sources.read(str(tmp_path / name))
         assert list(found) == list(twins)
         for host, counter in twins.items():
             assert found[host].bytes.tolist() == counter.bytes.tolist()
@@ -114,20 +116,23 @@ def test_a_server_is_asked(twins):
     with HTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/api/v1/query?query="
-        assert list(counters.read(f'{url}sent{{to="eth 0"}}[5m]')) == list(twins)
-        with pytest.raises(AdviceError, match="found error 'parse error', expected samples"):
-            counters.read(f"{url}sent[")
+        assert list(sources.read(f'{url}sent{{to="eth 0"}}[5m]')) == list(twins)
+        with pytest.raises(SpecError, match="status: found error 'parse error', expected samples"):
+            sources.read(f"{url}sent[")
         server.shutdown()
     for gone in (url, "http://[::1", "http://127.0.0.1:port/"):
         with pytest.raises(AdviceError, match="no answer"):
-            counters.read(gone)
+            sources.read(gone)
 
 
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ("{}", "found no answer of a Prometheus server"),
-        ('{"status": "success", "data": {"resultType": "vector", "result": []}}', "found a vector, expected a matrix"),
+        ("{}", "found a mapping of 0, expected a Prometheus server's answer"),
+        (
+            '{"status": "success", "data": {"resultType": "vector", "result": []}}',
+            "found 'vector', expected 'matrix'",
+        ),
         (
             '{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[0, "1"]]}]}}',
             "found labels none, expected one of host, instance, node",
@@ -136,8 +141,8 @@ def test_a_server_is_asked(twins):
 )
 def test_other_answers_are_refused(said, complaint, tmp_path):
     (tmp_path / "a.json").write_text(said)
-    with pytest.raises(AdviceError, match=complaint):
-        counters.read(str(tmp_path / "a.json"))
+    with pytest.raises(UsageError, match=complaint):
+        sources.read(str(tmp_path / "a.json"))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +150,7 @@ def test_other_answers_are_refused(said, complaint, tmp_path):
     [
         ("when,host,tx_bytes\n1,a,2\n", "found columns when, host, tx_bytes, expected one called controller_ns or"),
         ("at_ms,host,sent\n1,a,2\n", "expected one called tx_bytes or bytes"),
-        ("at_ms,host,tx_bytes\n1,a,some\n", "column tx_bytes: found string, expected numbers"),
+        ("at_ms,host,tx_bytes\n1,a,some\n", "row 1, column tx_bytes: found 'some', expected a number"),
         ("at_ms,host,tx_bytes,interface\n1,a,2,x\n1,a,3,y\n", "found interfaces x, y of host a, expected one"),
         ("at_ms,host,tx_bytes\n,a,2\n1,a,3\n", "found a sample without a time"),
     ],
@@ -153,7 +158,7 @@ def test_other_answers_are_refused(said, complaint, tmp_path):
 def test_other_tables_are_refused(table, complaint, tmp_path):
     (tmp_path / "a.csv").write_text(table)
     with pytest.raises(AdviceError, match=complaint):
-        counters.read(str(tmp_path / "a.csv"))
+        sources.read(str(tmp_path / "a.csv"))
 
 
 def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
@@ -172,19 +177,19 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("j1: 3", "j1: found 3, expected names of hosts"),
-        ("j1: []", "expected names of hosts"),
+        ("j1: {a: b}", "j1: found a mapping of 1, expected names of hosts"),
+        ("j1: []", "j1: found a list of 0, expected names of hosts"),
         ("j1: 'a[1-'", "expected hosts as in node"),
         ("j1: 'a[x]'", "expected numbers as in"),
         ("j1: 'a[1-99999]'", "more than 10000 hosts"),
         ("[s0]", "found a list of 1, expected jobs with their hosts"),
-        ("{}", "found no job"),
-        ("jobs: [{name: x}]", "jobs, number 1: found no 'job_state'"),
+        ("{}", "found no job that runs, expected one at least"),
+        ("jobs: [{name: x}]", r"jobs\[0\]: found nothing, expected a state or a list of them"),
     ],
 )
 def test_other_lists_of_jobs_are_refused(text, complaint, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(AdviceError, match=complaint):
+    with pytest.raises(SpecError, match=complaint):
         senders.read(tmp_path / "a.yaml")
 
 
@@ -393,7 +398,7 @@ def test_placements_come_from_a_file(twins, tmp_path, jobs_file, capsys):
     assert twice["reason"].startswith("a loop: ")
     (tmp_path / "p.yaml").write_text("one: {L1: [j1, j3]}\n")
     assert main([*words, "--placements", str(tmp_path / "p.yaml")]) == 2
-    assert "p.yaml: one: found job 'j3', expected one of j1, j2" in capsys.readouterr().err
+    assert "p.yaml:1: one.L1[1]: found job 'j3', expected one of j1, j2" in capsys.readouterr().err
 
 
 def test_a_run_is_its_own_source(make_run, capsys):

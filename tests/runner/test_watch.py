@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.advice.counters import of_table
+from analysis.advice.tables import of_table
 from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.site import Host

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte counters of hosts from a Prometheus server's answer.
+
+Source: Prometheus' HTTP API, /api/v1/query and /api/v1/query_range, `resultType` matrix.
+"""
+
+import http.client
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter as Count
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.advice.counters import HOSTS, Counter, counter, host_of, naming
+from analysis.advice.errors import AdviceError
+from analysis.reading.counted import Floats
+from roundabout.spec import json_source
+from roundabout.spec.errors import choices, show
+from roundabout.spec.source import Content, decode
+
+TIMEOUT_S = 30
+MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples
+
+Location = tuple[str | int, ...]
+
+
+def ask(url: str, named: Collection[str]) -> dict[str, Counter]:
+    """The counters of each host that a server answers with. Raises AdviceError or SpecError."""
+    return _of_answer(json_source.parse(decode(_fetched(url), url), url), named)
+
+
+def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
+    """The counters of each host in a stored answer. Raises AdviceError or SpecError."""
+    return _of_answer(json_source.read(path, MOST_BYTES), named)
+
+
+def _fetched(url: str) -> bytes:
+    """What a server answers; a query may be written as Prometheus has it, with braces and quotes."""
+    address, mark, query = url.partition("?")
+    written = urllib.parse.quote(query, safe="%&=+:,~()")
+    try:
+        with urllib.request.urlopen(f"{address}{mark}{written}", timeout=TIMEOUT_S) as answer:  # noqa: S310 - http or https, as `sources` saw
+            body: bytes = answer.read()
+            return body
+    except urllib.error.HTTPError as error:
+        body = error.read()
+        if not body.lstrip().startswith(b"{"):  # Prometheus says in JSON what is wrong with the query
+            raise AdviceError(f"{url}: no answer: {error}") from error
+        return body
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise AdviceError(f"{url}: no answer: {error}") from error
+
+
+def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
+    """The counters in an answer, by the label that has the hosts `named`."""
+    series = _series(content)
+    labels = [each["metric"] for each in series]
+    columns: dict[str, list[str]] = {}
+    for each in labels:
+        for label, value in each.items():
+            columns.setdefault(label, []).append(value)
+    label = naming(columns, named)
+    if label is None:
+        raise AdviceError(
+            f"{content.file}: found labels {choices(columns) or 'none'}, expected one of {choices(HOSTS)}"
+        )
+    hosts = {place: host_of(each[label], named) for place, each in enumerate(labels) if label in each}
+    host, times = Count(hosts.values()).most_common(1)[0]
+    if times > 1:
+        expected = "one: choose a device in the query"
+        raise AdviceError(f"{content.file}: found {times} series of host {host}, expected {expected}")
+    found = {}
+    for place, host in hosts.items():
+        at, counts = _samples(content, ("data", "result", place, "values"), series[place]["values"])
+        found[host] = counter(at, 10**9, counts, None, f"{content.file}: host {host}")
+    return found
+
+
+def _series(content: Content) -> list[dict[str, Any]]:
+    """Check an answer as far as its series, and return them."""
+    answer = content.root
+    if not isinstance(answer, dict) or "status" not in answer:
+        raise content.error((), show(answer), "a Prometheus server's answer, with status and data")
+    if answer["status"] != "success":
+        raise content.error(("status",), f"error {show(answer.get('error'))}", "samples")
+    data = answer.get("data")
+    if not isinstance(data, dict):
+        raise content.error(("data",), show(data), "a mapping with resultType and result")
+    if data.get("resultType") != "matrix":
+        hint = "ask query_range, or query with a range: counter[5m]"
+        raise content.error(
+            ("data", "resultType"), show(data.get("resultType")), "'matrix', samples over time", hint=hint
+        )
+    series = data.get("result")
+    if not series and (series is None or isinstance(series, list)):
+        raise content.error(
+            ("data", "result"), "no series", "one of each host", hint="is the metric stored for that time?"
+        )
+    if not isinstance(series, list):
+        raise content.error(("data", "result"), show(series), "a list of series")
+    for place, each in enumerate(series):
+        _check_series(content, ("data", "result", place), each)
+    return series
+
+
+def _check_series(content: Content, where: Location, series: Any) -> None:
+    fields = series if isinstance(series, dict) else {}
+    labels, values = fields.get("metric"), fields.get("values")
+    if not isinstance(labels, dict):
+        raise content.error((*where, "metric"), show(labels), "labels by name")
+    for label, value in labels.items():
+        if not isinstance(value, str):
+            raise content.error((*where, "metric", label), show(value), "text")
+    if not isinstance(values, list):
+        raise content.error((*where, "values"), show(values), "a list of samples")
+
+
+def _samples(content: Content, where: Location, samples: Sequence[Any]) -> tuple[Floats, Floats]:
+    """Times in seconds, and values; nan for one that is null, no number, or infinite."""
+    at, values = np.empty(len(samples)), np.empty(len(samples))
+    for place, sample in enumerate(samples):
+        if not isinstance(sample, list) or len(sample) != 2:
+            raise content.error((*where, place), show(sample), "a time and a value")
+        if isinstance(sample[0], bool) or not isinstance(sample[0], int | float):
+            raise content.error((*where, place, 0), show(sample[0]), "a time in seconds")
+        try:
+            at[place], values[place] = sample[0], _value(sample[1])
+        except ValueError:
+            raise content.error((*where, place, 1), show(sample[1]), "a number") from None
+    return at, values
+
+
+def _value(value: Any) -> float:
+    if value is None:
+        return np.nan
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or "_" in str(value):
+        raise ValueError("no number")
+    return float(value)

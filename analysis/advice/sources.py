@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte counters of hosts, from a table or from a Prometheus server."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from analysis.advice import prometheus, tables
+from analysis.advice.counters import Counter, check_counters
+from analysis.advice.errors import AdviceError
+
+READERS = {".csv": tables.read, ".parquet": tables.read, ".json": prometheus.read}
+
+
+def read(source: str, named: Collection[str] = ()) -> dict[str, Counter]:
+    """The counters of each host in a `.csv`, `.parquet` or `.json` file, or that a Prometheus server answers with.
+
+    Hosts are found by the label, or column, that has those that jobs name. Raises AdviceError or SpecError.
+    """
+    if source.startswith(("http://", "https://")):
+        found = prometheus.ask(source, named)
+    elif reader := READERS.get(Path(source).suffix.lower()):
+        found = reader(Path(source), named)
+    else:
+        suffix = Path(source).suffix
+        raise AdviceError(f"{source}: found a name that ends in '{suffix}', expected .csv, .parquet or .json")
+    check_counters(found, named, source)
+    return found

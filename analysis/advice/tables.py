@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte counters of hosts from a CSV or Parquet table."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from analysis.advice.counters import HOSTS, Counter, counter, naming
+from analysis.advice.errors import AdviceError
+from roundabout.spec.errors import choices
+
+NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
+"""Columns that say when, and their unit in ns; the first is what the table `counters` of a run has."""
+BYTES = ("tx_bytes", "bytes")
+PACKETS = "tx_packets"
+INTERFACE = "interface"
+TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.string()))
+"""Names stay as they are written: a host `01` is no number."""
+
+
+def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
+    """The counters of each host in a file. Raises AdviceError."""
+    try:
+        if path.suffix.lower() == ".csv":
+            in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
+            table = pacsv.read_csv(path, read_options=in_order, convert_options=TEXT)
+        else:
+            table = pq.ParquetFile(path).read()
+        return of_table(table, str(path), named)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise AdviceError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+
+
+def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, Counter]:
+    """The counters of each host in a table, by the column that has the hosts `named`. Raises AdviceError."""
+    names = table.column_names
+    when, count = (_column(names, known, source) for known in (tuple(NS), BYTES))
+    numbers = [when, count, *([PACKETS] if PACKETS in names else [])]
+    texts = [name for name in (*HOSTS, INTERFACE) if name in names]
+    for name in (*numbers, *texts):
+        if names.count(name) > 1:
+            raise AdviceError(f"{source}: found the column {name} twice, expected it once")
+    for name in numbers:
+        _check_numbers(table[name], f"column {name}", source)
+    columns = {name: [str(each) for each in pc.unique(table[name]).to_pylist()] for name in texts if name in HOSTS}
+    host = naming(columns, named) or _column(names, HOSTS, source)
+    hosts = table[host].cast(pa.string())
+    found = {}
+    for name in pc.unique(hosts).to_pylist():
+        if not name:
+            raise AdviceError(f"{source}: column {host}: found a row without a host, expected one in each")
+        rows = table.filter(pc.equal(hosts, name))
+        devices = pc.unique(rows[INTERFACE]).to_pylist() if INTERFACE in texts else []
+        if len(devices) > 1:
+            raise AdviceError(f"{source}: found interfaces {choices(devices)} of host {name}, expected one")
+        at, counts, *packets = (rows[each].to_numpy() for each in numbers)
+        found[name] = counter(at, NS[when], counts, packets[0] if packets else None, f"{source}: host {name}")
+    if not found:
+        raise AdviceError(f"{source}: found no row, expected samples of each host")
+    return found
+
+
+def _column(names: list[str], known: tuple[str, ...], source: str) -> str:
+    for name in known:
+        if name in names:
+            return name
+    raise AdviceError(f"{source}: found columns {choices(names)}, expected one called {' or '.join(known)}")
+
+
+def _check_numbers(column: pa.ChunkedArray, where: str, source: str) -> None:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return
+    if pa.types.is_string(kind):
+        row, text = next((row, text) for row, text in enumerate(column.to_pylist(), 1) if not _is_number(text))
+        raise AdviceError(f"{source}: row {row}, {where}: found '{text[:40]}', expected a number")
+    raise AdviceError(f"{source}: {where}: found {kind}, expected numbers")
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return True
