@@ -64,7 +64,8 @@ class Counter:
         gained = self._gained(self.bytes, FASTER * capacity_gbps / 8 * 1e9)
         missing = self._missing(gained)
         if missing > MOST_MISSING:
-            found = f"{100 * missing:.0f} % of the time in gaps and resets"
+            fastest = f"{FASTER * capacity_gbps:g} Gbit/s"
+            found = f"{100 * missing:.0f} % of the time in gaps, resets and rises above {fastest}"
             raise AdviceError(f"found {found}, expected {100 * MOST_MISSING:.0f} % at most")
         self._check_mean(gained, capacity_gbps)
         payload = np.nan_to_num(gained.gained)

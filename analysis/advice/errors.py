@@ -2,7 +2,11 @@
 """What advice refuses."""
 
 from roundabout.errors import UsageError
+from roundabout.spec.errors import in_one_line
 
 
 class AdviceError(UsageError):
-    """Counters, lists of jobs or placements that cannot be read as such."""
+    """Counters that cannot be read as such."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(in_one_line(message), hint)

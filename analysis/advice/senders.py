@@ -45,6 +45,9 @@ def read(path: Path) -> Senders:
         senders = {job: _hosts(content, (job,), hosts) for job, hosts in jobs.items()}
     if not senders:
         raise content.error((), "no job that runs", "one at least")
+    for name in (*senders, *itertools.chain(*senders.values())):
+        if not name or not name.isprintable():
+            raise content.error((), f"the name {show(name)}", "names of letters, digits and signs")
     return senders
 
 

@@ -22,7 +22,7 @@ class SpecError(UsageError):
     ) -> None:
         place = file if line is None else f"{file}:{line}"
         where = f"{place}: {field}" if field else place
-        super().__init__(_in_one_line(f"{where}: found {found}, expected {expected}"), hint)
+        super().__init__(in_one_line(f"{where}: found {found}, expected {expected}"), hint)
         self.file = file
         self.field = field
         self.line = line
@@ -30,7 +30,7 @@ class SpecError(UsageError):
         self.expected = expected
 
 
-def _in_one_line(text: str) -> str:
+def in_one_line(text: str) -> str:
     """`text` without a line's end or anything else that does not print: a file may hold them anywhere."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 

@@ -108,4 +108,6 @@ def _file_of(name: str) -> str | None:
     for path in (Path(name), Path(f"{name}.yaml"), Path(f"{name}.yml")):
         if path.is_file():
             return f"the file {path} is in this folder: call it ./{path}"
-    return f"{name} is a folder here: name a file in it, as ./{name}/FILE.yaml" if Path(name).is_dir() else None
+    return (
+        f"{name} is a folder here: name a file in it, as ./{name}/FILE.yaml" if name and Path(name).is_dir() else None
+    )

@@ -146,7 +146,7 @@ def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain:
 
 def is_path(text: str) -> bool:
     """Return True for a file's path, and False for a name."""
-    return "/" in text or text.lower().endswith((".yaml", ".yml"))
+    return "/" in text or text in (".", "..") or text.lower().endswith((".yaml", ".yml"))
 
 
 def _file(name_or_path: str | Path) -> Document:

@@ -139,6 +139,7 @@ def read_text(path: Path, file: str, most_bytes: int) -> str:
             content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = "a folder" if isinstance(error, IsADirectoryError) else reason
         raise SpecError(file, reason.lower(), "a file that can be read") from None
     if len(content) > most_bytes:
         raise SpecError(file, f"more than {most_bytes} bytes", f"{most_bytes} bytes at most")

@@ -315,6 +315,8 @@ def test_jobs_and_hosts_are_called_as_written(folder, name):
         ("j1: 'a,,b'", "expected hosts as in node[01-03,07]"),
         ("a: x\nj1: [n1]\nj1: [n2]", ":3: j1: found the key 'j1' a second time (first in line 2)"),
         ("j1:", "j1: found '', expected names of hosts"),
+        ('"": n1', "found the name '', expected names of letters, digits and signs"),
+        ('"a\\e[31mb": n1', r"found the name 'a\x1b[31mb', expected names of letters"),
         ("j1: [[n1]]", "j1: found a list of 1, expected names of hosts"),
         ("j1: &a [n1]\nj2: *a", ":2: found an alias, expected the value itself"),
     ],

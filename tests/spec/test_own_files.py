@@ -109,13 +109,21 @@ def test_a_new_experiment_is_valid_as_it_is(folder: Path, capsys: pytest.Capture
     assert "found '../x', expected a name of letters" in capsys.readouterr().err
 
 
+def test_a_folder_is_no_file(folder: Path) -> None:
+    for path in (".", "..", "./", str(folder)):
+        with pytest.raises(SpecError, match="found a folder, expected a file that can be read"):
+            load_experiment(path)
+
+
 LOADERS = {"catalog": load_experiment, "topologies": load_topology, "profiles": load_profile}
 SHIPPED = {"catalog": "unfair-vgg19", "topologies": "dumbbell-2x2", "profiles": "vgg19-fig1"}
 
 
 @pytest.mark.parametrize("shelf", LOADERS)
 @pytest.mark.parametrize("suffix", ["yaml", "yml", "YAML", "Yml"])
-def test_a_file_in_the_working_folder_needs_no_path(shelf, suffix, tmp_path, monkeypatch):
+def test_a_file_in_the_working_folder_needs_no_path(
+    shelf: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     name = SHIPPED[shelf]
     Path(f"own.{suffix}").write_bytes((EXPERIMENTS / shelf / f"{name}.yaml").read_bytes())
@@ -131,7 +139,9 @@ def test_a_file_in_the_working_folder_needs_no_path(shelf, suffix, tmp_path, mon
         ("own/a.yaml", "own is a folder here: name a file in it, as ./own/FILE.yaml"),
     ],
 )
-def test_a_name_that_is_a_file_in_the_working_folder_gets_a_hint(shelf, made, hint, tmp_path, monkeypatch):
+def test_a_name_that_is_a_file_in_the_working_folder_gets_a_hint(
+    shelf: str, made: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path(made).parent.mkdir(exist_ok=True)
     Path(made).write_text("")
