@@ -76,10 +76,9 @@ void Blocks::add(const Frame &frame) {
     record.present |= kTime;
   }
   record.frame_bytes = frame.frame_bytes;
-  if (frame.link_type == kEthernet)
-    parse_ethernet(frame.bytes, frame.frame_bytes, packet);
-  else
-    record.undecoded = Undecoded::link_type;
+  parse_frame(frame.link_type, frame.bytes, frame.frame_bytes, packet);
+  if (record.undecoded == Undecoded::link_type && totals_.link_types.size() < kMaxLinkTypes)
+    totals_.link_types.insert(frame.link_type);
   if (record.has(kSource))
     record.source = index_of(packet.source);
   if (record.has(kDestination))
@@ -99,7 +98,7 @@ void Blocks::add(const Frame &frame) {
     write_block();
 }
 
-void Blocks::finish(const std::vector<std::string> &damage) {
+void Blocks::finish(const std::vector<std::string> &damage, const std::vector<std::string> &skipped) {
   hand_over();
   if (columns_.rows() > 0)
     write_block();
@@ -109,9 +108,11 @@ void Blocks::finish(const std::vector<std::string> &damage) {
                                {"not_ip", count(Undecoded::not_ip)},
                                {"malformed", count(Undecoded::malformed)},
                                {"link_type", count(Undecoded::link_type)},
+                               {"link_types", totals_.link_types},
                                {"flows", flows_.size()},
                                {"unnumbered", totals_.unnumbered},
-                               {"damage", damage}};
+                               {"damage", damage},
+                               {"skipped", skipped}};
   const std::string text = said.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   write_header(fd_, "DONE", 0, 0, text.size());
   write_all(fd_, text.data(), text.size());

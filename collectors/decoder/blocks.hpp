@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -40,6 +41,7 @@ struct FlowHash {
 struct Totals {
   std::uint64_t packets = 0;
   std::array<std::uint64_t, kUndecodedKinds> undecoded{}; // by Undecoded
+  std::set<std::uint32_t> link_types;                     // the first ones that could not be decoded
   std::uint64_t unnumbered = 0;                           // packets of flows beyond the limit
 };
 
@@ -48,14 +50,16 @@ public:
   static constexpr std::size_t kRows = 122'880;
   static constexpr std::size_t kBatch = 1024; // records that stay in a CPU's cache
   static constexpr std::size_t kMaxFlows = 1 << 20;
+  static constexpr std::size_t kMaxLinkTypes = 16; // a capture has few; damaged ones may have any
 
   // Writes to `fd`; packets that one of `own` sent are outgoing, those to them incoming.
   Blocks(int fd, const std::vector<Address> &own);
 
   void add(const Frame &frame);
 
-  // Writes what is left and how it went: `damage` tells of each file that could not be read to its end.
-  void finish(const std::vector<std::string> &damage);
+  // Writes the rest and the totals: `damage` has a text for each file that could not be read to its end, `skipped` one
+  // for each type of block that was not read.
+  void finish(const std::vector<std::string> &damage, const std::vector<std::string> &skipped);
 
 private:
   void set_direction(Packet &packet) const;

@@ -2,18 +2,17 @@
 // Reads pcap and pcapng files, of either byte order, as a stream: no more is held than one block.
 #pragma once
 
-#include "native/fd.hpp"
+#include "collectors/decoder/byte_source.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace decoder {
-
-constexpr std::uint32_t kEthernet = 1; // the only link type that is taken apart
 
 // A frame as it was captured; `bytes` are valid until the next one is asked for.
 struct Frame {
@@ -33,6 +32,9 @@ public:
 
   // What is wrong with the file's end; empty for a whole file.
   const std::string &damage() const { return damage_; }
+
+  // Names each type of pcapng block that may hold packets and was not read, with the number of blocks.
+  std::vector<std::string> skipped() const;
 
 private:
   struct Interface {
@@ -55,12 +57,13 @@ private:
   bool next_block(Frame &frame);
   bool begin_section();
   bool interface_block(std::span<const std::uint8_t> body);
-  bool packet_block(std::span<const std::uint8_t> body, Frame &frame);
+  bool packet_block(std::span<const std::uint8_t> body, std::uint32_t interface_number, Frame &frame);
   bool simple_packet_block(std::span<const std::uint8_t> body, Frame &frame);
-  void interface_option(std::uint16_t code, std::span<const std::uint8_t> value, Interface &interface) const;
+  bool interface_option(std::uint16_t code, std::span<const std::uint8_t> value, Interface &interface);
+  bool skip_block(std::uint32_t type);
 
   std::string path_;
-  native::Fd fd_;
+  ByteSource source_;
   std::vector<std::uint8_t> buffer_;
   std::size_t begin_ = 0, end_ = 0; // what is read of the file, and not used yet
   std::uint64_t used_bytes_ = 0;
@@ -69,6 +72,7 @@ private:
   bool swapped_ = false;
   bool nanoseconds_ = false;
   std::vector<Interface> interfaces_;
+  std::map<std::uint32_t, std::uint64_t> skipped_; // blocks by type
 };
 
 } // namespace decoder

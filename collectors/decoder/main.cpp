@@ -14,7 +14,8 @@ namespace {
 constexpr int kBadUsage = 2;
 
 constexpr const char *kAbout =
-    "Takes the packets of pcap and pcapng files apart, in the order given, and writes one binary record each to\n"
+    "Takes the packets of pcap and pcapng files (also .gz) apart, in the order given, and writes one binary record "
+    "each to\n"
     "standard output; the layout is in collectors/decoder/README.md. `roundabout decode` makes tables of them.";
 
 constexpr const char *kExitStatus = "Exit status: 0 done (what could not be decoded is counted in the output);\n"
@@ -40,15 +41,17 @@ void decode(const std::vector<std::string> &files, const std::vector<std::string
   for (const std::string &text : own)
     addresses.push_back(*parse_address(text));
   decoder::Blocks blocks(STDOUT_FILENO, addresses);
-  std::vector<std::string> damage;
+  std::vector<std::string> damage, skipped;
   for (const std::string &path : files) {
     decoder::CaptureFile file(path);
     for (decoder::Frame frame; file.next(frame);)
       blocks.add(frame);
     if (!file.damage().empty())
       damage.push_back(file.damage());
+    for (std::string &text : file.skipped())
+      skipped.push_back(std::move(text));
   }
-  blocks.finish(damage);
+  blocks.finish(damage, skipped);
 }
 
 } // namespace

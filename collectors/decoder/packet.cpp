@@ -7,6 +7,20 @@
 namespace decoder {
 namespace {
 
+// Link types (https://www.tcpdump.org/linktypes.html).
+enum LinkType : std::uint32_t {
+  kLoopback = 0, // of BSD and macOS
+  kEthernet = 1,
+  kRawOfOldFiles = 12,
+  kRawOfOpenBsd = 14,
+  kRaw = 101,
+  kLoopbackOfOpenBsd = 108,
+  kLinuxCooked = 113,
+  kRawIpv4 = 228,
+  kRawIpv6 = 229,
+  kLinuxCooked2 = 276,
+};
+
 constexpr std::uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd;
 constexpr std::uint8_t kHopByHop = 0, kTcp = 6, kUdp = 17;
 constexpr std::uint16_t kRoceV2Port = 4791;
@@ -305,17 +319,9 @@ std::uint16_t skip_tags(Bytes &rest, std::uint16_t type, Record &record) {
   return type;
 }
 
-} // namespace
-
-void parse_ethernet(std::span<const std::uint8_t> captured, std::uint32_t frame_bytes, Packet &packet) {
-  constexpr std::size_t kHeader = 14;
-  const Bytes frame(captured.data(), captured.size(), frame_bytes);
-  if (!frame.holds(kHeader)) {
-    packet.record.undecoded = cut(frame, kHeader);
-    return;
-  }
-  Bytes rest = frame.after(kHeader);
-  const std::uint16_t type = skip_tags(rest, frame.u16(12), packet.record);
+// Parses the packet of the EtherType `type`, which may begin with VLAN tags.
+void parse_network(Bytes rest, std::uint16_t type, Packet &packet) {
+  type = skip_tags(rest, type, packet.record);
   if (packet.record.undecoded != Undecoded::no)
     return;
   if (type == kIpv4)
@@ -324,6 +330,65 @@ void parse_ethernet(std::span<const std::uint8_t> captured, std::uint32_t frame_
     parse_ipv6(rest, packet);
   else
     packet.record.undecoded = Undecoded::not_ip;
+}
+
+// Parses a frame whose link header has `header_bytes`, with an EtherType at `type_at`.
+void parse_after_header(const Bytes &frame, std::size_t header_bytes, std::size_t type_at, Packet &packet) {
+  if (frame.holds(header_bytes))
+    parse_network(frame.after(header_bytes), frame.u16(type_at), packet);
+  else
+    packet.record.undecoded = cut(frame, header_bytes);
+}
+
+void parse_raw(const Bytes &frame, Packet &packet) {
+  if (!frame.holds(1)) {
+    packet.record.undecoded = cut(frame, 1);
+    return;
+  }
+  const int version = frame.u8(0) >> 4;
+  parse_network(frame, version == 4 ? kIpv4 : version == 6 ? kIpv6 : 0, packet);
+}
+
+// Parses a frame that begins with the number of an address family, in either byte order.
+void parse_loopback(const Bytes &frame, Packet &packet) {
+  constexpr std::size_t kHeader = 4;
+  constexpr std::array<std::uint32_t, 4> kInet6 = {10, 24, 28, 30}; // of Linux, NetBSD, FreeBSD and macOS
+  if (!frame.holds(kHeader)) {
+    packet.record.undecoded = cut(frame, kHeader);
+    return;
+  }
+  const std::uint32_t word = frame.u32(0);
+  const std::uint32_t family = word > 0xffff ? __builtin_bswap32(word) : word;
+  const bool is_inet6 = std::find(kInet6.begin(), kInet6.end(), family) != kInet6.end();
+  parse_network(frame.after(kHeader), family == 2 ? kIpv4 : is_inet6 ? kIpv6 : 0, packet);
+}
+
+} // namespace
+
+void parse_frame(std::uint32_t link_type, std::span<const std::uint8_t> captured, std::uint32_t frame_bytes,
+                 Packet &packet) {
+  const Bytes frame(captured.data(), captured.size(), frame_bytes);
+  switch (link_type) {
+  case kEthernet:
+    return parse_after_header(frame, 14, 12, packet);
+  case kLinuxCooked:
+    return parse_after_header(frame, 16, 14, packet);
+  case kLinuxCooked2:
+    return parse_after_header(frame, 20, 0, packet);
+  case kRaw:
+  case kRawOfOldFiles:
+  case kRawOfOpenBsd:
+    return parse_raw(frame, packet);
+  case kRawIpv4:
+    return parse_ipv4(frame, packet);
+  case kRawIpv6:
+    return parse_ipv6(frame, packet);
+  case kLoopback:
+  case kLoopbackOfOpenBsd:
+    return parse_loopback(frame, packet);
+  default:
+    packet.record.undecoded = Undecoded::link_type;
+  }
 }
 
 } // namespace decoder

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Ethernet frame, taken apart as far as its captured bytes go.
+// One frame, taken apart as far as its captured bytes go.
 #pragma once
 
 #include "collectors/decoder/record.hpp"
@@ -16,7 +16,8 @@ struct Packet {
   Address destination;
 };
 
-// Takes `captured` apart, the beginning of a frame that had `frame_bytes` on the wire.
-void parse_ethernet(std::span<const std::uint8_t> captured, std::uint32_t frame_bytes, Packet &packet);
+// Takes `captured` apart, the beginning of a frame that had `frame_bytes` on a link of type `link_type`.
+void parse_frame(std::uint32_t link_type, std::span<const std::uint8_t> captured, std::uint32_t frame_bytes,
+                 Packet &packet);
 
 } // namespace decoder

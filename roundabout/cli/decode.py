@@ -17,7 +17,9 @@ from roundabout.runner.tables.packets import Totals, to_parquet
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="pcap or pcapng, decoded in this order.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; in this order.")
+    ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: the first FILE's, .parquet.")] = None,
     own: Annotated[
         list[str] | None, typer.Option("--own", metavar="ADDRESS", help="Of the host that captured: tells directions.")
@@ -25,7 +27,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Decode captures of TCP and RoCEv2 into one Parquet file (columns: `packets` in docs/store.md)."""
-    target = output or files[0].with_suffix(".parquet")
+    target = output or files[0].with_name(files[0].name.removesuffix(".gz")).with_suffix(".parquet")
     if target in files:
         raise UsageError(f"{target} is both decoded and written", "name another file with --output")
     for address in own or []:
@@ -51,11 +53,11 @@ def _show(target: Path, totals: Totals) -> None:
         "with headers captured in part": totals.truncated,
         "with headers that contradict themselves": totals.malformed,
         "neither IPv4 nor IPv6": totals.not_ip,
-        "from links that are not Ethernet": totals.link_type,
+        f"from links of types that are not decoded ({', '.join(map(str, totals.link_types))})": totals.link_type,
         "of flows beyond the first million, which have no number": totals.unnumbered,
     }
     for what, count in less.items():
         if count:
             console.print(f"  {count} {what}")
-    for damage in totals.damage:
-        console.print(Text.assemble(("warning", "yellow"), f" {damage}"))
+    for warning in (*totals.damage, *totals.skipped):
+        console.print(Text.assemble(("warning", "yellow"), f" {warning}"))

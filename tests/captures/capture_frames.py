@@ -115,25 +115,88 @@ def pcap(frames: Sequence[Frame], order: str = "<", *, nanoseconds: bool = True,
     return b"".join(parts)
 
 
+class Interface(NamedTuple):
+    """An interface of a pcapng section; `resolution` is its if_tsresol, `offset_s` its if_tsoffset."""
+
+    link_type: int = 1
+    resolution: int = 9
+    offset_s: int = 0
+
+    def ticks(self, time_ns: int) -> int:
+        """Return the stamp of an instant."""
+        power = self.resolution & 0x7F
+        per_s = 2**power if self.resolution & 0x80 else 10**power
+        return (time_ns - self.offset_s * 10**9) * per_s // 10**9
+
+
 def pcapng(frames: Sequence[Frame], order: str = "<", resolution: int = 9, link_type: int = 1) -> bytes:
-    """A pcapng file whose stamps count in 10 ** -resolution seconds, with blocks of other kinds in between."""
-    option = struct.pack(f"{order}HHBxxxHH", 9, 1, resolution, 0, 0)
-    blocks = [
-        _block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)),
-        _block(order, 1, struct.pack(f"{order}HHI", link_type, 0, 0) + option),
-    ]
-    for number, frame in enumerate(frames):
-        ticks = frame.time_ns * 10**resolution // 10**9
-        head = (0, ticks >> 32, ticks & 0xFFFFFFFF, len(frame.captured), frame.frame_bytes)
-        blocks.append(_block(order, 6, struct.pack(f"{order}IIIII", *head) + _padded(frame.captured)))
-        if number % 10 == 0:
-            blocks.append(_block(order, 0xBAD, b"nothing"))
+    """Return a section of one interface whose stamps count in 10 ** -resolution seconds, with a few custom blocks."""
+    packets = [(0, frame) for frame in frames]
+    return section([Interface(link_type, resolution)], packets, order, between=block(order, 0xBAD, b"nothing"))
+
+
+def section(
+    interfaces: Sequence[Interface],
+    packets: Sequence[tuple[int, Frame]],
+    order: str = "<",
+    *,
+    kind: int = 6,
+    between: bytes = b"",
+) -> bytes:
+    """Return a section of pcapng with frames, each after the number of its interface.
+
+    `kind` is the type of their blocks: 6, or 2 for the obsolete ones. `between` follows every tenth.
+    """
+    blocks = [block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for each in interfaces:
+        resolution = struct.pack(f"{order}HHBxxx", 9, 1, each.resolution)
+        offset = struct.pack(f"{order}HHq", 14, 8, each.offset_s)
+        head = struct.pack(f"{order}HHI", each.link_type, 0, 0)
+        blocks.append(block(order, 1, head + resolution + offset + bytes(4)))
+    for count, (number, frame) in enumerate(packets):
+        ticks = interfaces[number].ticks(frame.time_ns)
+        first = struct.pack(f"{order}I" if kind == 6 else f"{order}Hxx", number)
+        rest = (ticks >> 32, ticks & 0xFFFFFFFF, len(frame.captured), frame.frame_bytes)
+        blocks.append(block(order, kind, first + struct.pack(f"{order}IIII", *rest) + frame.captured))
+        if count % 10 == 0:
+            blocks.append(between)
     return b"".join(blocks)
 
 
-def _block(order: str, kind: int, body: bytes) -> bytes:
+def block(order: str, kind: int, body: bytes) -> bytes:
+    """Return a block of pcapng."""
     size = struct.pack(f"{order}I", 12 + len(_padded(body)))
     return struct.pack(f"{order}I", kind) + size + _padded(body) + size
+
+
+# Link type -> the bytes before and behind the EtherType in its header; Ethernet has 12 before.
+LINK_HEADERS = {
+    1: (bytes(12), b""),
+    113: (b"\0\0\0\x01\0\x06" + bytes(8), b""),
+    276: (b"", bytes(6) + b"\0\x01\0\x06" + bytes(8)),
+}
+RAW = {101: (4, 6), 12: (4, 6), 14: (4, 6), 228: (4,), 229: (6,)}  # link type -> IP versions
+LOOPBACK = {0: "<", 108: ">"}  # link type -> order of the address family
+
+
+def on_link(link_type: int, frame: Frame) -> Frame | None:
+    """Return an Ethernet frame's content as a frame of another link; None where that link cannot carry it."""
+    ethertype, content = frame.captured[12:14], frame.captured[14:]
+    if len(ethertype) < 2:
+        return None
+    version = {b"\x08\x00": 4, b"\x86\xdd": 6}.get(ethertype)
+    if link_type in LINK_HEADERS:
+        before, behind = LINK_HEADERS[link_type]
+        header = before + ethertype + behind
+    elif version is None:
+        return None
+    elif link_type in LOOPBACK:
+        header = struct.pack(f"{LOOPBACK[link_type]}I", {4: 2, 6: 30}[version])
+    elif version in RAW[link_type] and content and content[0] >> 4 == version:
+        header = b""
+    else:
+        return None
+    return Frame(header + content, len(header) + frame.frame_bytes - 14, frame.time_ns)
 
 
 def _padded(data: bytes) -> bytes:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decoder against tshark, field by field, on random captures; and what it makes of files that are none."""
 
+import gzip
 import json
 import random
+import re
 import shutil
 import socket
 import struct
@@ -17,11 +19,25 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
+from roundabout.cli.main import main
 from roundabout.runner.tables.packets import DecodeError, Totals, to_parquet
 from tests.captures import tshark
-from tests.captures.capture_frames import Frame, pcap, pcapng, random_frame
+from tests.captures.capture_frames import (
+    LINK_HEADERS,
+    LOOPBACK,
+    RAW,
+    Frame,
+    Interface,
+    block,
+    on_link,
+    pcap,
+    pcapng,
+    random_frame,
+    section,
+)
 
 START_NS = 1_700_000_000 * 10**9
+NEAR_S = START_NS // 10**9 - 1000  # stamps of 10 ** -12 s count from here, else 64 bits could not hold them
 Packet = dict[str, Any]
 
 wants_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
@@ -83,7 +99,7 @@ def fragment(theirs: Packet) -> int | None:
 
 
 def comparable(captured: bytes, theirs: Packet) -> bool:
-    """Whether tshark takes the packet for what its Ethernet header says, and looks into nothing that is inside it."""
+    """Return True if tshark follows the packet's Ethernet header, and looks into nothing that is inside the packet."""
     layers = theirs["frame.protocols"].split(":")
     networks = [layer for layer in layers if layer in ("ip", "ipv6")]
     if "infiniband" in layers and "udp" not in layers:
@@ -170,8 +186,9 @@ def test_a_slice_is_what_pyshark_says(tmp_path: Path) -> None:
         (pcapng, 1),
         (lambda frames, order: pcapng(frames, order, resolution=6), 1000),
         (lambda frames, order: pcapng(frames, order, resolution=3), 1_000_000),
+        (lambda frames, order: section([Interface(1, 12, NEAR_S)], [(0, each) for each in frames], order), 1),
     ],
-    ids=["pcap ns", "pcap us", "pcapng ns", "pcapng us", "pcapng ms"],
+    ids=["pcap ns", "pcap us", "pcapng ns", "pcapng us", "pcapng ms", "pcapng ps"],
 )
 def test_every_format_holds_the_same_packets(write: Any, step_ns: int, order: str, tmp_path: Path) -> None:
     captured = random_frames(11, 300)
@@ -188,10 +205,18 @@ def test_several_files_are_one_capture(tmp_path: Path) -> None:
     assert packets == reference
 
 
+def obsolete(frames: list[Frame]) -> bytes:
+    return section([Interface(113), Interface()], [(1, frame) for frame in frames], kind=2)
+
+
+def gzipped(frames: list[Frame]) -> bytes:
+    return gzip.compress(pcap(frames), 1)
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
-    write=st.sampled_from([pcap, pcapng]),
+    write=st.sampled_from([pcap, pcapng, obsolete, gzipped]),
     hits=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=8),
     cut=st.integers(8, 6000),
 )
@@ -223,10 +248,227 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         to_parquet([tmp_path / "none.pcap"], tmp_path / "packets.parquet")
 
 
-def test_links_other_than_ethernet_are_counted(tmp_path: Path) -> None:
-    totals, packets = decoded(tmp_path, pcap(random_frames(1, 5), link_type=113))
-    assert totals.link_type == 5
+def test_links_of_unknown_types_are_counted_and_named(tmp_path: Path) -> None:
+    totals, packets = decoded(tmp_path, *(pcap(random_frames(1, 5), link_type=number) for number in (127, 105)))
+    assert (totals.link_type, totals.link_types) == (10, (105, 127))
     assert {packet["undecoded"] for packet in packets} == {"link type"}
+
+
+LINK_TYPES = [*LINK_HEADERS, *RAW, *LOOPBACK]
+# if_tsresol and if_tsoffset; tshark 4.0 itself overflows at a resolution of 10 ** -12 s.
+RESOLUTIONS = [(9, 0), (6, 3600), (3, -(10**6)), (0x80 | 20, 0), (0x80 | 30, NEAR_S)]
+
+
+@pytest.mark.parametrize("link_type", LINK_TYPES)
+@settings(max_examples=3, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_a_packet_is_the_same_on_every_link(link_type: int, seed: int, tmp_path: Path) -> None:
+    pairs = [(frame, on_link(link_type, frame)) for frame in random_frames(seed, 400)]
+    carried = [(frame, other) for frame, other in pairs if other]
+    assert len(carried) > 50
+    _, reference = decoded(tmp_path, pcap([frame for frame, _ in carried]))
+    totals, packets = decoded(tmp_path, pcap([other for _, other in carried], link_type=link_type))
+    assert (totals.damage, totals.skipped, totals.link_types) == ((), (), ())
+    less = [frame.frame_bytes - other.frame_bytes for frame, other in carried]
+    for packet, header in zip(packets, less, strict=True):
+        packet["frame_bytes"] += header
+    assert packets == reference
+
+
+@wants_tshark
+@pytest.mark.parametrize("link_type", LINK_TYPES)
+def test_packets_of_every_link_are_what_tshark_says(link_type: int, tmp_path: Path) -> None:
+    carried = [(frame, other) for frame in random_frames(31, 400) if (other := on_link(link_type, frame))]
+    _, ours = decoded(tmp_path, pcap([other for _, other in carried], link_type=link_type))
+    matches_tshark([frame for frame, _ in carried], ours, tmp_path / "0.cap")
+
+
+def matches_tshark(frames: list[Frame], ours: list[Packet], capture: Path) -> None:
+    """Compare with tshark the packets that Ethernet `frames` became in a capture."""
+    compared = 0
+    for frame, our, their in zip(frames, ours, tshark.packets(capture), strict=True):
+        if comparable(frame.captured, their) and their["frame.protocols"] != "raw":  # raw: too few bytes for tshark
+            compared += 1
+            assert not (wrong := contradicts(our, their)), (wrong, our, their, frame.captured.hex())
+    assert compared > 0.9 * len(frames)
+
+
+def random_sections(seed: int) -> tuple[list[Frame], bytes]:
+    """Return a pcapng file of one to three sections, and the Ethernet frames that its packets were made of."""
+    rng = random.Random(seed)
+    frames, content = list[Frame](), b""
+    for _ in range(rng.randint(1, 3)):
+        interfaces = [Interface(rng.choice(LINK_TYPES), *rng.choice(RESOLUTIONS)) for _ in range(rng.randint(1, 4))]
+        packets = []
+        for frame in random_frames(rng.randrange(2**32), 60):
+            which = rng.randrange(len(interfaces))
+            if other := on_link(interfaces[which].link_type, frame):
+                frames.append(frame)
+                packets.append((which, other))
+        order, kind = rng.choice("<>"), rng.choice((6, 2))
+        content += section(interfaces, packets, order, kind=kind, between=block(order, 5, bytes(12)))
+    return frames, content
+
+
+@wants_tshark
+@settings(
+    max_examples=5,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 2**32))
+def test_sections_of_many_interfaces_are_what_tshark_says(seed: int, tmp_path: Path) -> None:
+    frames, content = random_sections(seed)
+    totals, ours = decoded(tmp_path, content)
+    assert (totals.packets, totals.damage) == (len(frames), ())
+    matches_tshark(frames, ours, tmp_path / "0.cap")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_obsolete_packet_blocks_are_read(order: str, tmp_path: Path) -> None:
+    captured = random_frames(7, 50)
+    interfaces = [Interface(127), Interface()]
+    _, reference = decoded(tmp_path, pcap(captured))
+    totals, packets = decoded(tmp_path, section(interfaces, [(1, each) for each in captured], order, kind=2))
+    assert (packets, totals.skipped) == (reference, ())
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_skipped_blocks_are_counted_and_named(order: str, tmp_path: Path) -> None:
+    captured = [(0, each) for each in random_frames(8, 20)]
+    for kind, name in ((0x204, "0x204 (Sysdig event)"), (0x80000005, "0x80000005 (for local use)"), (77, "0x4d")):
+        totals, _ = decoded(tmp_path, section([Interface()], captured, order, between=block(order, kind, b"event")))
+        assert totals.packets == 20
+        assert totals.skipped == (
+            f"{tmp_path}/0.cap: blocks of type {name} were skipped (2 in all): "
+            "packets are read from blocks of types 1, 2, 3 and 6 only",
+        )
+
+
+def test_blocks_without_packets_are_skipped_silently(tmp_path: Path) -> None:
+    for kind in (4, 5, 9, 10, 0xBAD, 0x40000BAD):
+        totals, _ = decoded(tmp_path, section([Interface()], [], between=b"") + block("<", kind, bytes(8)))
+        assert (totals.damage, totals.skipped) == ((), ())
+
+
+def test_a_file_of_too_many_unknown_types_is_damaged(tmp_path: Path) -> None:
+    unknown = b"".join(block("<", 0x1000 + number, b"") for number in range(20))
+    totals, _ = decoded(tmp_path, pcapng([]) + unknown)
+    assert "blocks of more than 16 unknown types at byte " in totals.damage[0]
+    assert len(totals.skipped) == 16
+
+
+INTERFACE = struct.pack("<HHI", 1, 0, 0)
+DAMAGED = {
+    "a block that begins with a length of 16 bytes and ends with one of 20, at byte": block("<", 6, bytes(4))[:-4]
+    + struct.pack("<I", 20),
+    "a packet of interface 3, expected one of the 1 that the section describes, at byte": block(
+        "<", 6, struct.pack("<IIIII", 3, 0, 0, 0, 0)
+    ),
+    "a packet of 5 bytes, expected no more than its block or 262144, at byte": block(
+        "<", 2, struct.pack("<HHIIII", 0, 0, 0, 0, 5, 5)
+    ),
+    "a packet whose block is too short at byte": block("<", 3, b""),
+    "an interface whose if_tsresol has 4 bytes, expected 1, at byte": block(
+        "<", 1, INTERFACE + struct.pack("<HHI", 9, 4, 9)
+    ),
+    "an interface whose if_tsoffset has 4 bytes, expected 8, at byte": block(
+        "<", 1, INTERFACE + struct.pack("<HHI", 14, 4, 9)
+    ),
+    "an interface with an option that is longer than its block at byte": block(
+        "<", 1, INTERFACE + struct.pack("<HHI", 2, 40, 9)
+    ),
+    "a section of pcapng version 2, expected version 1, at byte": block(
+        "<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)
+    ),
+    "a section without a byte order at byte": block("<", 0x0A0D0D0A, bytes(16)),
+}
+
+
+@pytest.mark.parametrize("said", DAMAGED)
+def test_a_damaged_block_is_named(said: str, tmp_path: Path) -> None:
+    captured = random_frames(9, 3)
+    totals, _ = decoded(tmp_path, pcapng(captured) + DAMAGED[said] + pcapng(captured))
+    assert totals.packets == 3
+    [damage] = totals.damage
+    assert damage.startswith(f"{tmp_path}/0.cap: {said} ")
+
+
+@pytest.mark.parametrize("write", [pcap, pcapng])
+def test_gzipped_captures_are_read(write: Any, tmp_path: Path) -> None:
+    captured = random_frames(13, 300)
+    content = write(captured)
+    _, reference = decoded(tmp_path, content)
+    one, parts = (
+        gzip.compress(content),
+        b"".join(gzip.compress(content[at : at + 999]) for at in range(0, 300_000, 999)),
+    )
+    for gzipped in (one, parts, one + bytes(512), parts + gzip.compress(b"")):
+        totals, packets = decoded(tmp_path, gzipped)
+        assert (packets, totals.damage) == (reference, ())
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(write=st.sampled_from([pcap, pcapng]), parts=st.integers(1, 3), share=st.floats(0, 0.999))
+def test_gzip_data_that_ends_early_is_read_up_to_there(write: Any, parts: int, share: float, tmp_path: Path) -> None:
+    content = write(random_frames(14, 40))
+    size = -(-len(content) // parts)
+    gzipped = b"".join(gzip.compress(content[at : at + size]) for at in range(0, len(content), size))
+    cut = gzipped[: int(share * len(gzipped))]
+    said = "the file is empty" if not cut else "found no capture" if len(cut) < 2 else "its gzip data ends early"
+    refused, packets = "", []
+    try:
+        totals, packets = decoded(tmp_path, cut)
+        refused = "".join(totals.damage)
+    except DecodeError as error:
+        refused = str(error)
+    _, reference = decoded(tmp_path, content)
+    assert packets == reference[: len(packets)]
+    assert said in refused or len(packets) == len(reference)
+
+
+def test_damaged_gzip_data_is_read_up_to_the_damage(tmp_path: Path) -> None:
+    gzipped = bytearray(gzip.compress(pcap(random_frames(15, 100))))
+    gzipped[-8] ^= 1  # of the checksum
+    totals, packets = decoded(tmp_path, bytes(gzipped))
+    assert len(packets) == 100
+    assert "its gzip data is damaged (incorrect data check) at byte" in totals.damage[0]
+    assert totals.damage[0].endswith(" of the decompressed capture")
+
+
+REFUSED = {
+    "compressed by zstd, which is not read: decompress it first: `zstd -d`": b"\x28\xb5\x2f\xfd and more",
+    "compressed by LZ4": b"\x04\x22\x4d\x18 and more",
+    "compressed by xz": b"\xfd7zXZ\0 and more",
+    "compressed by bzip2": b"BZh91AY&SY",
+    "a zip archive": b"PK\x03\x04 and more",
+    "gzip data within gzip data": gzip.compress(gzip.compress(b"twice")),
+    "a capture of snoop, which is not read: convert it first: `editcap -F pcapng FILE NEW`": b"snoop\0\0\0\0\0\0\2",
+    "the file is empty, expected a pcap or pcapng file": b"",
+    "found no capture, expected a pcap or pcapng file": gzip.compress(b"a text"),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_other_formats_are_refused_by_name(said: str, tmp_path: Path) -> None:
+    with pytest.raises(DecodeError, match=re.escape(said)):
+        decoded(tmp_path, REFUSED[said])
+
+
+@pytest.mark.parametrize("name", ["a.pcap.gz", "a.pcapng", "a"])
+def test_the_command_says_what_it_could_not_read(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = pcapng(random_frames(16, 2), link_type=127) + block("<", 0x204, b"") + block("<", 6, b"")
+    capture = tmp_path / name
+    capture.write_bytes(gzip.compress(unknown))
+    assert main(["decode", str(capture)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/a.parquet: 2 packets of 0 flows",
+        "  2 from links of types that are not decoded (127)",
+        f"warning {capture}: a packet whose block is too short at byte {len(unknown)} of the decompressed capture",
+        f"warning {capture}: blocks of type 0x204 (Sysdig event) were skipped (1 in all): "
+        "packets are read from blocks of types 1, 2, 3 and 6 only",
+    ]
 
 
 def test_every_reason_is_counted_as_often_as_it_is_given(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ void decode_capture(const std::string &input) {
   decoder::Blocks blocks(null.get(), {});
   for (decoder::Frame frame; capture.next(frame);)
     blocks.add(frame);
-  blocks.finish({capture.damage()});
+  blocks.finish({capture.damage()}, capture.skipped());
 }
 
 constexpr Parser kParsers[] = {

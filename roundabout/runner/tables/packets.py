@@ -40,9 +40,10 @@ class DecodeError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Totals:
-    """How decoding went: packets, those of them of which not all could be told and why, and unreadable ends of files.
+    """The numbers of packets that were decoded, in whole or in part, and what could not be read.
 
-    `unnumbered` packets are of flows beyond the first million.
+    `link_types` are the first types of the `link_type` packets, `unnumbered` packets are of flows beyond the first
+    million, `damage` has a text for each file with an unreadable end, and `skipped` one for each type of unknown block.
     """
 
     packets: int
@@ -50,9 +51,11 @@ class Totals:
     not_ip: int
     malformed: int
     link_type: int
+    link_types: tuple[int, ...]
     flows: int
     unnumbered: int
     damage: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 def to_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) -> Totals:
@@ -108,7 +111,7 @@ def _pass_on(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) -> Tota
                 writing.result()
             if block.tag == b"DONE":
                 said = json.loads(block.body)
-                return Totals(**{**said, "damage": tuple(said["damage"])})
+                return Totals(**said | {name: tuple(said[name]) for name in ("link_types", "damage", "skipped")})
             writing = pool.submit(write, _columns(block))
     return None
 
