@@ -22,7 +22,10 @@ Sizes sizes_of(const PlanOptions &options) {
   if (options.sizes_path.empty())
     return Sizes::web_search(options.between).scaled(options.scale_sizes);
   auto in = open<std::ifstream>(options.sizes_path);
-  return Sizes::parse(in, options.sizes_path, options.between).scaled(options.scale_sizes);
+  const Sizes sizes = Sizes::parse(in, options.sizes_path, options.between);
+  if (sizes.is_percent())
+    std::cerr << "crossgen: " << options.sizes_path << ": the last cumulative probability is 100, so all are percent\n";
+  return sizes.scaled(options.scale_sizes);
 }
 
 void say(std::ostream &out, const Summary &summary, bool json) {

@@ -18,12 +18,16 @@ public:
   // steps, 1 711 250 bytes linear.
   static Sizes web_search(Between between);
 
-  // Reads lines `BYTES CUMULATIVE_PROBABILITY`; `#` begins a comment. Throws native::Failure, naming `name` and the
-  // line, for what is not a distribution.
+  // Reads lines `BYTES CUMULATIVE_PROBABILITY`; spaces, tabs, commas or semicolons separate the fields, `#` begins a
+  // comment, and the first line may be a heading. Probabilities are percent if the last one is 100. Throws
+  // native::Failure, naming `name`, the line and the field, for anything that is not a distribution.
   static Sizes parse(std::istream &in, const std::string &name, Between between);
 
   Sizes scaled(double factor) const;
   double mean_bytes() const;
+
+  // True if the file's probabilities were percent.
+  bool is_percent() const { return is_percent_; }
 
   // The size that a share `probability` of all flows does not exceed.
   double quantile_bytes(double probability) const;
@@ -33,11 +37,13 @@ private:
     double bytes;
     double cumulative;
   };
+  class Reader;
 
   Sizes(std::vector<Point> points, Between between) : points_(std::move(points)), between_(between) {}
 
   std::vector<Point> points_;
   Between between_;
+  bool is_percent_ = false;
 };
 
 } // namespace crossgen

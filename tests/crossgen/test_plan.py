@@ -110,6 +110,23 @@ def test_bursts_keep_their_share_while_what_is_between_them_is_drawn(
     assert len(volumes) > 1
 
 
+def test_sizes_in_percent_are_taken_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "web.csv"
+    asked = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes-between", "linear", "--output", "/dev/null", "--json"]
+    note = f"crossgen: {path}: the last cumulative probability is 100, so all are percent\n"
+    for content, said in (("0,0\n1000,0.5\n3000,1\n", ""), ("size,cdf\r\n0,0\r\n1000,50\r\n3000,100\r\n", note)):
+        path.write_text(content)
+        done = run("plan", "--sizes", path, *asked)
+        assert (done.returncode, done.stderr) == (0, said)
+        assert json.loads(done.stdout)["plan"]["mean_bytes"] == 0.5 * 500 + 0.5 * 2000
+
+
+def test_sizes_that_are_no_file_are_refused(tmp_path: Path) -> None:
+    asked = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes"]
+    assert refusal(*asked, tmp_path / "none") == f"crossgen: cannot open {tmp_path}/none: No such file or directory"
+    assert refusal(*asked, tmp_path) == f"crossgen: cannot read {tmp_path}: Is a directory"
+
+
 def test_a_load_file_says_what_it_offers(plan: Callable[..., Path]) -> None:
     path = plan(0.2, 10, "--burst-width-us", "1000")
     sizes = [int(row["bytes"]) for row in show(path)]

@@ -42,11 +42,15 @@ void read_sizes(const std::string &input) {
     std::istringstream in(input);
     return crossgen::Sizes::parse(in, "fuzz", between);
   };
-  const crossgen::Sizes linear = read(crossgen::Between::kLinear), steps = read(crossgen::Between::kSteps);
-  const double most = linear.quantile_bytes(1);
-  require(linear.mean_bytes() >= 0 && linear.mean_bytes() <= most * (1 + 1e-9));
-  require(steps.mean_bytes() >= linear.mean_bytes() && steps.mean_bytes() <= most * (1 + 1e-9));
-  require(linear.quantile_bytes(0.5) <= steps.quantile_bytes(0.5) && steps.quantile_bytes(0.5) <= most);
+  const crossgen::Sizes steps = read(crossgen::Between::kSteps);
+  const double most = steps.quantile_bytes(1);
+  require(steps.mean_bytes() >= 0 && steps.mean_bytes() <= most * (1 + 1e-9));
+  const crossgen::Sizes linear = read(crossgen::Between::kLinear); // refuses more
+  require(linear.quantile_bytes(1) == most && linear.is_percent() == steps.is_percent());
+  require(linear.mean_bytes() >= 0 && steps.mean_bytes() >= linear.mean_bytes());
+  for (const double share : {0.0, 0.5, 1.0})
+    require(linear.quantile_bytes(share) >= 0 && linear.quantile_bytes(share) <= steps.quantile_bytes(share) &&
+            steps.quantile_bytes(share) <= most);
 }
 
 // Each input byte is how much the next read brings; headers take their bytes from the input too.
