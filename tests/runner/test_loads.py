@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What generators of cross traffic say, and what a trial is worth where they say nothing."""
 
+import hashlib
 import json
+import os
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 
 from roundabout.runner.trial import checks
+from roundabout.runner.trial.cross_traffic import LOAD_FILE, plan_and_send
 from roundabout.runner.trial.loads import Load
 from roundabout.spec.experiment import CrossTraffic
+from roundabout.testbeds.lab import paths
 
 SPEC = CrossTraffic.model_validate({"kind": "consistent", "from": "s2", "to": ["s0"], "load_gbps": 6})
 PLAN = {"flows": 2, "plan": {"asked_gbps": 6.0}, "offered_gbps": 5.9, "offered_gbps_standard_error": 0.1}
@@ -40,3 +47,27 @@ def test_a_generator_that_told_nothing_spoils_its_trial():
     assert checks._missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
         "cross traffic silent did not tell what it sent"
     ]
+
+
+@pytest.mark.parametrize(
+    ("plan", "send", "status", "sent"),
+    [
+        (f"echo flows > {LOAD_FILE}", f"cat {LOAD_FILE}", 0, "flows\n"),
+        (f"echo flows > {LOAD_FILE}", "exit 5", 5, ""),
+        (f"echo flows > {LOAD_FILE}; exit 3", f"cat {LOAD_FILE}", 3, ""),
+        ("kill -KILL $$", f"cat {LOAD_FILE}", 128 + 9, ""),
+    ],
+)
+def test_no_file_of_a_load_stays_behind(plan: str, send: str, status: int, sent: str, tmp_path: Path):
+    command = plan_and_send(["sh", "-c", plan], ["sh", "-c", send])
+    done = subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (status, sent)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_planned_load_is_the_one_that_is_sent(tmp_path: Path):
+    plan = [str(paths.program("crossgen")), "plan", "--load-gbps", "1", "--duration-s", "1", "--seed", "7", "--output"]
+    done = subprocess.run(plan_and_send([*plan, LOAD_FILE], ["sha256sum", LOAD_FILE]), capture_output=True, text=True)
+    subprocess.run([*plan, tmp_path / "x.load"], check=True, capture_output=True)
+    digest = hashlib.sha256((tmp_path / "x.load").read_bytes()).hexdigest()
+    assert done.stdout.endswith(f"{digest}  {LOAD_FILE}\n")

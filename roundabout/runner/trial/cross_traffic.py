@@ -29,6 +29,7 @@ LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so 
 FLUSH_S = 60.0  # a generator has told of all its flows within this
 FIRST_PORT = 29400
 MOST_PARALLEL = 10
+LOAD_FILE = "/dev/fd/3"  # of the shell that plans and sends a load
 PROBE_MS = 2000  # iperf falls short of its load, or does not, within this
 MOST_FRESH = 1024  # one that waits for its lost SYN, or for its last bytes, keeps no other flow waiting
 BURST_WIDTH_MS, BURST_PERIOD_MS, BURST_HEIGHT = 1, 10, 3  # Salamy, section 2.5
@@ -137,13 +138,21 @@ def sink_command(site: Site, receiver: str, part: Part) -> list[str]:
 
 
 def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
-    """What sends it. One shell: the load's file has no name any more when sending begins, so nothing is left of it."""
+    """Return the command that plans a load and sends it."""
     if part.spec.kind == "iperf":
         return _iperf_load(site, trial, part)
     crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
-    plan = shlex.join([crossgen, "plan", "--json", *load_words(site, trial, part.name)])
-    send = shlex.join([crossgen, "send", "--load", "/dev/fd/3", *_way(site, part)])
-    return ["sh", "-c", f'f=$(mktemp) && {plan} --output "$f" && exec 3<"$f" && rm "$f" && exec {send}']
+    plan = [crossgen, "plan", "--json", *load_words(site, trial, part.name), "--output", LOAD_FILE]
+    return plan_and_send(plan, [crossgen, "send", "--load", LOAD_FILE, *_way(site, part)])
+
+
+def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
+    """Return a command that writes LOAD_FILE with one command and reads it with another.
+
+    The file has no name from the beginning, so nothing stays behind, whatever fails.
+    """
+    script = f'f=$(mktemp) && exec 3<>"$f" && rm "$f" && {shlex.join(plan)} && exec {shlex.join(send)}'
+    return ["sh", "-c", script]
 
 
 def load_words(pace: Pace, trial: PlannedTrial, name: str) -> list[str]:
