@@ -38,6 +38,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
+MOST_BITS_PER_S = 1e18  # iperf3's numbers are times and rates: a larger one is damaged
 REST_S = 3.0  # a server is ready for the next client within this
 NOBODY = "65534"  # and its group
 USER = "roundabout"  # by whom iperf3 calls who knows the secret
@@ -55,7 +56,14 @@ def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") 
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=pipe, text=True, env=env, close_fds=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=pipe,
+            text=True,
+            errors="replace",
+            env=env,
+            close_fds=False,
         )
     except OSError as error:
         raise IperfError(f"cannot start {argv[0]}: {error.strerror}") from error
@@ -67,15 +75,42 @@ def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") 
 
 
 def output(argv: List[str], limit_s: float) -> str:
-    """What iperf prints, until it ends by itself."""
+    """Return what iperf prints until it ends by itself; if it fails, its error messages follow."""
     with started(argv) as process:
         try:
             out, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             raise IperfError(f"{argv[0]} was expected to end within {limit_s:.0f} s, and did not") from error
-        if process.returncode != 0 and not out.strip():
-            raise IperfError(f"{argv[0]} failed: {errors.strip()}")
-        return out
+        if process.returncode == 0:
+            return out
+        if not out.strip():
+            raise IperfError(f"{argv[0]} failed: {one_line(errors) or f'status {process.returncode}, without a word'}")
+        return out + "\n" + errors
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text as one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= 300 else words[:300] + " ..."
+
+
+def parse_number(text: str, what: str) -> float:
+    """Return a number that iperf printed as text. Raises IperfError."""
+    if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?", text):
+        raise IperfError(f"iperf: {what} is {text[:40]!r}, expected a number of at least 0")
+    return float(text)
+
+
+def number(told: Any, *way: str) -> float:
+    """Return the number at the end of this way through iperf3's JSON. Raises IperfError."""
+    value = told
+    for name in way:
+        value = value.get(name) if isinstance(value, dict) else None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= MOST_BITS_PER_S:
+        shown = f"{value!r:.40}" if value is not None else "missing"
+        raise IperfError(f"iperf3: {'.'.join(way)} is {shown}, expected a number from 0 to {MOST_BITS_PER_S:.0e}")
+    return float(value)
 
 
 class Iperf3:
@@ -88,26 +123,51 @@ class Iperf3:
         """Runs one client to its end."""
         bits = str(int(gbps * 1e9 / parallel))  # -b is for each connection
         argv = ["iperf3", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-J"]
-        told = json.loads(output(argv, duration_s + PATIENCE_S))
+        return Iperf3.summarise(output(argv, duration_s + PATIENCE_S))
+
+    @staticmethod
+    def summarise(out: str) -> Dict[str, Any]:
+        """Return the load of one client's JSON, which may have words before and behind it. Raises IperfError."""
+        told = Iperf3.json_in(out)
         if "error" in told:
-            raise IperfError("iperf3: " + told["error"])
-        return {
-            "achieved_gbps": told["end"]["sum_received"]["bits_per_second"] / 1e9,
-            "seconds": Iperf3.seconds(told),
-        }
+            error = one_line(str(told["error"])).rstrip(": ")
+            raise IperfError("iperf3: " + (error or "it failed, and did not say why"))
+        gbps = number(told, "end", "sum_received", "bits_per_second") / 1e9
+        return {"achieved_gbps": gbps, "seconds": Iperf3.seconds(told)}
+
+    @staticmethod
+    def json_in(out: str) -> Dict[str, Any]:
+        """Return the JSON object in what iperf3 printed. Raises IperfError."""
+        begin = re.search(r"^\{", out, re.MULTILINE) or re.search(r"\{", out)
+        if begin is None:
+            words = one_line(out)
+            raise IperfError("iperf3: " + (re.sub("^iperf3: ", "", words) or "it printed nothing, expected JSON"))
+        try:
+            told: Dict[str, Any] = json.JSONDecoder().raw_decode(out, begin.start())[0]
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+            raise IperfError(f"iperf3: its JSON cannot be read ({reason}): was it cut?") from None
+        return told
 
     @staticmethod
     def seconds(told: Dict[str, Any]) -> List[Dict[str, float]]:
-        """The load of each second, of all connections together."""
-        sums = (interval["sum"] for interval in told["intervals"])
-        return [
-            {"start_s": each["start"], "end_s": each["end"], "gbps": each["bits_per_second"] / 1e9} for each in sums
-        ]
+        """Return the load of each second, of all connections together. Raises IperfError."""
+        intervals = told.get("intervals", [])
+        if not isinstance(intervals, list):
+            raise IperfError(f"iperf3: intervals is {intervals!r:.40}, expected a list")
+        seconds = []
+        for each in intervals:
+            start_s, end_s = number(each, "sum", "start"), number(each, "sum", "end")
+            gbps = number(each, "sum", "bits_per_second") / 1e9
+            if end_s > start_s:
+                seconds.append({"start_s": start_s, "end_s": end_s, "gbps": gbps})
+        return seconds
 
     @staticmethod
     def second(line: str) -> Optional[Dict[str, float]]:
         """A line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`; None for the totals, and for all else."""
-        found = re.match(r"\[.{3}\] +([\d.]+)-([\d.]+) +sec .* ([\d.]+) Kbits/sec", line)
+        decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
+        found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
         if found is None or line.rstrip().endswith(("sender", "receiver")):
             return None
         start_s, end_s, kbps = map(float, found.groups())
@@ -118,6 +178,9 @@ class Iperf2:
     """iperf 2, as Salamy used it: prints CSV, and the sender's count."""
 
     server = ("iperf", "-s")
+    # Columns before version 2.2, which begins with a heading and has one column more.
+    COLUMNS = ("time", "srcaddress", "srcport", "dstaddr", "dstport", "transferid", "interval", "bytes", "speed")
+    COLUMNS_2_2 = (*COLUMNS[:6], "istart", "iend", *COLUMNS[7:])
 
     @staticmethod
     def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
@@ -129,18 +192,58 @@ class Iperf2:
 
     @staticmethod
     def summarise(out: str) -> Dict[str, Any]:
-        """Adds up each connection's lines `..., id, start-end, bytes, bits_per_second`: each second, then all."""
-        connections: Dict[str, List[Dict[str, float]]] = {}
-        for line in out.splitlines():
-            fields = line.split(",")
-            if len(fields) >= 9 and fields[5] != "-1":  # some versions add a sum
-                start, end = map(float, fields[6].split("-"))
-                told = {"start_s": start, "end_s": end, "gbps": 8e-9 * int(fields[7]) / (end - start)}
-                connections.setdefault(fields[5], []).append(told)
+        """Add up the reports of all connections: each second, then the whole time. Raises IperfError."""
+        connections = Iperf2.reports(out)
         if not connections:
-            raise IperfError("iperf: expected reports of what was sent, found none: is its server there?")
-        together = [{**rows[0], "gbps": sum(row["gbps"] for row in rows)} for rows in zip(*connections.values())]  # noqa: B905
-        return {"achieved_gbps": together[-1]["gbps"], "seconds": together[:-1]}
+            words = one_line(out)
+            raise IperfError(f"iperf: expected reports of what was sent, found {words or 'none'}: is its server there?")
+        seconds: Dict[float, Dict[str, float]] = {}
+        achieved_gbps = 0.0
+        for reports in connections.values():
+            # The last report is of the whole time, unless iperf was ended early.
+            has_total = len(reports) > 1 and reports[-1]["start_s"] <= reports[0]["start_s"]
+            intervals = reports[:-1] if has_total else reports
+            achieved_gbps += reports[-1]["gbps"] if has_total else mean_gbps(intervals)
+            for each in intervals:
+                known = seconds.setdefault(each["start_s"], {**each, "gbps": 0.0})
+                known["gbps"] += each["gbps"]
+        return {"achieved_gbps": achieved_gbps, "seconds": [seconds[start_s] for start_s in sorted(seconds)]}
+
+    @staticmethod
+    def reports(out: str) -> Dict[str, List[Dict[str, float]]]:
+        """Return each connection's reports, in order, without those of no time. Raises IperfError."""
+        connections: Dict[str, List[Dict[str, float]]] = {}
+        heading: Tuple[str, ...] = ()
+        for line in out.splitlines():
+            fields = tuple(field.strip() for field in line.split(","))
+            if "transferid" in fields:
+                heading = fields
+                continue
+            columns = heading or (Iperf2.COLUMNS if "-" in "".join(fields[6:7]) else Iperf2.COLUMNS_2_2)
+            row = dict(zip(columns, fields))  # noqa: B905
+            connection = row.get("transferid", "-1")
+            if "speed" not in row or connection == "-1":  # words, a cut row, or the sum of all connections
+                continue
+            report = Iperf2.report(row, line)
+            if report["end_s"] > report["start_s"]:
+                connections.setdefault(connection, []).append(report)
+        return connections
+
+    @staticmethod
+    def report(row: Dict[str, str], line: str) -> Dict[str, float]:
+        """Return the load that a row reports. Raises IperfError."""
+        if "istart" in row:
+            start, end = row["istart"], row.get("iend", "")
+        else:
+            start, _, end = row.get("interval", "").partition("-")
+        where = f"of `{one_line(line)[:120]}`"
+        start_s, end_s = parse_number(start, f"the start {where}"), parse_number(end, f"the end {where}")
+        if end_s < start_s:
+            raise IperfError(f"iperf: the interval {where} ends before it starts")
+        sent = parse_number(row.get("bytes", ""), f"the number of bytes {where}")
+        lasted_s = end_s - start_s
+        gbps = 8e-9 * sent / lasted_s if lasted_s > 0 else 0.0
+        return {"start_s": start_s, "end_s": end_s, "gbps": gbps}
 
 
 TOOLS = {"iperf3": Iperf3, "iperf": Iperf2}
@@ -235,7 +338,7 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
                 was_short = True
                 process.send_signal(signal.SIGINT)
         if not was_short and not input_closed():
-            errors = process.communicate()[1].strip()
+            errors = one_line(process.communicate()[1])
             raise IperfError(errors or f"iperf3 ended with status {process.returncode}, and did not say why")
     return [{**each, "start_s": began_s + each["start_s"], "end_s": began_s + each["end_s"]} for each in seconds]
 
@@ -261,7 +364,7 @@ def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
                 return
             *whole, known = (known + read).split(b"\n")
             for line in whole:
-                yield line.decode()
+                yield line.decode(errors="replace")
 
 
 def mean_gbps(seconds: List[Dict[str, float]]) -> float:
@@ -284,7 +387,7 @@ def server(options: argparse.Namespace) -> None:
         if process.poll() is None:
             say({"event": "ready"})
         _, errors = process.communicate()
-        raise IperfError(f"{options.tool} ended: {errors.strip()}")
+        raise IperfError(f"{options.tool} ended: {one_line(errors)}")
 
 
 def take_secret() -> Dict[str, str]:
