@@ -13,7 +13,7 @@ from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, plain
 from analysis.results import JobCell, Result, Summary, Testbed
 from analysis.statistics.intervals import Interval
-from analysis.summary import stored_or_new
+from analysis.summary import stored_or_new, summarise
 from roundabout.errors import RoundaboutError
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -69,10 +69,10 @@ def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
 
     Raises CompareError where runs share no cell, and, unless `mixed`, where one is real and another is not, say.
     """
-    a, cells = stored_or_new(one), list[ComparedCell]()
+    a, cells = _summary_of(one), list[ComparedCell]()
     summaries = [a]
     for other in others:
-        b = stored_or_new(other)
+        b = _summary_of(other)
         natures = [each.testbed.fidelity.nature for each in (a, b)]
         if natures[0] != natures[1] and not mixed:
             raise CompareError(
@@ -82,6 +82,14 @@ def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
         cells += _compared(one, other, a.cells, b.cells)
         summaries.append(b)
     return Comparison(runs=tuple(map(_run, summaries)), cells=tuple(cells))
+
+
+def _summary_of(run: Run) -> Summary:
+    """Return the stored summary, or a new one where that lacks a cell: the run may have gone on since."""
+    found = stored_or_new(run)
+    known = {(cell.id, cell.job) for cell in found.cells}
+    measured = {(cell.id, job) for cell in cells_of(run) for job in cell.times}
+    return found if measured <= known else summarise(run)
 
 
 def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
@@ -95,6 +103,9 @@ def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
         if job in twin.times
     ]
     if not found:
+        for run in (one, other):
+            if not cells_of(run):
+                raise CompareError(f"{run.path} has no valid trial", f"why: roundabout status {run.path}")
         raise CompareError(
             f"{one.id} and {other.id} have no variant, levels and job in common",
             "compare runs of one experiment, or of experiments that share variants",

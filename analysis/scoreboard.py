@@ -259,5 +259,4 @@ def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: d
     if name not in newest:
         return Showing(name)
     run, summary = newest[name]
-    began = datetime.strptime(run.id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    return Showing(name, run.id, (now - began).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary))
+    return Showing(name, run.id, (now - run.begun).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary))

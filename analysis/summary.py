@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """summary.json: what a run's study found, for scripts to rely on. Its schema is docs/summary.schema.json."""
 
+from contextlib import suppress
+
 from pydantic import ValidationError
 
 from analysis.reading.cells import experiment_of
@@ -23,14 +25,13 @@ def summarise(run: Run) -> Summary:
 
 
 def stored_or_new(run: Run) -> Summary:
-    """What was found as it was stored; made anew where it was not, or as another version. Raises StoreError."""
-    path = run.path / "summary.json"
-    if path.exists():
-        try:
-            found = study_of(experiment_of(run)).results.model_validate(read_json(path))
-        except ValidationError:
-            return summarise(run)  # an older version's, which lacks something
-        if found.run != run.id:
-            raise StoreError(f"{path} is of run {found.run}, expected {run.id}", "make it anew: roundabout report")
-        return found
+    """Return the stored summary, or a new one where it is missing, damaged, an older version's or another run's.
+
+    Raises StoreError as `summarise` does.
+    """
+    results = study_of(experiment_of(run)).results
+    with suppress(StoreError, ValidationError):
+        found = results.model_validate(read_json(run.path / "summary.json"))
+        if found.run == run.id:
+            return found
     return summarise(run)

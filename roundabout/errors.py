@@ -17,3 +17,8 @@ class UsageError(RoundaboutError):
     """The command line or a specification asks for something that does not exist or makes no sense."""
 
     exit_code = 2
+
+
+def printable(text: object) -> str:
+    """Return `text` on one line, with all that does not print as its escape: files may hold a terminal's commands."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(text))

@@ -2,11 +2,11 @@
 """What advice refuses."""
 
 from roundabout.errors import UsageError
-from roundabout.spec.errors import in_one_line
+from roundabout.errors import printable
 
 
 class AdviceError(UsageError):
     """Counters that cannot be read as such."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(in_one_line(message), hint)
+        super().__init__(printable(message), hint)

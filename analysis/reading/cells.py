@@ -22,6 +22,7 @@ from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
 from roundabout.store import Run, StoreError
+from roundabout.store.files import LOST
 
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
@@ -141,8 +142,16 @@ def experiment_of(run: Run) -> Experiment:
 
 @read_once
 def cell_of_trial(run: Run) -> dict[str, CellId]:
-    """The cell that each committed trial is of."""
-    return {record["trial"]: CellId.of(record) for record in run.trials()}
+    """The cell that each committed trial is of. Raises StoreError for a trial of another experiment."""
+    cells = {CellId(cell.levels) for cell in experiment_of(run).cells}
+    found = {record["trial"]: CellId.of(record) for record in run.trials()}
+    for trial, cell in found.items():
+        if cell not in cells:
+            path = run.path / "trials" / trial / "trial.json"
+            raise StoreError(
+                f"{path}: levels: found {dict(cell.levels)}, expected those of a cell in the manifest", LOST
+            )
+    return found
 
 
 @read_once

@@ -20,6 +20,7 @@ from roundabout.cli import judged
 from roundabout.cli.live import watching
 from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
+from roundabout.cli.validity import check_measured
 from roundabout.errors import RoundaboutError
 from roundabout.judge import experiment
 from roundabout.judge.conditions import Condition
@@ -60,8 +61,8 @@ class Asked:
 def judge(asked: Asked, *, as_json: bool) -> None:
     """Judge a program, store and show what came of it.
 
-    Raises RefusedError where it does not compile or the kernel does not take it, and FailedError where a condition
-    holds; both after the page is written.
+    Raises RefusedError where it does not compile or the kernel does not take it, FailedError where a condition holds,
+    and UnmeasuredError where no trial of jobs is valid; all after the page is written.
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
@@ -88,6 +89,8 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     if failed := [each for each in asked.conditions if each.holds(found.figures[name])]:
         told = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
         raise FailedError(f"{name}: {told}")
+    if found.run:
+        check_measured(Run(Path(found.run)))
 
 
 def _written(asked: Asked, name: str, folder: Path) -> Path:

@@ -7,12 +7,12 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from roundabout.cli.lines import complain
 from roundabout.errors import RoundaboutError
 
 # Command -> module of roundabout.cli, which offers `command` (a function) or `app` (a group); in a day's order.
@@ -82,12 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except RoundaboutError as error:
-        _complain(error.message, error.hint)
+        complain(error.message, error.hint)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        _complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
+        complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
         return 1
     return 0
 
@@ -109,13 +109,6 @@ def _group(
     ] = False,
 ) -> None:
     """Holds the commands together, so that a lone command keeps its name."""
-
-
-def _complain(message: str, hint: str | None) -> None:
-    with suppress(OSError):  # the terminal may be gone
-        print(f"error: {message}", file=sys.stderr)
-        if hint:
-            print("\n".join(f"  {line}" for line in hint.splitlines()), file=sys.stderr)
 
 
 def _crash_log() -> str:

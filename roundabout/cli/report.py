@@ -9,8 +9,10 @@ import typer
 
 from analysis.report import on_terminal, render
 from analysis.summary import summarise
+from roundabout.cli.lines import warn
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.cli.screen import Screen
+from roundabout.cli.validity import UnmeasuredError, check_measured
 from roundabout.store import Run
 
 
@@ -21,12 +23,18 @@ def command(
 ) -> None:
     """Write a run's trials.parquet, summary.json and report.html anew, and show the table."""
     run = Run.open(which, runs)
+    for fault in filter(None, (run.experiment_fault(), run.repair_list())):
+        warn(fault)
     summary = summarise(run)
     run.refresh_trials()
     run.write_summary(summary.record())
     if as_json:
-        print(json.dumps(summary.record(), indent=2))
-        return
-    console = Screen()
-    console.print(on_terminal(summary))
-    console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)
+        print(json.dumps(summary.record(), indent=2), flush=True)
+    else:
+        console = Screen()
+        console.print(on_terminal(summary))
+        console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)
+    try:
+        check_measured(run)
+    except UnmeasuredError as error:  # the report is made all the same: it shows why
+        warn(error.message)

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from roundabout.cli.lines import warn
 from roundabout.cli.options import On, RunJson, Runs, WhichRun
 from roundabout.cli.running import execute
 from roundabout.spec import Experiment
@@ -20,6 +21,8 @@ def command(
 ) -> None:
     """Finish a run that was interrupted. Trials that were committed stay as they are."""
     run = Run.open(which, runs)
+    if fault := run.experiment_fault():
+        warn(fault)
     experiment = experiment_of(run)
     where = facility(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, on=on)
@@ -27,7 +30,8 @@ def command(
 
 def experiment_of(run: Run) -> Experiment:
     """What a run is of, read again where it was from, and changed as it was. Raises SpecError."""
-    if run.manifest["which"] is None:  # a program built it
+    which = run.recorded("which")
+    if which is None:  # a program built it
         return load_experiment(run.path / "experiment.yaml")
     changes = from_values(run.manifest["experiment"].get(SET, {}))
-    return load_experiment(run.manifest["which"], length=run.manifest.get("length"), changes=changes)
+    return load_experiment(which, length=run.manifest.get("length"), changes=changes)

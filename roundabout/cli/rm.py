@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from roundabout.cli.lines import say
 from roundabout.cli.options import Runs
 from roundabout.cli.runs import megabytes
 from roundabout.errors import UsageError
@@ -20,11 +21,11 @@ def command(
     """Delete runs, after asking: each as a whole or not at all, and none that is going on."""
     found = [_named(name, runs) for name in names]
     for run in found:
-        print(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
+        say(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
     if yes or typer.confirm(f"delete {'this run' if len(found) == 1 else f'these {len(found)} runs'} for good?"):
         for run in found:
             run.delete()
-            print(f"deleted {run.id}")
+            say(f"deleted {run.id}")
 
 
 def _named(name: str, runs: Path) -> Run:

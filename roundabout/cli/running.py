@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from roundabout.cli.screen import Screen
+from roundabout.cli.validity import check_measured
 from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.runner.slurm import Slurm
@@ -54,7 +55,7 @@ def asked_for(
 def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: bool, on: str | None = None) -> None:
     """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout.
 
-    `on` spreads it over the nodes of a Slurm cluster. Raises UsageError.
+    `on` spreads it over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
     """
     # What only this needs takes a second to import.
     from analysis.reading.given import given  # noqa: PLC0415
@@ -76,7 +77,8 @@ def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: 
     console.print(f"report  {report}\ndata    {run.path}", soft_wrap=True, highlight=False)
     if as_json:
         json.dump(summary.record(), sys.stdout, indent=2)
-        print()
+        print(flush=True)
+    check_measured(run)
 
 
 def undo_when_ended() -> None:

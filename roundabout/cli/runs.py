@@ -2,7 +2,6 @@
 """`roundabout runs`: every run that is stored."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +9,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from roundabout.cli.lines import say
 from roundabout.cli.options import Json, Runs
 from roundabout.cli.screen import Screen
 from roundabout.cli.status import state_of
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run, StoreError
-
-STAMP = "%Y%m%dT%H%M%SZ"
 
 
 def command(
@@ -38,9 +36,7 @@ def command(
     elif found:
         Screen().print(_table(found))
     else:
-        print(
-            f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}"
-        )
+        say(f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}")
 
 
 def described(run: Run, state: Path) -> dict[str, Any]:
@@ -49,7 +45,7 @@ def described(run: Run, state: Path) -> dict[str, Any]:
     try:
         listed, planned = run.listed(), {trial["key"] for trial in run.manifest["plan"]}
         known |= {
-            "testbed": run.manifest["testbed"]["kind"],
+            "testbed": run.manifest["testbed"].get("kind"),
             "state": state_of(run, run.committed(), state),
             "valid": sum(listed.values()),
             "invalid": len(listed) - sum(listed.values()),
@@ -57,11 +53,10 @@ def described(run: Run, state: Path) -> dict[str, Any]:
         }
     except StoreError as error:
         known["fault"] = error.message
-    begun = datetime.strptime(run.id.rpartition("-")[0], STAMP).replace(tzinfo=UTC)
     return {
         "run": run.id,
         "experiment": run.experiment,
-        "begun_utc": begun.isoformat(),
+        "begun_utc": run.begun.isoformat(),
         **known,
         "size_bytes": run.size_bytes,
         "path": str(run.path),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from roundabout.cli.lines import say
 from roundabout.errors import RoundaboutError
 from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.schema import write_schemas
@@ -21,4 +22,4 @@ def command(
     except OSError as error:
         raise RoundaboutError(f"cannot write to {folder}: {error.strerror}", "give another --folder") from None
     for path in paths:
-        print(shown(path))
+        say(shown(path))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from roundabout.cli.lines import say, warn
 from roundabout.cli.options import Json, Runs, WhichRun
 from roundabout.runner import live
 from roundabout.runner.machine import lease
@@ -28,14 +29,16 @@ def command(
 
 def tell(status: Mapping[str, Any]) -> None:
     """Say for people what `status_of` found."""
-    print(f"{status['experiment']}  {status['path']}")
-    print(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
+    say(f"{status['experiment']}  {status['path']}")
+    say(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
     for trial in status["invalid"]:
-        print(f"  invalid: {trial['key']}: {trial['reason']}")
+        say(f"  invalid: {trial['key']}: {trial['reason']}")
     for name in status["interrupted"]:
-        print(f"  cut short: {name}")
+        say(f"  cut short: {name}")
+    for warning in status["warnings"]:
+        warn(warning)
     if status["state"] == "interrupted":
-        print(f"  finish it: roundabout resume {status['run']}")
+        say(f"  finish it: roundabout resume {status['run']}")
 
 
 def status_of(run: Run, state: Path) -> dict[str, Any]:
@@ -54,6 +57,7 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
         "interrupted": [] if found == "running" else run.interrupted(),
+        "warnings": [fault for fault in [run.experiment_fault()] if fault],
     }
 
 

@@ -28,7 +28,7 @@ def command(
 
     undo_when_ended()
     run = Run.open(which)
-    experiment, where = experiment_of(run), facility(run.manifest["where"])
+    experiment, where = experiment_of(run), facility(run.recorded("where"))
     # Many write into one run: what shows it live is its submitter's.
     runner = Runner(where, Follower(PlainView(Screen())), undo, give=given)
     if key is None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout validate`: check specifications without running anything."""
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
 
 from roundabout.cli.experiments import checked_experiment
+from roundabout.cli.lines import complain
 from roundabout.spec.errors import SpecError
 from roundabout.spec.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.load import guess_shelf, is_path, load_profile, load_topology
@@ -30,9 +30,7 @@ def command(
     """Check experiments, profiles and topologies; say what is wrong with each, and where."""
     errors = [error for error in (map(_check, names) if names else _everything()) if error]
     for error in errors:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+        complain(error.message, error.hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)

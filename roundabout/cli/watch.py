@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.live import Live
 
+from roundabout.cli.lines import say
 from roundabout.cli.live import PlainView, Screenful, can_redraw
 from roundabout.cli.options import Runs
 from roundabout.cli.running import undo_when_ended
@@ -60,7 +61,7 @@ def command(
             console.print(Screenful(last))
         tell(status)
         if report.exists():
-            print(f"  report: {report}")
+            say(f"  report: {report}")
     if status["state"] != "complete":
         raise typer.Exit(1)
 

@@ -96,7 +96,7 @@ def read(run: Path) -> Live | None:
     path = run / NAME
     while True:
         try:
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 progress = _PROGRESS.validate_json(file.read())
                 if not files.lock(file.fileno(), fcntl.LOCK_SH):
                     return Live(progress, lives=True)

@@ -141,11 +141,11 @@ class Runner:
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Finish the trials of `run` that are not committed. Raises ChangedError where they are not what they were."""
 
-        return self._execute(experiment, run.path, RunClock.carry_on(run.manifest["clock"]), partial(self._agreed, run))
+        return self._execute(experiment, run.path, RunClock.carry_on(run.recorded("clock")), partial(self._agreed, run))
 
     def plan(self, run: Run, experiment: Experiment) -> None:
         """Say in the manifest of `run`, which somebody else holds, what its trials are on this machine."""
-        clock = RunClock.carry_on(run.manifest["clock"])
+        clock = RunClock.carry_on(run.recorded("clock"))
         with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
             if self.first:
                 self.first(standing.testbed)
@@ -158,7 +158,7 @@ class Runner:
         """
         if key in run.committed() and not reference:
             return
-        clock = RunClock.carry_on(run.manifest["clock"])
+        clock = RunClock.carry_on(run.recorded("clock"))
         with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
             trial = next((each for each in standing.plan.trials if each.key == key), None)
             if trial is None:
@@ -406,7 +406,7 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
         "controller": facts.of_controller(),
         **testbed.facts(),
     }
-    run.write_manifest({**run.manifest, "sessions": [*run.manifest["sessions"], session]})
+    run.write_manifest({**run.manifest, "sessions": [*run.recorded("sessions"), session]})
 
 
 def _refuse_changes(run: Run, now: Mapping[str, Any]) -> None:

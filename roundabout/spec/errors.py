@@ -4,7 +4,7 @@
 import difflib
 from collections.abc import Iterable
 
-from roundabout.errors import UsageError
+from roundabout.errors import UsageError, printable
 
 
 class SpecError(UsageError):
@@ -22,17 +22,12 @@ class SpecError(UsageError):
     ) -> None:
         place = file if line is None else f"{file}:{line}"
         where = f"{place}: {field}" if field else place
-        super().__init__(in_one_line(f"{where}: found {found}, expected {expected}"), hint)
+        super().__init__(printable(f"{where}: found {found}, expected {expected}"), hint)
         self.file = file
         self.field = field
         self.line = line
         self.found = found
         self.expected = expected
-
-
-def in_one_line(text: str) -> str:
-    """`text` without a line's end or anything else that does not print: a file may hold them anywhere."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str | None:

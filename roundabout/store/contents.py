@@ -60,20 +60,38 @@ def read_record(folder: Path, run: str) -> Record:
         record = files.read_json(path)
     except StoreError as error:
         raise StoreError(error.message, MEND) from error
-    if not isinstance(record, dict):
-        raise StoreError(f"{path}: found a {type(record).__name__}, expected an object", MEND)
-    for kind, fields in FIELDS.items():
-        for field in fields:
-            if not isinstance(record.get(field), kind):
-                found = repr(record[field]) if field in record else "none"
-                raise StoreError(f"{path}: {field}: found {found}, expected {NAMES[kind]}", MEND)
-    if not isinstance(record.get("files", {}), dict):
-        raise StoreError(f"{path}: files: found {record['files']!r}, expected an object", MEND)
+    if wrong := _wrong_shape(record):
+        raise StoreError(f"{path}: {wrong}", MEND)
     key = folder.name if folder.parent.name == "trials" else folder.name.rpartition("-")[0]
     for field, expected in (("run", run), ("trial", key)):
         if record[field] != expected:
             raise StoreError(f"{path}: {field}: found {record[field]!r}, expected {expected!r}", MEND)
     return _unsealed(record, path)
+
+
+def _wrong_shape(record: Any) -> str | None:
+    """Return the first field that is not what every record has."""
+    if not isinstance(record, dict):
+        return f"found a {type(record).__name__}, expected an object"
+    for kind, fields in FIELDS.items():
+        for field in fields:
+            if not isinstance(record.get(field), kind):
+                return f"{field}: found {repr(record[field]) if field in record else 'none'}, expected {NAMES[kind]}"
+    if not _is_object(record["levels"]):
+        return f"levels: found {record['levels']!r}, expected a JSON object"
+    told_files = record.get("files", {})
+    if not isinstance(told_files, dict) or not all(isinstance(each, dict) for each in told_files.values()):
+        return f"files: found {told_files!r}, expected an object of objects"
+    return None
+
+
+def _is_object(text: str) -> bool:
+    """Return True for the text of a JSON object whose values are plain."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and not any(isinstance(value, dict | list) for value in found.values())
 
 
 def _unsealed(record: Record, path: Path) -> Record:
@@ -95,12 +113,12 @@ def faults(folder: Path, files_told: Told) -> Iterator[str]:
 
 def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
     """What is wrong with a file of which this was told."""
-    if path.is_symlink():
-        return f"{path} is a link, expected a file"
-    if not path.is_file():
-        return f"{path} is missing"
     try:
+        if kind := files.odd_kind(path):
+            return f"{path} is {kind}, expected a file"
         found = _described(path)
+    except FileNotFoundError:
+        return f"{path} is missing"
     except (OSError, pa.ArrowException) as error:
         return f"cannot read {path}: {error}"
     if "sha256" not in expected:

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,16 @@ from typing import Any, BinaryIO
 from roundabout.errors import RoundaboutError
 
 LOST = "restore the file, or run the experiment again"
+LARGEST_JSON = 256 << 20
+"""Bytes. A manifest of 100,000 trials has 30 MB; what is far larger is another file, and would fill the memory."""
+KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class StoreError(RoundaboutError):
@@ -83,6 +94,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that becomes `path` at the end: readers see the old file or the new one, also after a crash."""
     partial = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
+        # A rename would replace a device such as /dev/null for the whole machine.
+        if (kind := odd_kind(path)) and kind != "a link":
+            raise StoreError(
+                f"cannot write {path}: it is {kind}, expected a file or nothing", "move it away, or name another file"
+            )
         try:
             with new_file(partial) as file:
                 yield file
@@ -122,15 +138,37 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON, or say which file is not what it should be."""
-    if path.is_symlink():
-        raise StoreError(f"{path} is a link, expected a file", LOST)
+def odd_kind(path: Path) -> str | None:
+    """Return what `path` is instead of a file ("a folder", "a pipe"), or None for a file and for nothing.
+
+    Opening a pipe would wait for its writer, so this is asked before a file is opened. Raises OSError.
+    """
     try:
+        return KINDS.get(stat.S_IFMT(path.lstat().st_mode))
+    except FileNotFoundError:
+        return None
+
+
+def check_file(path: Path, hint: str | None = LOST) -> None:
+    """Raise StoreError where `path` cannot be examined, or is a link, a folder, a pipe or a device."""
+    try:
+        kind = odd_kind(path)
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", hint) from error
+    if kind:
+        raise StoreError(f"{path} is {kind}, expected a file", hint)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds. Raises StoreError, which names the file and what is wrong with it."""
+    check_file(path)
+    try:
+        if (size := path.stat().st_size) > LARGEST_JSON:
+            raise StoreError(f"{path} has {size / 1e6:.0f} MB, expected at most {LARGEST_JSON / 1e6:.0f} MB", LOST)
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", LOST) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is not valid JSON: {error}", LOST) from error
 
 

@@ -12,12 +12,14 @@ An attempt's raw files lie in its folder RAW.
 
 import errno
 import fcntl
+import hashlib
 import itertools
 import json
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,19 +35,25 @@ from roundabout.spec.source import dump
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
+from roundabout.store.manifest import NAME as MANIFEST, read_manifest
 
 DROPPED = f".{RAW}.dropped"  # raw files that are being deleted
 DELETED = ".deleted"
+EXPERIMENT, LIST = "experiment.yaml", "trials.parquet"
+LISTED = {"run": pa.string(), "trial": pa.string(), "valid": pa.bool_()}
+"""Columns of the list of trials that its readers rely on."""
 LOCK = ".lock"
 OVERTAKEN = "another attempt at this trial was committed before this one ended"
-MANIFEST = {"experiment": dict, "testbed": dict, "plan": list}
+TRIALS = "trials"
+CHOICES = "name a run's folder, its id, an experiment, or `last`"
 SHOWN_FAULTS = 5
-RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}", re.ASCII)
+STAMP = "%Y%m%dT%H%M%SZ"
 
 
 def new_run_id(now: datetime | None = None) -> str:
     """A run's id, which sorts by time: UTC stamp and four random digits."""
-    return f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    return f"{now or datetime.now(UTC):{STAMP}}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True)
@@ -162,48 +170,49 @@ class Run:
 
         Raises StoreError if there is none.
         """
-        if (Path(which) / "manifest.json").is_file():
+        if _is_run(Path(which)):
             return cls(Path(which).resolve())
         known = sorted(cls.all(runs), key=lambda run: run.id)
         found = [run for run in known if which in ("last", run.id, run.experiment)]
-        if not found:
-            names = ", ".join(sorted({run.experiment for run in known})) or "none"
-            raise StoreError(
-                f"no run {str(which)!r} in {runs} (experiments with runs: {names})",
-                "name a run's folder, its id, an experiment, or `last`",
-            )
-        return found[-1]
+        if found:
+            return found[-1]
+        if os.path.exists(which):
+            raise StoreError(f"{which} is no run: it has no {MANIFEST}", CHOICES)
+        names = ", ".join(sorted({run.experiment for run in known})) or "none"
+        raise StoreError(f"no run {str(which)!r} in {runs} (experiments with runs: {names})", CHOICES)
 
     @classmethod
     def all(cls, runs: Path = Path("runs")) -> list["Run"]:
         """Every run under `runs`, in no particular order; also one that lost its manifest."""
-        found = {path.parent for name in ("manifest.json", "trials") for path in runs.glob(f"*/*/{name}")}
-        return [cls(path.resolve()) for path in found if RUN_ID.fullmatch(path.name)]
+        found = {path.parent for name in (MANIFEST, TRIALS) for path in runs.glob(f"*/*/{name}")}
+        return [cls(path.resolve()) for path in found if _is_run_id(path.name)]
+
+    @property
+    def begun(self) -> datetime:
+        """When the run began, by its id. Raises ValueError for a folder that has another name."""
+        return datetime.strptime(self.id.partition("-")[0], STAMP).replace(tzinfo=UTC)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What manifest.json holds."""
-        path = self.path / "manifest.json"
-        manifest = files.read_json(path)
-        if not isinstance(manifest, dict) or manifest.get("schema") != schemas.VERSION:
-            found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
-            raise StoreError(
-                f"{path}: schema is {found!r}, expected {schemas.VERSION}",
-                "read this run with the version of roundabout that wrote it",
-            )
-        for field, kind in MANIFEST.items():
-            if not isinstance(manifest.get(field), kind):
-                raise StoreError(f"{path}: found no {field}, expected one", files.LOST)
-        return manifest
+        """The content of manifest.json. Raises StoreError if it is damaged."""
+        return read_manifest(self.path)
+
+    def recorded(self, field: str) -> Any:
+        """Return a field that the manifest of an older run may lack. Raises StoreError if it does."""
+        if field not in self.manifest:
+            raise StoreError(f"{self.path / MANIFEST}: found no {field}, expected one", files.LOST)
+        return self.manifest[field]
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Replace the manifest."""
-        files.write_json(self.path / "manifest.json", {"schema": schemas.VERSION, **manifest})
+        files.write_json(self.path / MANIFEST, {"schema": schemas.VERSION, **manifest})
         self.__dict__.pop("manifest", None)
 
     def write_experiment(self, document: dict[str, Any]) -> None:
-        """Store what ran as an experiment's file."""
-        files.write_text(self.path / "experiment.yaml", dump(document))
+        """Store the experiment as a file, and its SHA-256 in the manifest."""
+        text = dump(document)
+        files.write_text(self.path / EXPERIMENT, text)
+        self.write_manifest({**self.manifest, "experiment_sha256": hashlib.sha256(text.encode()).hexdigest()})
 
     def committed(self) -> frozenset[str]:
         """Keys of the trials that are done, valid or not."""
@@ -260,9 +269,10 @@ class Run:
 
     def begin(self, key: str) -> Attempt:
         """Start an attempt at the trial `key`, under a number that no other attempt had or has."""
-        used = [int(path.name.rpartition("-")[2]) for path in self.path.glob(f"*/{key}-*")]
-        if (counts := self.path / "trials" / key / RECORD).exists():
-            used.append(files.read_json(counts)["attempt"])
+        numbers = (path.name.rpartition("-")[2] for path in self.path.glob(f"*/{key}-*"))
+        used = [int(number) for number in numbers if number.isdecimal()]
+        if (folder := self.path / TRIALS / key).exists():
+            used.append(contents.read_record(folder, self._called)["attempt"])
         attempts = (Attempt(self, key, number) for number in itertools.count(max(used, default=0) + 1))
         return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
@@ -308,7 +318,12 @@ class Run:
         return str(self.manifest.get("run", self.id))
 
     def _folders(self, where: str) -> list[Path]:
-        return [path for path in self.path.glob(f"{where}/*") if not path.name.startswith(".")]
+        place = self.path / where
+        if place.is_symlink() or not place.is_dir():
+            if os.path.lexists(place):
+                raise StoreError(f"{place} is {files.odd_kind(place) or 'a file'}, expected a folder", files.LOST)
+            return []
+        return [path for path in place.iterdir() if not path.name.startswith(".")]
 
     def _folder(self, record: dict[str, Any]) -> Path:
         return self.path / "trials" / str(record["trial"])
@@ -333,21 +348,50 @@ class Run:
 
         Raises StoreError.
         """
-        path = self.path / "trials.parquet"
+        path = self.path / LIST
         if not path.exists():
             return {}
         try:
-            listed = _read_parquet(path)
+            listed = _read_parquet(path.resolve() if path.is_symlink() else path)
+            for name, kind in LISTED.items():
+                found = listed.schema.field(name).type if name in listed.schema.names else "none"
+                if found != kind or listed[name].null_count:
+                    what = "rows without a value" if found == kind else found
+                    raise StoreError(f"{path} is no list of trials: column {name}: found {what}, expected {kind}")
             if strange := {*listed["run"].to_pylist()} - {self._called}:
                 raise StoreError(f"{path} is of run {strange.pop()}, expected {self._called}")
         except StoreError as error:
-            raise StoreError(error.message, "delete it: `roundabout report` makes it anew") from error
+            raise StoreError(error.message, f"make it anew: roundabout report {self.path}") from error
         return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
+
+    def repair_list(self) -> str | None:
+        """Make a damaged trials.parquet anew from the committed trials. Return what was wrong with it, if anything.
+
+        Raises StoreError where it cannot be replaced, or a committed trial is damaged.
+        """
+        try:
+            self.listed()
+        except StoreError as error:
+            self.refresh_trials()
+            done = f"{len(self.committed())} of {len(self.manifest['plan'])} planned trials are committed"
+            return f"{error.message}; it was made anew: {done}"
+        return None
+
+    def experiment_fault(self) -> str | None:
+        """Return what is wrong with experiment.yaml, on which no figure depends, or None. Older runs cannot tell."""
+        expected = self.manifest.get("experiment_sha256")
+        fault = contents.fault_of(self.path / EXPERIMENT, {"sha256": expected}) if expected else None
+        return f"{fault}; the manifest has the experiment, and figures do not depend on this file" if fault else None
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
-        return sum(path.lstat().st_size for path in self.path.rglob("*") if not path.is_dir())
+        """Of all its files that are there: a run that goes on renames and removes some meanwhile."""
+        total = 0
+        for path in self.path.rglob("*"):
+            with suppress(FileNotFoundError):
+                status = path.lstat()
+                total += 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+        return total
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -382,7 +426,7 @@ class Run:
 
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""
-        with files.replacing(self.path / "trials.parquet") as file:
+        with files.replacing(self.path / LIST) as file:
             pq.write_table(self.table("trials", valid_only=False), file, compression="zstd")
 
     def drop_raw(self, keep_bytes: int) -> None:
@@ -422,7 +466,22 @@ def _read_schema(path: Path) -> pa.Schema:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
+    files.check_file(path)
     try:
         yield
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise StoreError(f"cannot read {path}: {error}", files.LOST) from error
+
+
+def _is_run(folder: Path) -> bool:
+    """Return True for a run's folder: one with a manifest, or with a run's id as its name and a part of a run in it."""
+    if os.path.isfile(folder / MANIFEST):
+        return True
+    return _is_run_id(folder.name) and any(os.path.lexists(folder / name) for name in (MANIFEST, TRIALS))
+
+
+def _is_run_id(name: str) -> bool:
+    try:
+        return bool(RUN_ID.fullmatch(name) and Run(Path(name)).begun)
+    except ValueError:
+        return False

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain lines for people. Names and reasons in them come from files, so that all of them are made printable."""
+
+import sys
+from contextlib import suppress
+
+from roundabout.errors import printable
+
+
+def say(line: object) -> None:
+    """Print a line on stdout."""
+    print(printable(line), flush=True)
+
+
+def warn(line: object) -> None:
+    """Print a warning on stderr."""
+    print(f"warning: {printable(line)}", file=sys.stderr)
+
+
+def complain(message: str, hint: str | None) -> None:
+    """Print an error and what to do about it on stderr."""
+    with suppress(OSError):  # the terminal may be gone
+        print(f"error: {printable(message)}", file=sys.stderr)
+        for line in (hint or "").splitlines():
+            print(f"  {printable(line)}", file=sys.stderr)
