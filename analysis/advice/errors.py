@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What advice refuses."""
 
-from roundabout.errors import UsageError
-from roundabout.errors import printable
+from roundabout.errors import UsageError, printable
 
 
 class AdviceError(UsageError):

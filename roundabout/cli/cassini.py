@@ -11,7 +11,7 @@ import typer
 
 from roundabout.cassini import Circle, circle_of, rotate, unify
 from roundabout.cassini.circles import MOST_TURNS, PERIOD_ERROR
-from roundabout.cli.options import Json, Picture, checked_picture, saved
+from roundabout.cli.options import Json, Picture, checked_picture, number, saved
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec import load_profile
@@ -22,10 +22,18 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         list[str],
         typer.Argument(metavar="PROFILE...", help="The jobs' profiles, by name or as files; the first stays."),
     ],
-    capacity: Annotated[float, typer.Option(metavar="GBPS", help="What the link carries, Gbit/s.")],
+    capacity: Annotated[
+        float,
+        typer.Option(min=1e-9, max=1e9, callback=number, metavar="GBPS", help="What the link carries, Gbit/s."),
+    ],
     precision: Annotated[
         float | None,
-        typer.Option(metavar="DEGREES", help="Of the unified circle; 72 steps for the shortest job unless given."),
+        typer.Option(
+            max=360,
+            callback=number,
+            metavar="DEGREES",
+            help="Of the unified circle; 72 steps for the shortest job unless given.",
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="At most one job at a time, whatever it sends (HotNets'22).")

@@ -9,7 +9,7 @@ import typer
 
 from analysis import guard
 from analysis.compare import compare, table
-from roundabout.cli.options import Json, Runs
+from roundabout.cli.options import Json, Runs, check_output
 from roundabout.cli.screen import Screen
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.store import Run
@@ -41,6 +41,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     rules = [guard.rule(text) for text in fail_if or ()]
     if junit and not rules:
         raise UsageError("--junit: found no --fail-if, expected one: rules are what passes or fails")
+    if junit:
+        check_output("--junit", junit)
     first, rest = Run.open(one, runs), [Run.open(name, runs) for name in others]
     comparison = compare(first, *rest, mixed=mixed)
     judged = guard.judge(rules, first, rest)

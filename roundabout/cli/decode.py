@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from roundabout.cli.options import Json
+from roundabout.cli.options import Json, check_output
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.tables.packets import Totals, to_parquet
@@ -30,6 +30,7 @@ def command(
     target = output or files[0].with_name(files[0].name.removesuffix(".gz")).with_suffix(".parquet")
     if target in files:
         raise UsageError(f"{target} is both decoded and written", "name another file with --output")
+    check_output("--output", target)
     for address in own or []:
         _check(address)
     totals = to_parquet(files, target, own or [])

@@ -86,6 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.filename is None:
+            complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
+        else:  # a file, folder or device of the user's
+            complain(f"cannot use {error.filename}: {error.strerror}", None)
+        return 1
     except Exception as error:
         complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
         return 1

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from roundabout.cli.lines import say
+from roundabout.cli.options import check_output
 from roundabout.errors import UsageError
 from roundabout.spec.base import Name
 from roundabout.spec.library import EXPERIMENTS
@@ -27,6 +29,8 @@ def command(
     path = Path(f"{name}.yaml")
     if path.exists():
         raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path}")
+    check_output("NAME", path)
     values = {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}
     write_text(path, re.sub("|".join(values), lambda found: values[found[0]], BEGINNING.read_text()))
-    print(f"{path}\n  roundabout run {path} --testbed fluid")
+    say(path)
+    say(f"  roundabout run {path} --testbed fluid")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments and options that several commands share, so that they read the same everywhere."""
 
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +13,7 @@ from roundabout.errors import UsageError
 from roundabout.spec.changes import from_text
 from roundabout.spec.library import CATALOG, Library
 from roundabout.spec.source import Block, Items, Mark
+from roundabout.store.files import odd_kind, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +46,30 @@ Only = Annotated[
     typer.Option("--only", metavar="VARIANT", help="Run this variant alone, and what it needs. May be repeated."),
 ]
 Repetitions = Annotated[int | None, typer.Option("--repetitions", metavar="N", help="Run each trial so often.")]
+
+
+def number(value: float | None) -> float | None:
+    """Return an option's value. Raises BadParameter for NaN, which is within all limits."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
+
+
+# Their limits are those of an experiment's fields of the same names.
 Scale = Annotated[
-    float | None, typer.Option(min=1, help="Divide a lab's rates by this; the calibration's unless given.")
+    float | None,
+    typer.Option(
+        min=1, max=100_000, callback=number, help="Divide a lab's rates by this; the calibration's unless given."
+    ),
 ]
 Dilation = Annotated[
     float | None,
-    typer.Option(min=1, help="Stretch a lab's time so many times: published parameters, nothing calibrated."),
+    typer.Option(
+        min=1,
+        max=1000,
+        callback=number,
+        help="Stretch a lab's time so many times: published parameters, nothing calibrated.",
+    ),
 ]
 On = Annotated[
     str | None,
@@ -61,17 +82,40 @@ PICTURES = (".png", ".svg")
 Picture = Annotated[Path | None, typer.Option(help="Draw it into this SVG or PNG.")]
 
 
+def check_output(option: str, path: Path, *, is_new: bool = False) -> None:
+    """Raise UsageError if no file can be written to `path`; if `is_new`, also if anything is there already."""
+    try:
+        kind = odd_kind(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option}: found '{path}', expected a file's name: {_reason(error)}") from None
+    if not path.parent.is_dir():
+        raise UsageError(f"{option}: found no folder '{path.parent}', expected one for '{path.name}'")
+    if kind:
+        raise UsageError(f"{option}: '{path}' is {kind}, expected a file or a new name")
+    if is_new and path.exists():
+        raise UsageError(f"{option}: '{path}' exists, expected a new name", "nothing is overwritten: move it away")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{option}: the folder '{path.parent}' cannot be written to, expected one that can")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def checked_picture(picture: Path | None) -> None:
     """Raises UsageError where no picture can be drawn into that file."""
-    if picture and picture.suffix not in PICTURES:
+    if picture is None:
+        return
+    if picture.suffix not in PICTURES:
         raise UsageError(f"--picture: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
-    if picture and not picture.parent.is_dir():
-        raise UsageError(f"--picture: found no folder '{picture.parent}', expected one for '{picture.name}'")
+    check_output("--picture", picture)
 
 
 def saved(figure: "Figure", picture: Path) -> None:
-    """Write a figure into a file that was checked."""
-    figure.savefig(picture, dpi=150, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    """Write a figure into a file that was checked. Raises StoreError."""
+    metadata = {"Date": None} if picture.suffix == ".svg" else None
+    with replacing(picture) as file:
+        figure.savefig(file, format=picture.suffix.removeprefix("."), dpi=150, metadata=metadata)
 
 
 def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> Block:

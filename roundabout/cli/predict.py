@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from roundabout.cli.options import Json, Runs
+from roundabout.cli.options import Json, Runs, checked_picture, saved
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec.load import load_experiment
@@ -19,9 +19,9 @@ from roundabout.store import Run
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
-    iterations: Annotated[int, typer.Option(min=1, help="At most so many of each job.")] = 10,
+    iterations: Annotated[int, typer.Option(min=1, max=1000, help="At most so many of each job.")] = 10,
     as_json: Json = False,
-    picture: Annotated[Path | None, typer.Option(help="Draw share and speed-up over T into this PNG.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw share and speed-up over T into this SVG or PNG.")] = None,
     beside: Annotated[
         str | None, typer.Option(metavar="RUN", help="Show beside it what this run measured of the same cells.")
     ] = None,
@@ -31,6 +31,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis import beside as held, predictions  # noqa: PLC0415 - `--help` need not wait for it
     from analysis.render import screen  # noqa: PLC0415
 
+    checked_picture(picture)
     experiment = load_experiment(name)
     cells = [cell for cell in experiment.cells if cell.spec.jobs_meet]
     if not cells:
@@ -43,7 +44,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         found = predictions.predictions(known, iterations, told)
     rows = held.beside(found, run) if run else []
     if picture:
-        predictions.figure(found).savefig(picture, dpi=150)
+        saved(predictions.figure(found), picture)
     if as_json:
         records = predictions.records(found, left_out)
         for record, row in zip(records, rows, strict=False):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from roundabout.cli import recorded
-from roundabout.cli.options import Inventory, Runs, Testbed
+from roundabout.cli.options import Inventory, Runs, Testbed, check_output
 from roundabout.cli.running import asked, undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
@@ -106,6 +106,7 @@ def _free(name: str) -> Path:
     path = shelf / f"{name}.yaml"
     if path.exists():
         raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
+    check_output("--save", path)
     return path
 
 

@@ -9,7 +9,7 @@ import typer
 
 from analysis.scoreboard import as_record, quantities, scoreboard, table
 from analysis.scoreboard_page import write_page
-from roundabout.cli.options import Json, Runs
+from roundabout.cli.options import Json, Runs, check_output
 from roundabout.cli.screen import Screen
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine.journal import raise_together
@@ -27,6 +27,8 @@ def command(
 
     Runs that cannot be read are left out, and named at the end; the exit status is 1 then.
     """
+    if page:
+        check_output("--page", page)
     console = Screen()
     if list_quantities:
         console.print(quantities())

@@ -6,6 +6,7 @@ other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; al
 """
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -113,6 +114,13 @@ def shown(path: Path) -> str:
         return str(path)
 
 
+def without_waiting(path: str, flags: int) -> int:
+    """Open a file, as an `opener`. A pipe without a writer is empty, instead of being waited for."""
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    return handle
+
+
 def read(path: Path, shown_as: str | None = None) -> Document:
     """The document in `path`; messages call it `shown_as`. Raises SpecError for whatever keeps it from being read."""
     file = shown_as or str(path)
@@ -135,7 +143,7 @@ def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> 
 def read_text(path: Path, file: str, most_bytes: int) -> str:
     """Return the text of a file of at most `most_bytes` bytes. Raises SpecError."""
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=without_waiting) as stream:
             content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -49,8 +49,8 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
 
     What is new belongs to whoever called sudo.
     """
-    missing = [each for each in (path, *path.parents) if not each.exists()]
     with disk_errors(path):
+        missing = [each for each in (path, *path.parents) if not each.exists()]
         path.mkdir(mode, parents=True, exist_ok=True)
         for each in missing:
             give_back(each)
@@ -92,13 +92,13 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that becomes `path` at the end: readers see the old file or the new one, also after a crash."""
-    partial = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
         # A rename would replace a device such as /dev/null for the whole machine.
         if (kind := odd_kind(path)) and kind != "a link":
             raise StoreError(
                 f"cannot write {path}: it is {kind}, expected a file or nothing", "move it away, or name another file"
             )
+        partial = path.with_name(f".{path.name}.partial")
         try:
             with new_file(partial) as file:
                 yield file

@@ -15,44 +15,21 @@ from typing import Any
 import pytest
 
 from analysis import notebooks, scoreboard
-from analysis.summary import summarise
 from roundabout import api
 from roundabout.cli import resume, watch
 from roundabout.cli.main import main
 from roundabout.dashboards.run import series_of
 from roundabout.errors import RoundaboutError
-from roundabout.runner.run import Runner
-from roundabout.spec import load_experiment
 from roundabout.store import Run, schemas
-from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.analysis.computed_run import compute
 from tests.analysis.damaged_files import DAMAGES, missing, other_table, pipe, truncated
-from tests.observers import Silent
 
-TINY = """
-schema: 1
-name: tiny
-about: Two jobs for a moment
-topology: dumbbell-2x2
-jobs:
-  j1: {profile: vgg19-fig1, workers: [s0, s2]}
-  j2: {profile: vgg19-fig1, workers: [s1, s3]}
-iterations: 3
-transport: {name: dcqcn}
-factors: {variant: {alone: {one_job_at_a_time: true}, fair: {}}}
-"""
-MADE_ANEW = ("trials.parquet", "summary.json", "report.html")
 SHARE = 40  # CI takes one of so many combinations, the long proof all of them
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "tiny.yaml").write_text(TINY)
-    observer: Any = Silent()
-    runner = Runner(FluidFacility(), observer, undo)
-    run = runner.start(load_experiment(folder / "tiny.yaml"), str(folder / "tiny.yaml"), folder / "runs")
-    run.write_summary(summarise(run).record())
+    run = compute(tmp_path_factory.mktemp("whole"))
     (run.path / "report.html").write_text("a page")
     (run.path / "live.json").write_text("{}")
     return run

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small run of three trials, computed in a moment, with its summary."""
+
+from pathlib import Path
+from typing import Any
+
+from analysis.summary import summarise
+from roundabout.runner.run import Runner
+from roundabout.spec import load_experiment
+from roundabout.store import Run
+from roundabout.testbeds import undo
+from roundabout.testbeds.fluid.facility import FluidFacility
+from tests.observers import Silent
+
+TINY = """
+schema: 1
+name: tiny
+about: Two jobs for a moment
+topology: dumbbell-2x2
+jobs:
+  j1: {profile: vgg19-fig1, workers: [s0, s2]}
+  j2: {profile: vgg19-fig1, workers: [s1, s3]}
+iterations: 3
+transport: {name: dcqcn}
+factors: {variant: {alone: {one_job_at_a_time: true}, fair: {}}}
+"""
+
+
+def compute(folder: Path) -> Run:
+    """Write the experiment into `folder` and run it there."""
+    path = folder / "tiny.yaml"
+    path.write_text(TINY)
+    observer: Any = Silent()
+    run = Runner(FluidFacility(), observer, undo).start(load_experiment(path), str(path), folder / "runs")
+    run.write_summary(summarise(run).record())
+    return run
