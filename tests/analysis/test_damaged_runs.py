@@ -118,7 +118,7 @@ def wrong(run: Run, reader: str) -> str | None:
     """Return what is not allowed of a reader's outcome."""
     before = content(run)
     status, said = read(READERS[reader], run)
-    errors = said.count("error: ")
+    errors = f"\n{said}".count("\nerror: ")
     if any(bad in said for bad in ("unexpected", "Traceback", "bug", "\x1b")) or errors > 1:
         return f"{reader}: status {status}: {said[-400:]}"
     if errors and status not in (1, 2):
