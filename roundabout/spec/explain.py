@@ -30,6 +30,7 @@ _EXPECTED = {
     "string_type": "text",
     "bool_type": "true or false",
     "tuple_type": "a list",
+    "list_type": "a list",
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "literal_error": "{expected}",
@@ -71,11 +72,23 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     location += tuple(context.get("location", ()))
     if "discriminator" in context:  # no kind, or one that there is not
         location += (context["discriminator"].strip("'"),)
-    found = context.get("found") or _found(details)
-    expected = _EXPECTED.get(details["type"], details["msg"]).format_map(context)
+    found, expected = _words(details)
     if details["type"] in ("missing", "union_tag_not_found"):
         return _missing(location, document, root)
     return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
+
+
+def first_fault(error: ValidationError) -> tuple[tuple[str | int, ...], str, str]:
+    """Return the location of the first thing wrong in data that is no specification, what was found and expected."""
+    details = error.errors(include_url=False)[0]
+    return details["loc"], *_words(details)
+
+
+def _words(details: ErrorDetails) -> tuple[str, str]:
+    """Return what was found, and what is expected instead."""
+    context = details.get("ctx", {})
+    found = "nothing" if details["type"] == "missing" else context.get("found") or _found(details)
+    return found, _EXPECTED.get(details["type"], details["msg"]).format_map(context)
 
 
 def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -4,12 +4,14 @@
 import json
 from contextlib import suppress
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
 from roundabout.spec.recorded import lingjun, submitted
+from roundabout.spec.source import dotted
 from roundabout.spec.trace import Lingjun, Philly
 
 # As the README of msr-fiddle/philly-traces shows and describes an entry, with other numbers.
@@ -89,6 +91,48 @@ def test_phillys_jobs_have_their_first_attempts_gpus_and_the_time_of_all(tmp_pat
     assert found[0].at_s == 1507338699
 
 
+LAYOUTS = {
+    "list": json.dumps,
+    "printed list": lambda jobs: json.dumps(jobs, indent=4),
+    "JSON lines": lambda jobs: "\n".join(map(json.dumps, jobs)),
+    "printed one after another": lambda jobs: "\n\n".join(json.dumps(job, indent=4) for job in jobs) + "\n",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_phillys_jobs_are_read_from_a_list_and_one_after_another(tmp_path, layout):
+    expected = philly(tmp_path, json.dumps([JOB, RUNNING, NEVER]))
+    text = LAYOUTS[layout]([JOB, RUNNING, NEVER])
+    assert philly(tmp_path, text) == philly(tmp_path, "\ufeff" + text.replace("\n", "\r\n")) == expected
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_wrong_with_one_of_phillys_jobs_is_said_with_its_line(tmp_path, layout):
+    text = LAYOUTS[layout]([JOB, {**RUNNING, "submitted_time": "2017-10-07"}, NEVER])
+    line = 1 + text[: text.index('"2017-10-07"')].count("\n")
+    field = "[1].submitted_time" if "list" in layout else "submitted_time"
+    with pytest.raises(SpecError) as raised:
+        philly(tmp_path, text)
+    assert (raised.value.line, raised.value.field, raised.value.found) == (line, field, "'2017-10-07'")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{json.dumps(JOB)}\n{json.dumps(JOB)[:-5]}", "cluster_job_log:2: found .*expected valid JSON"),
+        (f"{json.dumps(JOB)},\n{json.dumps(JOB)}", "cluster_job_log:1: found ',', expected valid JSON"),
+        (f"{json.dumps(JOB)}\n5", "cluster_job_log:2: found 5, expected a mapping"),
+        ('{"jobid": "a",\n"jobid": "b"}', "cluster_job_log:2: jobid: found the key 'jobid' a second time"),
+        ('[{"jobid": NaN}]', r"cluster_job_log:1: \[0\].jobid: found 'NaN', expected a finite number"),
+        ("{" * 100_000, "cluster_job_log:1: found '{{.*expected valid JSON"),
+        ('{"a":' * 100_000, "cluster_job_log: found too deep a nesting"),
+    ],
+)
+def test_what_is_no_log_of_jobs_is_said(tmp_path, text, said):
+    with pytest.raises(SpecError, match=said):
+        philly(tmp_path, text)
+
+
 def test_lingjuns_jobs_have_their_workers_gpus(tmp_path):
     found = alibaba(tmp_path)
     assert [(each.name, each.gpus, each.ran_s) for each in found] == [
@@ -123,16 +167,20 @@ def broken(path, value):
     [
         (
             broken(["submitted_time"], "yesterday"),
-            r"\[0\].submitted_time: found 'yesterday', expected an instant as %Y",
+            r"\[0\].submitted_time: found 'yesterday', expected a date and a time, as 2023-07-15 02:19:05",
         ),
-        (broken(["submitted_time"], None), r"\[0\].submitted_time: found nothing, expected an instant"),
-        (broken(["attempts", 0, "start_time"], 5), r"\[0\].attempts\[0\].start_time: found 5, expected an instant"),
-        (broken(["attempts", 0, "detail", 1, "gpus"], 8), r"detail\[1\].gpus: found 8, expected a valid array"),
+        (broken(["submitted_time"], None), r"\[0\].submitted_time: found nothing, expected a date and a time"),
+        (
+            broken(["attempts", 0, "start_time"], 5),
+            r"\[0\].attempts\[0\].start_time: found 5, expected a date and a time",
+        ),
+        (broken(["attempts", 0, "detail", 1, "gpus"], 8), r"detail\[1\].gpus: found 8, expected a list"),
         (broken(["jobid"], "a b"), r"\[0\].jobid: found 'a b', expected"),
-        ("{}", "cluster_job_log: found a mapping of 0, expected a valid array"),
+        ("{}", "cluster_job_log:1: jobid: found nothing, expected a value: the field is required"),
+        ("5", "cluster_job_log:1: found 5, expected a JSON list of jobs, or one job a line"),
         ("[{}]", r"\[0\].jobid: found nothing"),
-        ("[", "expected Invalid JSON"),
-        (b"\xff", "expected a file of UTF-8 text"),
+        ("[", "cluster_job_log:1: found the end, expected valid JSON"),
+        (b"\xff", "cluster_job_log:1: found the byte 0xff, expected UTF-8 text"),
     ],
 )
 def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
@@ -147,13 +195,13 @@ def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
         (
             JOBS.replace("gmt_job_running", "started"),
             WORKERS,
-            "job.csv:1: found the columns id, uid, .*gmt_job_running",
+            "job.csv:1: found the columns id, uid, .*gmt_job_running among them",
         ),
         (JOBS.replace("dlc2", ""), WORKERS, "job.csv:3: job_name: found '', expected"),
         (JOBS, WORKERS.replace('""4""', '""four""'), "worker.csv:4: RES: found .*expected JSON with a whole number"),
         (JOBS, WORKERS.replace('""4""', "-4"), "worker.csv:4: RES: found"),
         (JOBS, "", "worker.csv:1: found the columns none"),
-        (JOBS, WORKERS + '"', "worker.csv:7: found unexpected end of data, expected rows of CSV"),
+        (JOBS, WORKERS + '"', "worker.csv:8: found unexpected end of data, expected rows of CSV"),
     ],
 )
 def test_what_is_wrong_with_lingjuns_rows_is_said(tmp_path, jobs, workers, said):
@@ -202,6 +250,71 @@ def survives(read, *args):
 @given(text=st.binary() | garbled(json.dumps([JOB, RUNNING])).map(lambda text: text.encode("utf-8", "replace")))
 def test_reading_phillys_log_never_crashes(tmp_path_factory, text):
     survives(philly, tmp_path_factory.getbasetemp(), text)
+
+
+FIELDS = [
+    ("jobid",),
+    ("submitted_time",),
+    ("attempts",),
+    ("attempts", 0),
+    ("attempts", 0, "start_time"),
+    ("attempts", 0, "end_time"),
+    ("attempts", 0, "detail"),
+    ("attempts", 0, "detail", 1),
+    ("attempts", 0, "detail", 1, "gpus"),
+    ("attempts", 0, "detail", 1, "gpus", 0),
+]
+
+
+@pytest.mark.parametrize("path", FIELDS, ids=dotted)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=JSON, layout=st.sampled_from(sorted(LAYOUTS)))
+def test_an_odd_value_of_phillys_is_read_or_refused_at_its_line_and_field(tmp_path, path, value, layout):
+    text = LAYOUTS[layout]([JOB, json.loads(broken(path, value))[0], RUNNING])
+    refused = refusal_of(tmp_path, text)
+    if refused is not None:
+        assert refused.field.startswith(f"[1].{dotted(path)}" if "list" in layout else dotted(path))
+        assert text.splitlines()[refused.line - 1].strip()
+        assert "\n" not in refused.message and len(refused.message) < 500
+
+
+def refusal_of(folder, text):
+    try:
+        philly(folder, text)
+    except SpecError as error:
+        return error
+    return None
+
+
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 10**7), st.lists(st.integers(0, 10**6), min_size=1, max_size=4), st.integers(1, 64)),
+        min_size=1,
+        max_size=4,
+    ),
+    layout=st.sampled_from(sorted(LAYOUTS)),
+)
+def test_phillys_jobs_come_back_as_they_were_written(tmp_path_factory, jobs, layout):
+    begin = datetime(2017, 8, 7, tzinfo=UTC)
+    written = [
+        {
+            "jobid": f"j{number}",
+            "submitted_time": f"{begin + timedelta(seconds=came):%Y-%m-%d %H:%M:%S}",
+            "attempts": [
+                {
+                    "start_time": f"{begin:%Y-%m-%d %H:%M:%S}",
+                    "end_time": f"{begin + timedelta(seconds=each):%Y-%m-%d %H:%M:%S}",
+                    "detail": [{"ip": "m1", "gpus": ["gpu0"] * gpus}],
+                }
+                for each in lasted
+            ],
+        }
+        for number, (came, lasted, gpus) in enumerate(jobs)
+    ]
+    back = philly(tmp_path_factory.getbasetemp(), LAYOUTS[layout](written))
+    assert [(each.at_s - begin.timestamp(), each.gpus, each.ran_s) for each in back] == [
+        (came, gpus, sum(lasted)) for came, lasted, gpus in jobs
+    ]
 
 
 @given(jobs=st.lists(JSON | st.fixed_dictionaries(dict.fromkeys(JOB, JSON)), max_size=3))

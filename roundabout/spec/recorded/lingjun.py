@@ -5,7 +5,6 @@ Source: alibaba/alibaba-lingjun-dataset-2023 (Cao et al., SIGCOMM'24), whose REA
 published file's, those of the two others are as its readers have them.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,59 +12,56 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.rows import Row, complaint, instant, table
+from roundabout.spec.errors import SpecError
+from roundabout.spec.json_source import parse
+from roundabout.spec.recorded.cells import MOST_GPUS, Instant, InstantIfKnown, KnownName, elapsed, is_unknown, whole
+from roundabout.spec.recorded.rows import Row, complaint, table
 from roundabout.spec.topology import Topology
 from roundabout.spec.trace import Submitted
 
 GPU = "nvidia.com/gpu"
-FORMATS = ("%Y/%m/%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M")
-At = BeforeValidator(instant(*FORMATS))
 
 
-def _gpus(resources: Any) -> Any:
-    """Those among what a worker asked of Kubernetes."""
-    if resources in ("", "None", None):
+def _gpus(resources: object) -> int:
+    """Return the number of GPUs among what a worker asked of Kubernetes."""
+    if is_unknown(resources):
         return 0
     try:
-        found = json.loads(resources)
-        return int(found.get(GPU, 0))
-    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError):
-        raise ValueError(f'JSON with a whole number of GPUs, as {{"{GPU}": "8"}}') from None
+        return whole(parse(str(resources), "RES").root.get(GPU, 0))
+    except (AttributeError, SpecError, ValueError):
+        raise ValueError(f'JSON with a whole number of GPUs from 0 to {MOST_GPUS:,}, as {{"{GPU}": "8"}}') from None
 
 
 class JobRow(Row):
     """A row of job.csv."""
 
     job_name: Name
-    gmt_job_submitted: Annotated[float, BeforeValidator(instant(*FORMATS, needed=True))]
-    gmt_job_running: Annotated[float | None, At]
-    gmt_job_stopped: Annotated[float | None, At]
-    gmt_job_finished: Annotated[float | None, At]
+    gmt_job_submitted: Instant
+    gmt_job_running: InstantIfKnown
+    gmt_job_stopped: InstantIfKnown
+    gmt_job_finished: InstantIfKnown
 
     @property
     def ran_s(self) -> float | None:
         """How long it ran, where that is known."""
-        began = self.gmt_job_running
         ended = self.gmt_job_stopped if self.gmt_job_finished is None else self.gmt_job_finished
-        if began is None or ended is None or not self.gmt_job_submitted <= began <= ended:
-            return None
-        return ended - began
+        return elapsed(self.gmt_job_submitted, self.gmt_job_running, ended)
 
 
 class WorkerRow(Row):
     """A row of worker.csv."""
 
     job_name: str
-    gpus: Annotated[int, BeforeValidator(_gpus), Field(alias="RES", ge=0, le=1_000_000)]
+    gpus: Annotated[int, BeforeValidator(_gpus), Field(alias="RES")]
 
 
 class HostRow(Row):
     """A row of topo.csv: a host and the switches above it. A switch's name is its own among those of one parent."""
 
-    ip: Annotated[str, Field(min_length=1)]
-    core: Annotated[str, Field(alias="DSW", min_length=1)]
-    aggregation: Annotated[str, Field(alias="PSW", min_length=1)]
-    tor: Annotated[str, Field(alias="ASW", min_length=1)]
+    ip: KnownName
+    core: Annotated[KnownName, Field(alias="DSW")]
+    aggregation: Annotated[KnownName, Field(alias="PSW")]
+    tor: Annotated[KnownName, Field(alias="ASW")]
 
 
 def read(path: Path) -> tuple[Submitted, ...]:

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Microsoft's Philly trace: `cluster_job_log`, a JSON list of jobs.
+"""Microsoft's Philly trace: `cluster_job_log`, a JSON list of jobs, or one job after another (JSON lines).
 
 Source: msr-fiddle/philly-traces, README (Jeon et al., USENIX ATC'19). A job has as many GPUs as its first attempt had,
 and ran for as long as all attempts did whose start and end are known.
 """
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.rows import Row, complaint, content, instant
+from roundabout.spec.errors import SpecError, show
+from roundabout.spec.explain import first_fault
+from roundabout.spec.json_source import parse
+from roundabout.spec.recorded.cells import Instant, InstantIfKnown, elapsed
+from roundabout.spec.recorded.rows import Row, load_text
+from roundabout.spec.source import dotted, shown
 from roundabout.spec.trace import Submitted
-
-FORMAT = "%Y-%m-%d %H:%M:%S"
-At = BeforeValidator(instant(FORMAT))
 
 
 class Server(Row):
@@ -27,23 +31,16 @@ class Server(Row):
 class Attempt(Row):
     """A job's time on some GPUs."""
 
-    start_time: Annotated[float | None, At] = None
-    end_time: Annotated[float | None, At] = None
+    start_time: InstantIfKnown = None
+    end_time: InstantIfKnown = None
     detail: list[Server]
-
-    @property
-    def ran_s(self) -> float | None:
-        """How long it took, where that is known."""
-        if self.start_time is None or self.end_time is None or self.end_time < self.start_time:
-            return None
-        return self.end_time - self.start_time
 
 
 class Logged(Row):
     """A job of the log."""
 
     jobid: Name
-    submitted_time: Annotated[float, BeforeValidator(instant(FORMAT, needed=True))]
+    submitted_time: Instant
     attempts: list[Attempt]
 
     @property
@@ -54,16 +51,49 @@ class Logged(Row):
     @property
     def ran_s(self) -> float | None:
         """How long it ran, where that is known."""
-        known = [attempt.ran_s for attempt in self.attempts if attempt.ran_s is not None]
+        ran = [elapsed(attempt.start_time, attempt.end_time) for attempt in self.attempts]
+        known = [each for each in ran if each is not None]
         return sum(known) if known else None
 
 
+JOBS = TypeAdapter(list[Logged])
+SOMETHING = re.compile(r"[^ \t\r\n]")  # all but JSON's white space
+
+
 def read(path: Path) -> tuple[Submitted, ...]:
-    """The jobs of a `cluster_job_log`. Raises SpecError for the first thing wrong with it."""
-    try:
-        logged = TypeAdapter(list[Logged]).validate_json(content(path))
-    except ValidationError as error:
-        raise complaint(path, error) from None
+    """Return the jobs of a `cluster_job_log`. Raises SpecError for the first thing wrong with it."""
     return tuple(
-        Submitted(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s) for job in logged if job.gpus
+        Submitted(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s)
+        for job in _logged(load_text(path), shown(path))
+        if job.gpus
     )
+
+
+def _logged(text: str, file: str) -> Iterator[Logged]:
+    is_one_after_another = text.lstrip().startswith("{")
+    for line, part in _values(text) if is_one_after_another else [(1, text)]:
+        content = parse(part, file, line)
+        jobs = [content.root] if is_one_after_another else content.root
+        if not isinstance(jobs, list):
+            raise content.error((), show(jobs), "a JSON list of jobs, or one job a line")
+        try:
+            yield from JOBS.validate_python(jobs)
+        except ValidationError as error:
+            location, found, expected = first_fault(error)
+            location = location[1:] if is_one_after_another else location
+            mark = content.find(location)
+            raise SpecError(file, found, expected, field=dotted(location), line=mark and mark.line) from None
+
+
+def _values(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each JSON value of `text` with the line in which it begins; what is no JSON, as one more."""
+    decoder = json.JSONDecoder()
+    line, end = 1, 0
+    while value := SOMETHING.search(text, end):
+        line += text.count("\n", end, value.start())
+        try:
+            _, end = decoder.raw_decode(text, value.start())
+        except (ValueError, RecursionError):
+            end = len(text)
+        yield line, text[value.start() : end]
+        line += text.count("\n", value.start(), end)

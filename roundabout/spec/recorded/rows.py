@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of real traces share: rows of CSV and instants, and complaints by file, row and column."""
+"""Files of real traces: their text, tables in CSV, and complaints by file, line and column."""
 
 import csv
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from roundabout.spec.errors import SpecError, choices, show
-from roundabout.spec.source import dotted, shown
+from roundabout.spec.errors import SpecError, choices, did_you_mean
+from roundabout.spec.explain import first_fault
+from roundabout.spec.source import decode, dotted, shown
 
-EPOCH = datetime(1970, 1, 1)  # these traces' clocks have no zone
+DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
+# What people give instead of a trace's text, by its first bytes: what it is, and what to do.
+OTHER_FORMATS = {
+    b"\x1f\x8b": ("gzip-compressed data", "decompress it, with tar -xzf if it is a .tar.gz"),
+    b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV (UTF-8)"),
+    b"\xff\xfe": ("UTF-16 text", "save it as CSV (UTF-8)"),
+    b"\xfe\xff": ("UTF-16 text", "save it as CSV (UTF-8)"),
+    b"version https://git-lfs": ("a Git LFS pointer", "fetch the file that it points to: git lfs pull"),
+}
 
 
 class Row(BaseModel):
@@ -25,52 +33,80 @@ class Row(BaseModel):
 Read = TypeVar("Read", bound=Row)
 
 
-def instant(*formats: str, needed: bool = False) -> Callable[[object], float | None]:
-    """A reader of instants in the first of those formats that fits, s; None for what a trace does not know."""
-
-    def read(value: object) -> float | None:
-        if value in ("", "None", None) and not needed:
-            return None
-        for each in formats:
-            try:
-                return (datetime.strptime(str(value), each) - EPOCH).total_seconds()
-            except ValueError:
-                continue
-        raise ValueError(f"an instant as {' or '.join(formats)}")
-
-    return read
-
-
-def content(path: Path) -> str:
-    """The text of a file. Raises SpecError where there is none."""
+def load_text(path: Path) -> str:
+    """Return the text of a trace's file. Raises SpecError."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SpecError(shown(path), reason.lower(), "a file of UTF-8 text") from None
+    for start, (found, remedy) in OTHER_FORMATS.items():
+        if content.startswith(start):
+            raise SpecError(shown(path), found, "UTF-8 text", hint=remedy)
+    return decode(content, shown(path))
+
+
+def shorten(column: str) -> str:
+    """Return a column's name as a message quotes it: a damaged file has names of any length."""
+    return column if len(column) <= 40 else f"{column[:37]}..."
 
 
 def complaint(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
-    """The first thing wrong with a file, or with its row that ends in that line."""
-    details = error.errors(include_url=False)[0]
-    found = "nothing" if details["type"] == "missing" else show(details["input"])
-    expected = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return SpecError(shown(path), found, expected, field=dotted(details["loc"]), line=line)
+    """Return the first thing wrong with a file, or with its row that ends in that line."""
+    location, found, expected = first_fault(error)
+    return SpecError(shown(path), found, expected, field=dotted(location), line=line)
 
 
-def table(path: Path, model: type[Read]) -> tuple[Read, ...]:
-    """The rows of a CSV file whose first names the columns. Raises SpecError for the first thing wrong with it."""
-    reader = csv.DictReader(StringIO(content(path), newline=""), strict=True, restkey="more")
-    rows: list[Read] = []
+def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> tuple[Read, ...]:
+    """Return the rows of a CSV file. Raises SpecError for the first thing wrong with it.
+
+    Args:
+        path: the file.
+        model: what is read of a row, by the names of its columns.
+        published: all columns in their order, of a file that is published without a line that names them.
+    """
+    return tuple(_rows(path, model, published))
+
+
+def _rows(path: Path, model: type[Read], published: Sequence[str]) -> Iterator[Read]:
+    columns: Sequence[str] = ()
+    for line, cells in _lines(path):
+        if not columns:
+            is_heading = not published or not set(published).isdisjoint(cells)
+            columns = cells if is_heading else published
+            _check_columns(path, model, columns, line)
+            if is_heading:
+                continue
+        if len(cells) != len(columns):
+            expected = f"{len(columns)}, one for each column"
+            raise SpecError(shown(path), f"a row of {len(cells)} cells", expected, line=line)
+        try:
+            yield model.model_validate(dict(zip(columns, cells, strict=True)))
+        except ValidationError as error:
+            raise complaint(path, error, line) from None
+    if not columns:
+        _check_columns(path, model, columns, 1)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each row that is not empty, with the line in which it ends."""
+    text = load_text(path)
+    delimiter = max(DELIMITERS, key=text.lstrip().partition("\n")[0].count)
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        wanted = [field.alias or name for name, field in model.model_fields.items()]
-        missing = [name for name in wanted if name not in (reader.fieldnames or ())]
-        if missing:
-            found = f"the columns {choices(reader.fieldnames or ('none',))}"
-            raise SpecError(shown(path), found, f"{missing[0]} among them", line=1)
-        rows += [model.model_validate(row) for row in reader]
+        for row in reader:
+            cells = [each.strip() for each in row]
+            if any(cells):  # spreadsheets leave empty rows at the end
+                yield reader.line_num, cells
     except csv.Error as error:
         raise SpecError(shown(path), str(error), "rows of CSV", line=reader.line_num) from None
-    except ValidationError as error:
-        raise complaint(path, error, reader.line_num) from None
-    return tuple(rows)
+
+
+def _check_columns(path: Path, model: type[Row], columns: Sequence[str], line: int) -> None:
+    wanted = [field.alias or name for name, field in model.model_fields.items()]
+    if missing := [each for each in wanted if each not in columns]:
+        found = f"the columns {choices([shorten(each) for each in columns] or ['none'])}"
+        hint = did_you_mean(missing[0], columns)
+        raise SpecError(shown(path), found, f"{', '.join(missing)} among them", line=line, hint=hint)
+    if twice := [each for each in wanted if columns.count(each) > 1]:
+        raise SpecError(shown(path), f"the column {twice[0]} twice", "each column once", line=line)

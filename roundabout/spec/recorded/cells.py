@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of single values of real traces, as they are published and as spreadsheets and pandas save them again.
+
+Each returns the value, or raises ValueError with the words for what is allowed.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator
+
+MOST_GPUS = 1_000_000  # of a job or a task: no cluster has as many, so that a larger number is a damaged one
+MOST_S = 1e12  # on a trace's clock, 30,000 years: a float still tells milliseconds apart
+YEARS = range(1970, 2101)  # spreadsheets and Go write what they do not know as a time in 1899 or in year 1
+UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a", "#n/a", "<na>", "unknown"})
+
+_TIME = re.compile(
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
+)
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)  # 1.25E+07 is refused: whoever wrote it has rounded
+
+Value = TypeVar("Value")
+
+
+def is_unknown(value: object) -> bool:
+    """Return True for no value, and for a word that stands for none."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in UNKNOWN)
+
+
+def unless_unknown(read: Callable[[object], Value]) -> Callable[[object], Value | None]:
+    """Return a reader that returns None for an unknown value, and reads others as `read` does."""
+    return lambda value: None if is_unknown(value) else read(value)
+
+
+def instant(value: object) -> float:
+    """Return a time without a zone, in seconds since 1970 on the trace's own clock."""
+    return _instant(value, "2023-07-15 02:19:05", zoned=False)
+
+
+def zoned_instant(value: object) -> float:
+    """Return a time with a zone, in seconds since 1970 in UTC."""
+    return _instant(value, "2023-05-17 11:00:58+00:00", zoned=True)
+
+
+def seconds(value: object) -> float:
+    """Return seconds on the trace's own clock."""
+    return _number(value, MOST_S, f"seconds from 0 to {MOST_S:.0f}, in digits")
+
+
+def whole(value: object) -> int:
+    """Return a number of GPUs or of workers."""
+    expected = f"a whole number from 0 to {MOST_GPUS:,}"
+    number = _number(value, MOST_GPUS, expected)
+    if not number.is_integer():
+        raise ValueError(expected)
+    return int(number)
+
+
+def percent(value: object) -> float:
+    """Return a share of one GPU or more, in percent."""
+    return _number(value, 100 * MOST_GPUS, f"a percentage from 0 to {100 * MOST_GPUS:,}, in digits")
+
+
+def name(value: object) -> str:
+    """Return a name of something that has to be known."""
+    if is_unknown(value) or not isinstance(value, str):
+        raise ValueError("a name")
+    return value
+
+
+Instant = Annotated[float, BeforeValidator(instant)]
+InstantIfKnown = Annotated[float | None, BeforeValidator(unless_unknown(instant))]
+ZonedInstant = Annotated[float, BeforeValidator(zoned_instant)]
+ZonedInstantIfKnown = Annotated[float | None, BeforeValidator(unless_unknown(zoned_instant))]
+Seconds = Annotated[float, BeforeValidator(seconds)]
+SecondsIfKnown = Annotated[float | None, BeforeValidator(unless_unknown(seconds))]
+Whole = Annotated[int, BeforeValidator(whole)]
+WholeIfKnown = Annotated[int | None, BeforeValidator(unless_unknown(whole))]
+PercentIfKnown = Annotated[float | None, BeforeValidator(unless_unknown(percent))]
+KnownName = Annotated[str, BeforeValidator(name)]
+
+
+def elapsed(*instants: float | None) -> float | None:
+    """Return the time between the last two instants; None unless all are known, and in order."""
+    known = [each for each in instants if each is not None]
+    return known[-1] - known[-2] if len(known) == len(instants) and known == sorted(known) else None
+
+
+def _instant(value: object, example: str, *, zoned: bool) -> float:
+    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"a date and a time, as {example}")
+    first, _, second, third, hour, minute, of_minute, fraction, zone = match.groups()
+    if (zone is not None) != zoned:
+        raise ValueError(f"a time {'with its zone' if zoned else 'without a zone'}, as {example}")
+    year, month, day = _in_order(first, second, third, example)
+    text = f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{of_minute or '00'}{zone or '+00:00'}"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"a date and a time of the calendar, as {example}") from None
+    if moment.year not in YEARS:
+        raise ValueError(f"a year from {YEARS[0]} to {YEARS[-1]}")
+    return moment.timestamp() + float(f"0{fraction or ''}")
+
+
+def _in_order(first: str, second: str, third: str, example: str) -> tuple[str, str, str]:
+    """Return a date's year, month and day, where only one order of them is possible."""
+    if len(first) == 4 and len(third) <= 2:
+        return first, second, third
+    if len(first) > 2 or len(third) != 4:
+        raise ValueError(f"a year of four digits, as {example}")
+    if int(first) != int(second) and max(int(first), int(second)) <= 12:
+        raise ValueError(f"the year first, as {example}, since {first} and {second} can both be the month")
+    return (third, second, first) if int(first) > 12 else (third, first, second)
+
+
+def _number(value: object, most: float, expected: str) -> float:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise ValueError(expected)
+    return float(value)
