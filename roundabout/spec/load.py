@@ -60,7 +60,7 @@ from roundabout.spec.profile import Profile, Resized
 from roundabout.spec.recorded import submitted
 from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
-from roundabout.spec.trace import Lingjun, Philly, Submitted
+from roundabout.spec.trace import Recorded, Submitted
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -344,7 +344,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
 def _submitted(merged: Merged, treatment: Treatment) -> tuple[Submitted, ...]:
     """The jobs in the file of a cluster's trace, where it has one. Raises SpecError."""
     trace = treatment.cluster and treatment.cluster.trace
-    return submitted(trace, merged.document.folder) if isinstance(trace, Philly | Lingjun) else ()
+    return submitted(trace, merged.document.folder) if isinstance(trace, Recorded) else ()
 
 
 def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:

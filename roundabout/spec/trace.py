@@ -106,14 +106,45 @@ class Lingjun(Recorded):
     kind: Literal["lingjun"]
 
 
+class Helios(Recorded):
+    """SenseTime's cluster_log.csv of 2020, of one of its clusters (SC'21)."""
+
+    kind: Literal["helios"]
+
+
+class Acme(Recorded):
+    """Shanghai AI Laboratory's trace_seren.csv or trace_kalos.csv of 2023 (NSDI'24)."""
+
+    kind: Literal["acme"]
+
+
+class AlibabaGpu2020(Recorded):
+    """Alibaba's pai_job_table.csv of 2020 (NSDI'22), with its pai_task_table.csv beside it."""
+
+    kind: Literal["alibaba-gpu-2020"]
+
+
+class AlibabaGpu2023(Recorded):
+    """Alibaba's openb_pod_list_default.csv of 2023 (USENIX ATC'23), or another of its lists of pods."""
+
+    kind: Literal["alibaba-gpu-2023"]
+
+
 KINDS: dict[str, type[Drawn]] = {
     "poisson": Poisson,
     "dynamic": Dynamic,
     "snapshot": Snapshot,
     "philly": Philly,
     "lingjun": Lingjun,
+    "helios": Helios,
+    "acme": Acme,
+    "alibaba-gpu-2020": AlibabaGpu2020,
+    "alibaba-gpu-2023": AlibabaGpu2023,
 }
-Trace = Annotated[Poisson | Dynamic | Snapshot | Philly | Lingjun, Field(discriminator="kind")]
+Trace = Annotated[
+    Poisson | Dynamic | Snapshot | Philly | Lingjun | Helios | Acme | AlibabaGpu2020 | AlibabaGpu2023,
+    Field(discriminator="kind"),
+]
 
 
 class Submitted(Strict):

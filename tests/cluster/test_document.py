@@ -16,7 +16,7 @@ from roundabout.cluster.state import Request
 from roundabout.cluster.traces import requests
 from roundabout.spec.profile import Profile
 from roundabout.spec.source import parse, read
-from roundabout.spec.trace import Listed, Range, Trace
+from roundabout.spec.trace import Listed, Range, Submitted, Trace
 
 TRACES = TypeAdapter(Trace)
 DOCUMENT = Path(__file__).parents[2] / "docs/cluster.md"
@@ -135,9 +135,10 @@ def test_the_document_has_these_rows_and_no_others(rows):
 
 def test_its_traces_are_traces():
     examples = [part.partition("```")[0] for part in DOCUMENT.read_text().split("```yaml\n")[1:]]
-    assert len(examples) == 3
+    assert len(examples) == 4
+    rows = [Submitted(name="job", at_s=0.0, gpus=1)]  # of the one whose file a user brings
     for text in examples:
-        assert requests(TRACES.validate_python(parse(text, DOCUMENT.name).root["trace"]), GPUS, 1)
+        assert requests(TRACES.validate_python(parse(text, DOCUMENT.name).root["trace"]), GPUS, 1, submitted=rows)
 
 
 def test_every_field_of_a_trace_is_told():

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real traces that a user brings: one file each, which reads columns as published. What is wrong raises SpecError."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-from roundabout.spec.recorded import lingjun, philly
-from roundabout.spec.trace import Lingjun, Philly, Submitted
+from roundabout.spec.recorded import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, philly
+from roundabout.spec.trace import Acme, AlibabaGpu2020, AlibabaGpu2023, Helios, Lingjun, Philly, Recorded, Submitted
+
+READERS: dict[type[Recorded], Callable[[Path], tuple[Submitted, ...]]] = {
+    Philly: philly.read,
+    Lingjun: lingjun.read,
+    Helios: helios.read,
+    Acme: acme.read,
+    AlibabaGpu2020: alibaba_gpu_2020.read,
+    AlibabaGpu2023: alibaba_gpu_2023.read,
+}
 
 
-def submitted(trace: Philly | Lingjun, folder: Path = Path()) -> tuple[Submitted, ...]:
-    """The jobs in a trace's file, which is named relative to `folder`; those that never had a GPU are left out.
+def submitted(trace: Recorded, folder: Path = Path()) -> tuple[Submitted, ...]:
+    """Return the jobs in a trace's file, which is named relative to `folder`, without those that never had a GPU.
 
     Raises SpecError for a file that cannot be read: the file, row and column, what was found and expected.
     """
-    read = philly.read if isinstance(trace, Philly) else lingjun.read
-    return read(folder / trace.file)
+    return READERS[type(trace)](folder / trace.file)
