@@ -11,22 +11,35 @@ from roundabout.cluster.cassini import Decided, decide_with_cassini
 from roundabout.cluster.conduct import Cluster, Decide, conduct, dedicated
 from roundabout.cluster.state import Known, Request, Scheduler
 from roundabout.cluster.timeline import Stint, Timeline
-from roundabout.cluster.traces import requests
+from roundabout.cluster.traces import TraceError, requests
 from roundabout.fluid.engine import Engine
 from roundabout.fluid.left import Left
 from roundabout.schedulers import named
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
-from roundabout.spec.experiment import ResolvedJob, TrialSpec
+from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
 """How much later than it did a job leaves its GPUs: an iteration that ends in that instant shall count."""
 
+LATEST_S = 1e6
+"""The latest arrival that is played: up to there, floats tell apart instants that are 1e-9 s apart."""
+
 
 def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
-    """The jobs of a cluster's trace. Raises UsageError, for those that can never run, too."""
+    """Return the jobs of a cluster's trace. Raises UsageError, also for a job that can never run, or for too long."""
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
-    return requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
+    wanted = requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
+    part = spec.cluster.slice
+    for each in wanted:
+        who = f"{spec.cluster.trace.kind} trace, job {each.name}: found"
+        if each.arrives_s > LATEST_S and (part is None or each.arrives_s < part.from_s + part.lasts_s):
+            message = f"{who} an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
+            raise TraceError(message, "give the trace fewer `jobs`, or its file only those of some days")
+        if each.iterations > MOST_ITERATIONS and part is None:
+            message = f"{who} {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
+            raise TraceError(message, "leave longer jobs out of the trace, or play a `slice` of it")
+    return wanted
 
 
 def check(spec: TrialSpec, seed: int) -> None:

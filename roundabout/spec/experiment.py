@@ -29,7 +29,8 @@ from roundabout.spec.transports.queues import QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
-Iterations = Annotated[int, Field(ge=1, le=100_000)]
+MOST_ITERATIONS = 100_000  # of a job: the fluid engine plays some 7,000 a second
+Iterations = Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
 Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
 # The variant of an experiment that has no factor of that name.
@@ -252,11 +253,15 @@ TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations
 class ResolvedJob(Worked):
     """A training job with everything that it refers to; trials under Cassini are given its timetable.
 
-    One of a cluster's trace may have one worker, which sends nothing.
+    One of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for it has more
+    iterations, and in the windows of a long trace they do not end.
     """
 
     profile: Profile
     workers: Annotated[Tuple[NodeName], Field(min_length=1)]
+    iterations: Annotated[int, Field(ge=1)] | None = None
+    arrives_ms: Annotated[float, Field(ge=0)] = 0.0
+    departs_ms: Annotated[float, Field(gt=0)] | None = None
     timetable: Timetable | None = None
 
     @property
