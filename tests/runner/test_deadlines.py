@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -74,14 +74,15 @@ class Server(paramiko.ServerInterface):
 
 
 @contextmanager
-def served(freezes_at: str) -> Iterator[fabric.Connection]:
-    """A connection, not yet open, to a server that freezes there; at `banner` it says nothing at all."""
-    server = Server(freezes_at)
+def connected_to(
+    server: paramiko.ServerInterface, accepted: Callable[[], object] = lambda: None
+) -> Iterator[fabric.Connection]:
+    """Yield a connection, not yet open, to an SSH server, which calls `accepted` before it says anything."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
             their_end, _ = listening.accept()
-            server.reaches("banner")
+            accepted()
             with suppress(EOFError, OSError, paramiko.SSHException):  # whoever came did not wait
                 transport = paramiko.Transport(their_end)
                 transport.add_server_key(HOST_KEY)
@@ -93,7 +94,15 @@ def served(freezes_at: str) -> Iterator[fabric.Connection]:
         address, port = listening.getsockname()
         with closing(fabric.Connection(address, "me", port, config=config, connect_kwargs=password)) as connection:
             yield connection
-        server.thawed.set()
+
+
+@contextmanager
+def served(freezes_at: str) -> Iterator[fabric.Connection]:
+    """A connection, not yet open, to a server that freezes there; at `banner` it says nothing at all."""
+    server = Server(freezes_at)
+    with connected_to(server, lambda: server.reaches("banner")) as connection:
+        yield connection
+    server.thawed.set()
 
 
 def test_a_call_over_ssh_answers() -> None:

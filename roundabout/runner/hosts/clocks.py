@@ -266,6 +266,8 @@ class HostClock:
 
     def _ask(self, question: str) -> tuple[int, str, int]:
         """The answer, and the run's time before and after."""
+        if self._program.ended:
+            raise self._ended()
         before_ns, patience_s = self._run_clock.now_ns(), PATIENCE_S * self._dilation
         self._program.send(question)
         try:
@@ -274,8 +276,11 @@ class HostClock:
             self._connection.close()  # whoever waits for this host need not wait on
             raise LostHostError(self._program.host, f"its clock did not answer within {patience_s:g} s") from None
         if answer is None:
-            raise LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
+            raise self._ended()
         return before_ns, answer, after_ns
+
+    def _ended(self) -> LostHostError:
+        return LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
 
 
 class SharedClock:

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Protocol
@@ -45,7 +46,7 @@ class Channel(Protocol):
         """Block for some of its stdout; empty at the end."""
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to its stdin."""
+        """Write all of `data` to its stdin, unless it ended: then `result` says why. Raises LostHostError."""
 
     def close_stdin(self) -> None:
         """Tell the program to end."""
@@ -155,17 +156,22 @@ class SshChannel:
 
     def __init__(self, host: str, session: paramiko.Channel) -> None:
         self._host, self._session = host, session
+        self._stderr: list[bytes] = []
+        # The two streams share a window: if nothing read this one, a talkative program would wait for ever.
+        self._draining = threading.Thread(target=self._drain, name="stderr", daemon=True)
+        self._draining.start()
 
     def read(self) -> bytes:
         """Block for some of its stdout; empty at the end, or when the connection broke."""
         return self._session.recv(CHUNK_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to its stdin. Raises LostHostError."""
+        """Write all of `data` to its stdin, unless it ended: then `result` says why. Raises LostHostError."""
         try:
             self._session.sendall(data)
         except BROKEN as error:
-            raise LostHostError(self._host, str(error) or "its program ended") from error
+            if not self._session.transport.is_active():
+                raise LostHostError(self._host, str(error) or "the connection broke") from error
 
     def close_stdin(self) -> None:
         """Tell the program to end."""
@@ -175,13 +181,16 @@ class SshChannel:
     def result(self) -> tuple[int | None, str]:
         """Exit status (None: the connection broke) and stderr."""
         status = self._session.recv_exit_status()
-        said = b"".join(iter(lambda: self._session.recv_stderr(CHUNK_BYTES), b""))
-        return (None if status < 0 else status), said.decode(errors="replace").strip()
+        self._draining.join()
+        return (None if status < 0 else status), b"".join(self._stderr).decode(errors="replace").strip()
 
     def close(self) -> None:
         """Drop the program: sshd closes its stdin."""
         with suppress(*BROKEN):
             self._session.close()
+
+    def _drain(self) -> None:
+        self._stderr += iter(lambda: self._session.recv_stderr(CHUNK_BYTES), b"")
 
 
 class LocalConnection:

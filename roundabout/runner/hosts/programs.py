@@ -13,6 +13,7 @@ from roundabout.runner.hosts.deadlines import within
 CALL_S = 60  # what is read, set, loaded or restored takes seconds
 GRACE_S = 5  # the host itself ends what takes longer, so that nothing goes on there, and has so long to say so
 TIMED_OUT = 124  # as timeout(1) says it
+BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: one that a signal ends may be within a line
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,13 @@ class Program:
         self._on_line = on_line or (lambda _program, _line: None)
         self._channel = connection.start(argv)
         if secret:
-            with suppress(LostHostError):  # it may have ended already: its end says why
+            with suppress(LostHostError):  # its end says why
                 self.send(f"secret {secret}")
         self._thread = threading.Thread(target=self._collect, name=f"{name}@{connection.host}", daemon=True)
         self._thread.start()
 
     def send(self, line: str) -> None:
-        """Write a line to its stdin."""
+        """Write a line to its stdin, unless it ended: its end says why. Raises LostHostError."""
         self._channel.write(f"{line}\n".encode())
 
     def close_stdin(self) -> None:
@@ -125,11 +126,20 @@ class Program:
         return self.stderr.splitlines()[-1] if self.stderr else f"exit status {self.status}"
 
     def _collect(self) -> None:
-        rest = ""
+        begun: list[bytes] = []  # a line without its end yet, in parts: it may be of megabytes
         for chunk in iter(self._channel.read, b""):
-            *whole, rest = (rest + chunk.decode(errors="replace")).split("\n")
-            self.lines += whole
-            for line in whole:
-                self._on_line(self, line)
-        self.status, self.stderr = self._channel.result()
+            *whole, rest = chunk.split(b"\n")
+            for part in whole:
+                self._take([*begun, part])
+                begun = []
+            begun += [rest] * bool(rest)
+        status, stderr = self._channel.result()
+        if begun and status in BY_ITSELF:
+            self._take(begun)
+        self.status, self.stderr = status, stderr
         self._on_line(self, None)
+
+    def _take(self, parts: Sequence[bytes]) -> None:
+        line = b"".join(parts).decode(errors="replace")
+        self.lines.append(line)
+        self._on_line(self, line)
