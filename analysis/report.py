@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
@@ -23,6 +22,7 @@ from analysis.results import Summary
 from analysis.studies import DEFAULT, named, study_of
 from roundabout.errors import RoundaboutError
 from roundabout.store import Run
+from roundabout.store import scratch
 from roundabout.store.files import write_text
 
 TIMEOUT_S = 300
@@ -91,10 +91,10 @@ def _scratch() -> Iterator[Path]:
     """Jupyter and IPython keep files in the home directory unless told otherwise; these go when the kernel has gone."""
     names = ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     before = {name: os.environ.get(name) for name in names}
-    with TemporaryDirectory(prefix="roundabout-report-") as folder:
-        os.environ.update(dict.fromkeys(names, folder))
+    with scratch.folder("report") as folder:
+        os.environ.update(dict.fromkeys(names, str(folder)))
         try:
-            yield Path(folder)
+            yield folder
         finally:
             for name, value in before.items():
                 os.environ.pop(name)

@@ -7,19 +7,25 @@ from roundabout.runner.machine import journal, lease
 from roundabout.runner.machine.journal import JOURNALS
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.machine.state import STATE
+from roundabout.store import scratch
 from roundabout.testbeds import undo
 
 PATIENCE_S = 30.0  # somebody else may be undoing it at this moment
 
 
 def command() -> None:
-    """Undo everything that killed runs left: labs, transports, settings. Live runs and other labs are left alone."""
+    """Undo everything that killed runs left: labs, transports, settings, temporary files, crash logs.
+
+    Live runs and other labs are left alone.
+    """
     told = []
 
     def tell(line: str) -> None:
         told.append(line)
         typer.echo(line)
 
+    for path in scratch.remove_dead():
+        tell(f"removed {path}")
     try:
         with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _dead_runs_owe() else 0):
             journal.adopt(STATE, JOURNALS)

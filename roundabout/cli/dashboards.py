@@ -2,7 +2,6 @@
 """`roundabout dashboards`: Prometheus on what stands and runs here."""
 
 import html
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -15,12 +14,14 @@ from roundabout.cli.options import Inventory, Runs
 from roundabout.cli.running import asked, undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.dashboards.exporters import Exporters
-from roundabout.dashboards.prometheus import DASHBOARDS, dashboards, graphs, prometheus
+from roundabout.dashboards.prometheus import DASHBOARDS, KEPT, dashboards, graphs, prometheus
 from roundabout.dashboards.relay import relaying
 from roundabout.dashboards.run import series_of
 from roundabout.errors import UsageError
 from roundabout.runner.exported import Exported, of_controller
 from roundabout.runner.testbed import Facility
+from roundabout.store import scratch
+from roundabout.store.files import disk_errors, make_directory
 
 PORT = 9090
 PAGE = """<!doctype html><meta charset="utf-8"><title>Roundabout</title>
@@ -45,7 +46,7 @@ def command(
     undo_when_ended()
     console = Screen()
     with suppress(KeyboardInterrupt), ExitStack() as stack:
-        folder = _folder(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="roundabout-")))
+        folder = _folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
         exporters = Exporters(lambda: _standing(facility))
         url = f"http://127.0.0.1:{port}"
         relay = stack.enter_context(relaying(exporters, lambda: series_of(runs), lambda: _page(url, exporters)))
@@ -63,10 +64,11 @@ def _standing(facility: Facility) -> Iterator[Exported]:
 
 
 def _folder(keep: Path) -> Path:
-    strange = [path.name for path in keep.iterdir()] if keep.is_dir() else []
-    if strange and not (keep / "prometheus.yml").exists():
-        raise UsageError(f"--keep: found {strange[0]!r} in '{keep}', expected an empty folder or an earlier one")
-    keep.mkdir(mode=0o755, parents=True, exist_ok=True)
+    """Return the folder `keep`, made where missing. Raises UsageError for one that holds something else."""
+    make_directory(keep, 0o755)
+    with disk_errors(keep):
+        if strange := sorted({path.name for path in keep.iterdir()} - {*KEPT}):
+            raise UsageError(f"--keep: found {strange[0]!r} in '{keep}', expected an empty folder or an earlier one")
     return keep.resolve()
 
 

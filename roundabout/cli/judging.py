@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
@@ -33,8 +32,8 @@ from roundabout.runner.run import Runner
 from roundabout.runner.transports import build
 from roundabout.spec import Experiment, load_experiment
 from roundabout.spec.transports import known
-from roundabout.store import Run, new_run_id
-from roundabout.store.files import give_back_tree, write_json, write_text
+from roundabout.store import Run, new_run_id, scratch
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab.facility import LabFacility
 
@@ -67,10 +66,9 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     undo_when_ended()
     console = Screen(stderr=as_json)
     name = asked.program.name.removesuffix(known.PROGRAM)
-    with TemporaryDirectory() as scratch:  # nothing is stored of a file that cannot be judged
-        jobs = load_experiment(_written(asked, name, Path(scratch)))
-    path = asked.runs / "cc" / new_run_id()
-    path.mkdir(parents=True)
+    with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
+        jobs = load_experiment(_written(asked, name, folder))
+    path = make_directory(asked.runs / "cc" / new_run_id())
     written = _written(asked, name, path)
     found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
     refused = None

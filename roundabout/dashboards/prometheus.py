@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,14 +18,17 @@ from urllib.request import ProxyHandler, build_opener
 import yaml
 
 from roundabout.dashboards.relay import LOOPBACK
-from roundabout.errors import RoundaboutError
+from roundabout.errors import RoundaboutError, UsageError
+from roundabout.store import files
 from roundabout.tree import ROOT
 
 DASHBOARDS = ROOT / "collectors/dashboards"
 RULES = DASHBOARDS / "rules.yml"
 EVERY_S = 5  # what rules and dashboards count on
 READY_S, END_S, LOOK_S = 60, 10, 0.1
-UNPRIVILEGED = "nobody"
+CONFIGURATION, LOG, DATA = "prometheus.yml", "prometheus.log", "data"
+KEPT = (CONFIGURATION, LOG, DATA, RULES.name)  # all that a folder of ours holds
+UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first; jobs of the lab run as the second
 
 
 def configuration(relay: str) -> dict[str, Any]:
@@ -50,17 +53,18 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
     if program is None:
         raise RoundaboutError("prometheus was not found", "install it: ./bootstrap dashboards")
     _refuse_taken(port)
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration(relay)))
-    shutil.copy(RULES, folder)
-    log, url = folder / "prometheus.log", f"http://{LOOPBACK}:{port}"
+    log, url = folder / LOG, f"http://{LOOPBACK}:{port}"
     # setpriv: it ends with us, however we end, and is not root.
     command = ["setpriv", "--pdeathsig", "TERM", *_stepping_down(folder), program]
-    command += ["--config.file", "prometheus.yml", "--storage.tsdb.path", "data"]
+    command += ["--config.file", CONFIGURATION, "--storage.tsdb.path", DATA]
     command += ["--web.listen-address", f"{LOOPBACK}:{port}"]
-    with log.open("wb") as said:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-        )
+    with files.disk_errors(folder):
+        _write(folder / CONFIGURATION, yaml.safe_dump(configuration(relay)))
+        _write(folder / RULES.name, RULES.read_text())
+        with files.new_file(log) as output:
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
     try:
         _await_ready(process, url, log)
         yield url
@@ -104,14 +108,65 @@ def _refuse_taken(port: int) -> None:
             ) from error
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a file that Prometheus, which may be another user, can read."""
+    with files.new_file(path) as file:
+        os.fchmod(file.fileno(), 0o644)
+        file.write(text.encode())
+
+
 def _stepping_down(folder: Path) -> list[str]:
-    """Options of setpriv, where we are root; the folder is then that user's."""
+    """Return setpriv's options that make Prometheus the owner of `folder`/data, which is made where missing.
+
+    Only that folder is Prometheus' own. Root writes beside it, so nobody else may have write access there.
+    Raises UsageError where somebody has.
+    """
     if os.geteuid() != 0:
         return []
-    user = pwd.getpwnam(UNPRIVILEGED)
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, user.pw_uid, user.pw_gid)
-    return [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    with files.disk_errors(folder):
+        with _opened(folder) as handle:
+            _take(folder, handle)
+        with suppress(FileExistsError):
+            (folder / DATA).mkdir(0o755)
+            os.chown(folder / DATA, *_unprivileged()[0], follow_symlinks=False)
+        with _opened(folder / DATA) as handle:
+            about = os.fstat(handle)
+    if about.st_uid == 0:
+        raise UsageError(
+            f"--keep: found '{folder / DATA}' of root, expected it to belong to the user that Prometheus runs as",
+            f"chown --recursive --no-dereference {UNPRIVILEGED[-1]} '{folder / DATA}'",
+        )
+    return [f"--reuid={about.st_uid}", f"--regid={about.st_gid}", "--clear-groups"]
+
+
+def _take(folder: Path, handle: int) -> None:
+    """Let root, or the user who called sudo, own `folder`. Earlier revisions gave it to Prometheus' user."""
+    if os.fstat(handle).st_uid in {user for user, _ in _unprivileged()}:
+        os.fchown(handle, 0, 0)
+        files.give_back(handle)
+    about = os.fstat(handle)
+    if about.st_uid not in (0, int(os.environ.get("SUDO_UID", "0"))) or about.st_mode & 0o022:
+        raise UsageError(
+            f"--keep: found '{folder}' of user {about.st_uid} with mode {about.st_mode & 0o7777:o}, "
+            "expected a folder in which only you may write",
+            f"chown root '{folder}' && chmod go-w '{folder}', or give another folder",
+        )
+    os.fchmod(handle, about.st_mode & 0o7777 | 0o011)  # Prometheus passes through it
+
+
+def _unprivileged() -> list[tuple[int, int]]:
+    """Return the users, with their groups, who may own new measurements: the first that there is does."""
+    known = {user.pw_name: (user.pw_uid, user.pw_gid) for user in pwd.getpwall()}
+    return [known[name] for name in UNPRIVILEGED if name in known]
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sysconfig
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from roundabout.btf import Btf
 from roundabout.elf import Elf
 from roundabout.errors import RoundaboutError
 from roundabout.spec.transports import Declaration, Transport, known
+from roundabout.store import files, scratch
 from roundabout.tree import IS_CHECKOUT, ROOT
 
 BUILT, OUTSIDE = ROOT / "build/bpf", ROOT / "build/outside"
@@ -47,18 +47,17 @@ def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
 
 def build(found: Declaration) -> list[Path]:
     """Build one from outside the tree, for both of the kernel's signatures. Raises RoundaboutError as above."""
-    folder = OUTSIDE / found.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = files.make_directory(OUTSIDE / found.name)
     paths = []
     for suffix, defines in VARIANTS.items():
         paths.append(folder / f"{found.name}{suffix}")
-        # Whoever reads the object meanwhile has the one before.
-        with tempfile.TemporaryDirectory(dir=OUTSIDE) as fresh:
-            path = Path(fresh) / paths[-1].name
+        with scratch.folder("transport") as fresh:
+            path = fresh / paths[-1].name
             _compile(found.program, path, defines)
             _rename(found, path)
             _check_declarations(found, path)
-            path.replace(paths[-1])
+            with files.replacing(paths[-1]) as built:  # a reader has the old object or the new one
+                built.write(path.read_bytes())
     return paths
 
 

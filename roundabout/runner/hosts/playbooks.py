@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from roundabout.errors import RoundaboutError, UsageError
+from roundabout.store import scratch
 from roundabout.tree import ROOT
 
 PLAYBOOKS = ROOT / "ansible"
@@ -45,8 +45,8 @@ class Result:
 @contextmanager
 def written(inventory: Mapping[str, Any]) -> Iterator[Path]:
     """A file with `inventory`, for as long as it is needed."""
-    with TemporaryDirectory(prefix="roundabout-") as folder:
-        path = Path(folder) / "inventory.json"
+    with scratch.folder("inventory") as folder:
+        path = folder / "inventory.json"
         path.write_text(json.dumps(inventory))
         yield path
 
@@ -72,22 +72,22 @@ def run_playbook(
             hint = "copy inventory.example and edit it, or name lab:NAME for a lab that is up"
             raise UsageError(f"inventory {inventory} does not exist", hint)
     begin = time.monotonic()
-    with TemporaryDirectory(prefix="roundabout-") as folder:
+    with scratch.folder("playbook") as folder:
         command = [str(Path(sys.executable).with_name("ansible-playbook")), *(["--check", "--diff"] if check else [])]
         command += [word for inventory in inventories for word in ("--inventory", str(inventory))]
-        command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": folder})]
+        command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": str(folder)})]
         status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
-        reports = {path.stem: json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))}
+        reports = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     if status != 0:
         raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output), reports)
     changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
     return Result(changed, reports, time.monotonic() - begin)
 
 
-def _play(command: Sequence[str], folder: str, show: Callable[[str], None] | None) -> tuple[int, str]:
+def _play(command: Sequence[str], folder: Path, show: Callable[[str], None] | None) -> tuple[int, str]:
     """Exit status and output of ansible-playbook."""
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
-    own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": folder}
+    own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}
     environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}
     lines = []
     with subprocess.Popen(

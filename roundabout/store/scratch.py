@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temporary folders and crash logs of this program, which `roundabout clean` finds when their process has died.
+
+A folder holds a lock file that its process keeps locked: the kernel unlocks it when that process dies, however it dies.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from roundabout.store import files
+
+LOCK = ".roundabout.lock"
+FOLDER, LOG = re.compile(r"roundabout-[a-z]+-[a-z0-9_]{8}"), re.compile(r"roundabout-crash-[a-z0-9_]{8}\.log")
+KEPT_LOGS = 10  # of each user; older ones go when one is added
+
+
+@contextmanager
+def folder(purpose: str) -> Iterator[Path]:
+    """Yield a new folder for temporary files, which is removed at the end."""
+    path, lock = _locked(purpose)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def write_crash_log(text: str) -> Path:
+    """Write a log into a file of its own, for the user who called sudo where one did. Raises OSError."""
+    handle, name = tempfile.mkstemp(prefix="roundabout-crash-", suffix=".log")
+    with os.fdopen(handle, "w") as log:
+        files.give_back(log.fileno())
+        log.write(text)
+    logs = sorted(_crash_logs(), key=lambda path: path.lstat().st_mtime_ns)
+    for path in logs[:-KEPT_LOGS]:
+        path.unlink(missing_ok=True)
+    return Path(name)
+
+
+def remove_dead() -> Iterator[Path]:
+    """Remove what dead processes left in the folder for temporary files, and crash logs. Yield each that is gone."""
+    for path in _ours(FOLDER, stat.S_ISDIR):
+        with suppress(OSError), _unlocked(path) as is_dead:
+            if is_dead:
+                shutil.rmtree(path)
+                yield path
+    for path in _crash_logs():
+        path.unlink(missing_ok=True)
+        yield path
+
+
+def _locked(purpose: str) -> tuple[Path, int]:
+    """A new folder and its lock. Children that inherit all descriptors hold the lock too, until they end."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=f"roundabout-{purpose}-"))
+        with suppress(FileNotFoundError):  # `clean` came before the lock
+            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if files.lock(lock, fcntl.LOCK_EX) and (path / LOCK).exists():
+                os.set_inheritable(lock, True)
+                return path, lock
+            os.close(lock)
+
+
+@contextmanager
+def _unlocked(path: Path) -> Iterator[bool]:
+    """Hold a folder's lock, unless a living process does. Raises OSError for a folder without our lock file."""
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield files.lock(lock, fcntl.LOCK_EX)
+    finally:
+        os.close(lock)
+
+
+def _crash_logs() -> Iterator[Path]:
+    return _ours(LOG, stat.S_ISREG)
+
+
+def _ours(name: re.Pattern[str], is_kind: Callable[[int], bool]) -> Iterator[Path]:
+    """Yield the files of that name and kind that belong to this user, or to the user who called sudo."""
+    owners = {os.geteuid(), int(os.environ.get("SUDO_UID", "-1")) if os.geteuid() == 0 else -1}
+    for path in sorted(Path(tempfile.gettempdir()).glob("roundabout-*")):
+        with suppress(FileNotFoundError):
+            about = path.lstat()
+            if name.fullmatch(path.name) and is_kind(about.st_mode) and about.st_uid in owners:
+                yield path
