@@ -33,7 +33,7 @@ from roundabout.spec.errors import did_you_mean
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.store import Run, new_run_id
-from roundabout.store.files import give_back_tree, write_json, write_text
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.traffic import NoRdmaError, Row
@@ -188,7 +188,7 @@ def _job(fabric: Fabric, _: Acceptance, run: Run) -> list[Verdict]:
 
 def _kept(found: Acceptance, limits: Limits, runs: Path) -> Path:
     path = runs / "acceptance" / new_run_id()
-    path.mkdir(parents=True)
+    make_directory(path)
     write_json(path / "acceptance.json", found.record(limits))
     write_text(path / "report.html", accepted.whole_page(found))
     give_back_tree(path)

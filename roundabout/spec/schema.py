@@ -31,7 +31,9 @@ def write_schemas(folder: Path) -> list[Path]:
     paths = []
     for name, schema in schemas().items():
         path = folder / f"{name}.json"
-        path.write_text(as_text(schema))
+        path.unlink(missing_ok=True)  # a link that lies there is not written through
+        with path.open("x") as file:
+            file.write(as_text(schema))
         paths.append(path)
     return paths
 

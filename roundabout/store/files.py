@@ -174,14 +174,28 @@ def read_json(path: Path) -> Any:
 
 def give_back(path: Path | int) -> None:
     """Make `path`, or an open file, belong to the user who called sudo, where one did."""
-    user = os.environ.get("SUDO_UID")
-    if user is not None and os.geteuid() == 0:
-        os.chown(path, int(user), int(os.environ.get("SUDO_GID", user)), follow_symlinks=isinstance(path, int))
+    user = _caller()
+    if user is not None:
+        os.chown(path, *user, follow_symlinks=isinstance(path, int))
 
 
 def give_back_tree(root: Path) -> None:
-    """Like give_back, for `root` and everything under it."""
+    """Make `root` and everything under it belong to the user who called sudo, like give_back.
+
+    Folders are held open meanwhile: the user cannot replace one by a link that leads elsewhere.
+    """
+    user = _caller()
+    if user is None:
+        return
     give_back(root)
-    for folder, folders, files in os.walk(root):
+    for _, folders, files, handle in os.fwalk(root):
         for name in (*folders, *files):
-            give_back(Path(folder, name))
+            os.chown(name, *user, dir_fd=handle, follow_symlinks=False)
+
+
+def _caller() -> tuple[int, int] | None:
+    """Return the user and group who called sudo, or None if nobody did."""
+    user = os.environ.get("SUDO_UID")
+    if user is None or os.geteuid() != 0:
+        return None
+    return int(user), int(os.environ.get("SUDO_GID", user))

@@ -4,17 +4,22 @@
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
+from roundabout.cli.options import saved
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.trial import captures
 from roundabout.spec.experiment import Capture
-from roundabout.store import RAW, StoreError
+from roundabout.spec.schema import write_schemas
+from roundabout.store import RAW, StoreError, files
+from roundabout.testbeds.lab.calibration import load_calibration, store_calibration
 from roundabout.testbeds.lab.locks import locked_folder
 from roundabout.testbeds.rack.facility import Lease
 from tests.store.test_run import make, record, write_flow
@@ -117,3 +122,55 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(tmp_path: Path)
     with pytest.raises(StoreError, match=r"cannot write .*events\.jsonl"):
         attempt.log("start", 5)
     assert precious.read_text() == "root"
+
+
+def test_giving_a_run_back_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "12345")
+    precious, run = tmp_path / "precious", tmp_path / "run"
+    (precious / "inside").mkdir(parents=True)
+    (run / "trials").mkdir(parents=True)
+    (run / "trials/link").symlink_to(precious)
+    files.give_back_tree(run)
+    assert {path.lstat().st_uid for path in (run, *run.rglob("*"))} == {12345}
+    assert {path.lstat().st_uid for path in (precious, precious / "inside")} == {0}
+
+
+def test_a_folder_that_becomes_a_link_while_a_run_is_given_back_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "12345")
+    precious, trials = tmp_path / "precious", tmp_path / "run/trials"
+    for folder in (precious, trials):
+        folder.mkdir(parents=True)
+        (folder / "shadow").touch()
+    chown = os.chown
+
+    def swap(path: Any, *owner: int, **options: Any) -> None:
+        """Replace the folder by a link just before what is in it is given back."""
+        if Path(path).name == "shadow":
+            trials.rename(tmp_path / "moved")
+            trials.symlink_to(precious)
+        chown(path, *owner, **options)
+
+    monkeypatch.setattr(os, "chown", swap)
+    files.give_back_tree(tmp_path / "run")
+    assert trials.is_symlink()
+    assert (precious / "shadow").lstat().st_uid == 0
+    assert (tmp_path / "moved/shadow").lstat().st_uid == 12345
+
+
+@pytest.mark.parametrize(("name", "write"), [
+    ("experiment.json", lambda path: write_schemas(path.parent)),
+    ("calibration.yaml", lambda path: store_calibration(load_calibration(), path)),
+    ("picture.svg", lambda path: saved(Figure(), path)),
+])  # fmt: skip
+def test_nothing_that_a_command_writes_goes_through_a_link(
+    name: str, write: Callable[[Path], None], tmp_path: Path
+) -> None:
+    precious, path = tmp_path / "shadow", tmp_path / name
+    precious.write_text("root")
+    path.symlink_to(precious)
+    write(path)
+    assert precious.read_text() == "root"
+    assert path.is_file()
+    assert not path.is_symlink()

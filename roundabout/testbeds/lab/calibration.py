@@ -10,6 +10,7 @@ from roundabout.spec.base import Strict
 from roundabout.spec.explain import parse_as
 from roundabout.spec.source import dump, read, shown
 from roundabout.spec.transports import known
+from roundabout.store.files import write_text
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
 HEADER = """# SPDX-License-Identifier: Apache-2.0
@@ -120,4 +121,4 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
     """Write a calibration file; what it replaces is in the version control."""
     values = dump(calibration.model_dump(by_alias=True, exclude_none=True))
-    path.write_text(HEADER + values)
+    write_text(path, HEADER + values)
