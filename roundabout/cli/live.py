@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run shows while it runs: a few lines that change on a terminal, plain lines elsewhere."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from roundabout.cli.output import FULL, mute
 from roundabout.cli.plan import duration
 from roundabout.runner.live import Recorder
 from roundabout.runner.observer import CrossUse, LinkUse, Observer
@@ -186,10 +186,14 @@ def left(owed: Sequence[str]) -> str:
 
 
 class Outlived:
-    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies. Nothing is then said."""
+    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies. Nothing is then said.
+
+    `refusal` is why, for a disk that is full: its user is there to be told.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
+        self.refusal: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -209,10 +213,9 @@ class Outlived:
     def _mute_at_the_end(self) -> Iterator[None]:
         try:
             yield
-        except OSError:  # what it still holds back must go somewhere, or it is said to have failed when we end
-            nobody = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nobody, self._stream.fileno())
-            os.close(nobody)
+        except OSError as error:
+            mute(self._stream)
+            self.refusal = error if error.errno in FULL else self.refusal
 
 
 def can_redraw(console: Console) -> bool:
@@ -222,11 +225,17 @@ def can_redraw(console: Console) -> bool:
 
 @contextmanager
 def watching(console: Console) -> Iterator[Observer]:
-    """An observer that shows a run on this console, and to other processes. What is shown never ends the run."""
-    console.file = cast("IO[str]", Outlived(console.file))
+    """Show a run on this console, and to other processes. What is shown never ends the run.
+
+    Raises OSError at the end, if the disk behind the console was full.
+    """
+    stream = Outlived(console.file)
+    console.file = cast("IO[str]", stream)
     with Recorder() as recorder:
         if not can_redraw(console):
             yield Follower(PlainView(console), recorder)
-            return
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield Follower(TerminalView(console, live), recorder)
+        else:
+            with Live(console=console, auto_refresh=False, transient=True) as live:
+                yield Follower(TerminalView(console, live), recorder)
+    if stream.refusal and not console.stderr:  # else nothing more can be said, and stdout has what counts
+        raise stream.refusal

@@ -4,7 +4,6 @@
 import importlib
 import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from roundabout.cli import output
 from roundabout.cli.lines import complain
 from roundabout.errors import RoundaboutError
 
@@ -73,7 +73,16 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    output.open_missing()
+    status = _run(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        sys.stdout.flush()  # or it would fail when Python ends
+    except OSError as error:
+        return _cannot_write(error)
+    return status
+
+
+def _run(words: list[str]) -> int:
     try:
         # Only the command that was asked for is imported: the others' libraries cost a second.
         asked = (words or _being_completed())[:1]
@@ -86,16 +95,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except OSError as error:
-        if error.filename is None:
-            complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
-        else:  # a file, folder or device of the user's
-            complain(f"cannot use {error.filename}: {error.strerror}", None)
-        return 1
     except Exception as error:
+        if isinstance(error, OSError) and output.is_refusal(error):
+            return _cannot_write(error)
         complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
         return 1
     return 0
+
+
+def _cannot_write(error: OSError) -> int:
+    """Say that output, or a file, cannot be written. A pipe whose reader ended wants to hear nothing."""
+    output.mute(sys.stdout)
+    if not isinstance(error, BrokenPipeError):
+        complain(output.told_of(error), None)
+    return 1
 
 
 def _being_completed() -> list[str]:
@@ -119,11 +132,12 @@ def _group(
 
 def _crash_log() -> str:
     """Write the current exception's traceback to a file of its own and say where it is."""
+    details = f"command: {sys.argv}\n\n{traceback.format_exc()}"
     try:
-        handle, path = tempfile.mkstemp(prefix="roundabout-crash-", suffix=".log")
-        with os.fdopen(handle, "w") as log:
-            log.write(f"command: {sys.argv}\n\n{traceback.format_exc()}")
-    except OSError as error:
+        from roundabout.store import scratch  # noqa: PLC0415 - commands that end well need not wait for it
+
+        path = scratch.write_crash_log(details)
+    except Exception as error:  # it may be what crashed
         return f"this is a bug in roundabout; its details could not be written to a file: {error}"
     return f"this is a bug in roundabout; the details are in {path}"
 

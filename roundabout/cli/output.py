@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output that cannot be written: a full disk behind a redirection, a pipe whose reader ended."""
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import IO, Any
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the kernel says of a write for which there is no room."""
+
+
+def open_missing() -> None:
+    """Let this process have an output: a caller may have closed it (`>&-`), and the next file would take its place."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lasts
+
+
+def mute(stream: "IO[Any] | Any") -> None:
+    """Let what a stream still holds back, and all that follows, go nowhere: it would fail again when we end."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def told_of(error: OSError) -> str:
+    """Say why the operating system refused: `cannot write: the disk is full`."""
+    where = f" {error.filename}" if error.filename else ""
+    if error.errno in FULL:
+        return f"cannot write{where}: the disk is full"
+    return f"cannot use{where}: {error.strerror or error}" if where else f"cannot write: {error.strerror or error}"
+
+
+def is_refusal(error: OSError) -> bool:
+    """Return True for what the system says of a file by its name, or of writing to a stream: no fault of ours."""
+    return error.filename is not None or error.errno in (*FULL, errno.EIO, errno.EROFS, errno.EPIPE, errno.EBADF)
