@@ -12,7 +12,8 @@ import numpy as np
 from rich.console import RenderableType
 
 from analysis.compare import pairs
-from analysis.reading.cells import CellTrials
+from analysis.reading.cells import CellTrials, experiment_of
+from analysis.reading.fidelity import fidelity
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, Tone, plain
 from analysis.results import Result
@@ -49,12 +50,23 @@ class Rule:
     def likely(self, one: Sequence[Array], other: Sequence[Array]) -> float:
         """How likely repetitions of iteration times lie as they do while the rule is kept."""
         a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
-        ratio = 1 + self.percent / 100
-        return exceeds(a, b, ratio) if self.side == ">" else exceeds(b, a, 1 / ratio)
+        return exceeds(a, b, self.ratio) if self.side == ">" else exceeds(b, a, 1 / self.ratio)
+
+    def is_broken(self, a: float, b: float) -> bool:
+        """Return True if the quantity, exactly `a` in A and `b` in the other run, changed by more than it may."""
+        return b > a * self.ratio if self.side == ">" else b < a * self.ratio
+
+    @property
+    def ratio(self) -> float:
+        """The largest, or smallest, that it may be over A's."""
+        return 1 + self.percent / 100
 
 
 class Judged(Result):
-    """One rule of one job in one cell of a run, against A: `chance` is p, corrected for all that is judged at once."""
+    """One rule of one job in one cell of a run, against A.
+
+    `chance` is p, corrected for all that is judged at once. What was computed is exact: it is 0 or 1.
+    """
 
     rule: str
     run: str
@@ -75,10 +87,13 @@ class Question(NamedTuple):
     one: Sequence[Array]
     other: Sequence[Array]
     job: str
+    exact: bool
 
     @property
     def too_little(self) -> str:
         """Why it cannot be judged; empty where it can."""
+        if self.exact:
+            return ""
         for side in (self.one, self.other):
             if len(side) < LEAST_REPETITIONS:
                 return f"{len(side)} repetitions, expected {LEAST_REPETITIONS} at least"
@@ -86,15 +101,21 @@ class Question(NamedTuple):
                 return f"{count} iterations, expected {LEAST_TAIL} at least for a 99th percentile"
         return ""
 
+    @property
+    def figures(self) -> tuple[float, float]:
+        """The quantity of all iterations, in A and in the other run."""
+        quantity = QUANTITIES[self.rule.quantity]
+        return float(quantity(np.concatenate(self.one))), float(quantity(np.concatenate(self.other)))
+
     def judged(self, chance: float | None) -> Judged:
         """What is told of it; `chance` is None where it cannot be judged."""
-        a, b = (QUANTITIES[self.rule.quantity](np.concatenate(side)) for side in (self.one, self.other))
+        a, b = self.figures
         return Judged(
             rule=str(self.rule),
             run=self.run.id,
             cell=self.cell.name,
             job=self.job,
-            change=float(b / a - 1),
+            change=b / a - 1,
             chance=chance,
             verdict="cannot tell" if chance is None else "broken" if chance < ALPHA else "kept",
             why=self.too_little,
@@ -113,16 +134,35 @@ def rule(text: str) -> Rule:
 
 
 def judge(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[Judged]:
-    """Each rule of every job in every cell that A and another run share, with p corrected over all of them (Holm)."""
+    """Judge each rule of every job in every cell that A and another run share.
+
+    p is corrected over all that was measured (Holm). What was computed has no scatter, and needs no p.
+    """
+    exact = _exactness(one)
     asked = [
-        Question(each, other, cell, cell.repetitions(job), twin.repetitions(job), job)
+        Question(each, other, cell, cell.repetitions(job), twin.repetitions(job), job, exact(cell) and its_exact(twin))
         for other in others
+        for its_exact in [_exactness(other)]
         for cell, twin, job in pairs(one, other)
         for each in rules
     ]
-    able = [each for each in asked if not each.too_little]
+    able = [each for each in asked if not each.exact and not each.too_little]
     chances = iter(holm([each.rule.likely(each.one, each.other) for each in able]))
-    return [each.judged(None if each.too_little else next(chances)) for each in asked]
+
+    def chance(each: Question) -> float | None:
+        if each.exact:
+            return 0.0 if each.rule.is_broken(*each.figures) else 1.0
+        return None if each.too_little else next(chances)
+
+    return [each.judged(chance(each)) for each in asked]
+
+
+def _exactness(run: Run) -> Callable[[CellTrials], bool]:
+    """Return what tells of a run's cells whether a repetition would give the same: computed, and no seed draws."""
+    if fidelity(run.manifest["testbed"]).nature != "computed":
+        return lambda _: False
+    drawn = any(cell.spec.draws for cell in experiment_of(run).cells)
+    return lambda cell: not cell.spec.draws and not (drawn and cell.spec.takes)
 
 
 def table(judged: Sequence[Judged]) -> RenderableType:

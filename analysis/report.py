@@ -21,8 +21,7 @@ from analysis.render.page import whole_page
 from analysis.results import Summary
 from analysis.studies import DEFAULT, named, study_of
 from roundabout.errors import RoundaboutError
-from roundabout.store import Run
-from roundabout.store import scratch
+from roundabout.store import Run, scratch
 from roundabout.store.files import write_text
 
 TIMEOUT_S = 300

@@ -12,8 +12,12 @@ from roundabout.cli.main import main
 from roundabout.errors import UsageError
 from roundabout.fluid import Course, fluid_jobs, left_by_schedules
 from roundabout.plan import make_plan
+from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
+from roundabout.testbeds import undo
+from roundabout.testbeds.fluid.facility import FluidFacility
 from roundabout.testbeds.fluid.loads import loads
+from tests.observers import Silent
 
 FOUND_BY = 14
 """Repetitions that find 3 % nine times in ten."""
@@ -67,6 +71,46 @@ def test_a_slower_run_breaks_a_rule_and_the_same_run_none(run, make_run, tmp_pat
     assert main(["compare", str(run.path), str(run.path), "--fail-if", "median > 1 %"]) == 0
     assert main(["compare", str(run.path), str(run.path), "--fail-if", "p99 > 1 %"]) == 3
     assert "p99 > 1 %: judged nowhere: " in capsys.readouterr().err
+
+
+TWICE = """
+name: twice
+about: Two jobs that meet, computed
+topology: dumbbell-2x2
+profiles:
+  made:
+    model: made
+    phases:
+      - {name: work, compute_ms: COMPUTE, source: a test}
+      - {name: send, bytes: 100_000_000, alone_ms: 20, source: a test}
+profile: made
+jobs: {j1: {workers: [s0, s2]}, j2: {workers: [s1, s3]}}
+iterations: 10
+transport: {name: dcqcn}
+"""
+
+
+@pytest.fixture(scope="module")
+def computed_runs(tmp_path_factory):
+    """Two runs in the fluid model, the second of which computes for 3 % longer."""
+    folder, found = tmp_path_factory.mktemp("computed"), []
+    for compute_ms in (100, 103):
+        path = folder / "twice.yaml"
+        path.write_text(TWICE.replace("COMPUTE", str(compute_ms)))
+        runner = Runner(FluidFacility(), Silent(), undo)
+        found.append(runner.start(load_experiment(path), None, folder / str(compute_ms)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [("median > 1 %", 3), ("p99 > 1 %", 3), ("mean < -1 %", 0), ("mean > 4 %", 0), ("mean < 4 %", 3), ("p90 > 0 %", 3)],
+)
+def test_a_computed_run_is_exact_and_judged_with_one_repetition(computed_runs, rule, status, capsys):
+    one, other = computed_runs
+    assert main(["compare", str(one.path), str(other.path), "--fail-if", rule]) == status
+    assert main(["compare", str(one.path), str(one.path), "--fail-if", rule]) == (3 if "< 4" in rule else 0)
+    assert "judged nowhere" not in capsys.readouterr().err
 
 
 BESIDE_TRAFFIC = """
