@@ -15,6 +15,7 @@ from pathlib import Path
 from roundabout.errors import RoundaboutError, UsageError
 
 ENGINE = "slurm"
+ANSWER_S = 120  # its programs themselves give up before, unless the network swallows what they say
 LARGEST_ARRAY = 1000  # of Slurm's default, MaxArraySize=1001
 
 
@@ -65,6 +66,11 @@ class Slurm:
     def check(self) -> None:
         """Raise SlurmError where there is no Slurm, or no such partition."""
         there = _said(["sinfo", "--noheader", "--format=%R"]).split()
+        if self.partition and not there:
+            raise SlurmError(
+                f"found no partition {self.partition!r}: Slurm lists none to this user",
+                "`sinfo --all` shows hidden ones; ask whoever runs the cluster which of them takes your jobs",
+            )
         if self.partition and self.partition not in there:
             raise SlurmError(
                 f"found no partition {self.partition!r}, expected one of: {', '.join(there)}",
@@ -103,11 +109,15 @@ class Slurm:
 def _said(words: Sequence[str], told: str = "") -> str:
     """What one of Slurm's programs prints. Raises SlurmError."""
     try:
-        done = subprocess.run(words, input=told, capture_output=True, text=True)
+        done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)
     except FileNotFoundError:
         raise SlurmError(
             f"found no {words[0]} on this machine, expected Slurm's", "submit where Slurm takes jobs, or leave out --on"
         ) from None
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"Slurm did not answer {words[0]} within {ANSWER_S} s") from None
+    except OSError as error:
+        raise SlurmError(f"cannot run {words[0]}: {error.strerror}") from error
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise SlurmError(f"Slurm did not take {words[0]}: {why.removeprefix(f'{words[0]}: ').removeprefix('error: ')}")

@@ -9,7 +9,7 @@ share nothing but the run's folder.
 import re
 import shutil
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,14 +18,16 @@ from pathlib import Path
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
+from roundabout.runner.machine.journal import raise_together
 from roundabout.runner.observer import Observer
-from roundabout.runner.run import ChangedError, asked_manifest, create_run, keep_up, planned
+from roundabout.runner.run import INTERRUPTED, ChangedError, asked_manifest, create_run, keep_up, planned
 from roundabout.runner.slurm import LARGEST_ARRAY, Job, Slurm, SlurmError
 from roundabout.runner.testbed import Facility
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Run, new_run_id
 
 LOOK_S = 2.0  # Slurm's controller answers many
+END_S = 120.0  # cancelled jobs undo what they made meanwhile; a node may hang in COMPLETING for ever
 SHOWN = 5
 ERROR = re.compile(r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE)  # with its hint, as `cli` says them
 
@@ -84,15 +86,43 @@ class Sweep:
 
     @contextmanager
     def _cancelled(self, job: Job) -> Iterator[None]:
-        """No job is left at the end: those that go on then undo what they made."""
+        """Leave no job where something ends the run: jobs that go on then undo what they made.
+
+        If jobs may be left, that is said beside what ended the run.
+        """
         try:
             yield
-        finally:
-            if self.slurm.queue(job):
-                self.slurm.cancel(job)
-                while there := self.slurm.queue(job):
-                    self.observer.step(f"cancelled; {_told(there)}")
-                    time.sleep(LOOK_S)
+        except RoundaboutError as error:
+            raise_together([error, *self._cancel(job)])
+        except (KeyboardInterrupt, SystemExit) as error:
+            for left in self._cancel(job):
+                left.exit_code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else int(error.code or 0)
+                raise left from error
+            raise
+        except BaseException:
+            self._cancel(job)
+            raise
+
+    def _cancel(self, job: Job) -> list[SweepError]:
+        """Cancel what is left of the run, and wait for its end. Return the error to raise if jobs may be left."""
+        deadline, cancelled = time.monotonic() + END_S, False
+        while True:
+            there, said = Counter({"unknown": 1}), ""
+            try:
+                there = self.slurm.queue(job)
+                if there and not cancelled:
+                    self.slurm.cancel(job)
+                    cancelled = True
+            except SlurmError as error:
+                said = error.message
+            if not there:
+                return []
+            said = said or _told(there)
+            if time.monotonic() > deadline:
+                message = f"jobs of the run may be left on Slurm, after {END_S:g} s of waiting for their end: {said}"
+                return [SweepError(message, f"cancel them: scancel --name={job.name}")]
+            self.observer.step(f"cancelling jobs on Slurm: {said}")
+            time.sleep(LOOK_S)
 
     def _planned(self, job: Job, run: Run) -> Run:
         """The run with a plan, which a node made. Raises SweepError."""

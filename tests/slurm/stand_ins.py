@@ -4,17 +4,24 @@
 from pathlib import Path
 
 SINFO = """#!/bin/sh
+[ ! -e "$SLURM_HOME/empty" ] || exit 0
 [ ! -e "$SLURM_HOME/down" ] || { echo "slurm_load_partitions: Unable to contact slurm controller" >&2; exit 1; }
 printf 'main\\nspare\\n'
 """
 SQUEUE = """#!/bin/sh
+[ ! -e "$SLURM_HOME/away" ] || { echo "squeue: error: Unable to contact slurm controller" >&2; exit 1; }
 cat "$SLURM_HOME/queue" 2>/dev/null || true
 """
 SCANCEL = """#!/bin/sh
 echo "$*" >> "$SLURM_HOME/cancelled"
-rm -f "$SLURM_HOME/queue"
+if [ -e "$SLURM_HOME/stuck" ]; then echo "COMPLETING None" > "$SLURM_HOME/queue"; else rm -f "$SLURM_HOME/queue"; fi
 """
 SBATCH = """#!/bin/sh
+[ ! -e "$SLURM_HOME/sinks" ] || {
+  touch "$SLURM_HOME/away"
+  echo "sbatch: error: Batch job submission failed: Unable to contact slurm controller" >&2
+  exit 1
+}
 id=$(($(ls "$SLURM_HOME" | grep -c "^job") + 1))
 for word; do
   case $word in

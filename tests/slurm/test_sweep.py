@@ -16,7 +16,7 @@ from hypothesis import given, strategies
 from analysis.reading.machines import machines
 from roundabout.cli.main import main
 from roundabout.errors import UsageError
-from roundabout.runner import sweep
+from roundabout.runner import slurm, sweep
 from roundabout.runner.run import Runner
 from roundabout.runner.slurm import Job, Slurm
 from roundabout.spec import load_experiment
@@ -114,6 +114,7 @@ def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str])
     [
         ("", "slurm:nowhere", "found no partition 'nowhere', expected one of: main, spare"),
         ("down", "slurm", "Slurm did not take sinfo: slurm_load_partitions: Unable to contact slurm controller"),
+        ("empty", "slurm:labs", "found no partition 'labs': Slurm lists none to this user"),
         ("", "kubernetes", "--on: found 'kubernetes', expected slurm or slurm:PARTITION"),
         ("", "slurm:", "--on: found 'slurm:', expected slurm or slurm:PARTITION"),
     ],
@@ -146,6 +147,47 @@ def test_who_interrupts_leaves_no_job(asked: Asked) -> None:
     assert asked.run("--on", "slurm") == 130
     assert "--name=roundabout-" in (asked.home / "cancelled").read_text()
     assert not (asked.home / "queue").exists()
+
+
+@pytest.mark.parametrize(("outage", "why"), [("away", "Unable to contact slurm controller"), ("stuck", "1 completing")])
+def test_who_interrupts_is_told_which_jobs_may_be_left(
+    outage: str, why: str, asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (asked.home / "held").touch()
+    monkeypatch.setattr(sweep, "END_S", 0.05)
+
+    def interrupt() -> None:
+        while not (asked.home / "queue").exists():
+            time.sleep(0.01)
+        (asked.home / outage).touch()
+        os.kill(os.getpid(), 2)
+
+    threading.Thread(target=interrupt).start()
+    assert asked.run("--on", "slurm") == 130
+    said = capsys.readouterr().err
+    assert f"error: jobs of the run may be left on Slurm, after 0.05 s of waiting for their end: {why}" in said.replace(
+        "Slurm did not take squeue: ", ""
+    )
+    assert "cancel them: scancel --name=roundabout-" in said
+
+
+def test_an_outage_does_not_hide_what_ended_the_run(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (asked.home / "sinks").touch()
+    monkeypatch.setattr(sweep, "END_S", 0.05)
+    assert asked.run("--on", "slurm") == 1
+    said = capsys.readouterr().err
+    assert "error: Slurm did not take sbatch: Batch job submission failed" in said
+    assert "jobs of the run may be left on Slurm" in said
+    assert "cancel them: scancel --name=roundabout-" in said
+
+
+def test_a_program_of_slurms_that_hangs_is_given_up(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    (asked.home / "sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(slurm, "ANSWER_S", 0.1)
+    with pytest.raises(slurm.SlurmError, match=r"Slurm did not answer sinfo within 0\.1 s"):
+        Slurm("main").check()
 
 
 def test_an_array_does_the_trial_of_its_number(tmp_path: Path) -> None:
