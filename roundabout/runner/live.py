@@ -71,16 +71,18 @@ class Recorder:
 
     def _write(self, path: Path, content: bytes) -> None:
         partial = path.with_name(f".{path.name}.partial")
+        spare = None
         try:
             with files.new_file(partial) as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX)
                 file.write(content)
-                before, self._held = self._held, os.dup(file.fileno())  # the lock outlives the file's closing
+                spare = os.dup(file.fileno())  # the lock outlives the file's closing
             partial.rename(path)  # not synced: nobody reads it after a power cut
+            spare, self._held = self._held, spare
         finally:
+            if spare is not None:  # of the record that lay there before, or of the one that could not take its place
+                os.close(spare)
             partial.unlink(missing_ok=True)
-        if before is not None:
-            os.close(before)
 
     def _end(self) -> None:
         if self._path and self._held is not None:

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -200,6 +201,12 @@ class Runner:
     @contextmanager
     def _standing(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> "Iterator[_Standing]":
         """A testbed, what is planned on it, and the run that `settle` gives, until all is undone."""
+        if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
+            raise UsageError(
+                f"found a thread for a run on testbed {self.facility.where['testbed']}, expected the main thread: "
+                "only that hears the signals on which all is undone",
+                "call it from the main thread; computed runs may have threads of their own",
+            )
         with ExitStack() as stack:
             ending = stack.enter_context(_Ending(self.observer))
             notes = stack.enter_context(self.machine(experiment.name, path)) if self.facility.takes_machine else None
@@ -464,7 +471,8 @@ class _Ending:
             self._handle(number, lambda *_: None)
 
     def _handle(self, number: int, handler: Callable[..., None]) -> None:
-        self._handlers[number] = signal.signal(number, handler)
+        if threading.current_thread() is threading.main_thread():  # others hear no signals
+            self._handlers[number] = signal.signal(number, handler)
 
     def _interrupt(self, *_signal: object) -> None:
         signal.signal(signal.SIGINT, self._leave)

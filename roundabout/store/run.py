@@ -173,7 +173,7 @@ class Run:
         if _is_run(Path(which)):
             return cls(Path(which).resolve())
         known = sorted(cls.all(runs), key=lambda run: run.id)
-        found = [run for run in known if which in ("last", run.id, run.experiment)]
+        found = [run for run in known if str(which) in ("last", run.id, run.experiment)]
         if found:
             return found[-1]
         if os.path.exists(which):

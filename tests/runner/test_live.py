@@ -6,7 +6,9 @@ import json
 import subprocess
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -93,6 +95,18 @@ def test_a_record_is_written_at_once_where_a_trial_begins_and_else_now_and_then(
         now_s += live.PERIOD_S
         recorder.show(progress)
         assert live.read(tmp_path).progress.done == 3
+
+
+def test_a_record_that_could_not_be_replaced_is_no_life_after_the_run(progress, tmp_path, monkeypatch):
+    with live.Recorder() as recorder:
+        recorder.show(progress)
+        with monkeypatch.context() as refusing:
+            refusing.setattr(Path, "rename", Mock(side_effect=OSError(28, "No space left on device")))
+            progress.what = "3 of 4: fair, repetition 3"
+            recorder.show(progress)
+        told = live.read(tmp_path)
+        assert (told.lives, told.progress.what) == (True, "2 of 4: fair, repetition 2")
+    assert live.read(tmp_path) is None
 
 
 def test_what_is_no_record_or_cannot_be_written_is_no_error(progress, tmp_path):

@@ -3,6 +3,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -45,6 +46,8 @@ def test_runs_are_found_by_folder_id_experiment_and_last(tmp_path):
     assert Run.open("fair-vgg19", tmp_path).id == second.id
     assert Run.open("another", tmp_path).id == other.id
     assert Run.open("last", tmp_path).id == SECOND
+    for name in (FIRST, "fair-vgg19", "last"):  # a name may come as a path, as `open_run` promises
+        assert Run.open(Path(name), tmp_path).id == Run.open(name, tmp_path).id
 
 
 def test_a_run_that_is_not_there_is_one_message(tmp_path):
