@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 T = TypeVar("T")
 
@@ -19,8 +19,28 @@ class Strict(BaseModel):
 Tuple = Annotated[tuple[T, ...], Field(strict=False)]
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
+# Names that a host or switch cannot have, and why. A lab calls a switch's bridge by its name, a port by its neighbor.
+_TAKEN = {
+    **dict.fromkeys(("lo", "all", "default"), "the kernel gives no device this name"),
+    **dict.fromkeys(
+        ("tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip6gre0"),
+        "a kernel with tunnels has such a device everywhere",
+    ),
+    **dict.fromkeys(("ungrouped", "localhost"), "Ansible means something else by it"),
+    **dict.fromkeys(("rack", "switches", "testbed", "lab"), "inventories have a group of this name"),
+    "controller": "it is this machine",
+    **dict.fromkeys(("true", "false", "yes", "no", "on", "off", "null"), "YAML, and so Ansible, reads it as no text"),
+}
+
+
+def _is_free(name: str) -> str:
+    if name in _TAKEN:
+        raise ValueError(f"another name: {_TAKEN[name]}")
+    return name
+
+
 # Also a host name, and short enough to be part of a device's name.
-NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=12)]
+NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=12), AfterValidator(_is_free)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
 NotNegative = Annotated[float, Field(ge=0, le=1e9)]

@@ -40,6 +40,9 @@ def test_the_thesis_four_servers_are_both_of_its_configurations(topology: str) -
 
 MISTAKES = [
     ("nic: ens1f0np0", "nic: 'eth0; reboot'", "hosts.s0.nic: found 'eth0; reboot', expected a network interface"),
+    ("nic: ens1f0np0", "nic: all", "hosts.s0.nic: found 'all', expected a network interface"),
+    ("s1: {ansible_host", "all: {ansible_host", "hosts.all: found the name 'all', expected another name: the kernel"),
+    ("tor1:\n", "rack:\n", "switches.hosts.rack: found the name 'rack', expected another name"),
     ("10.10.0.2/24", "10.10.0.1/24", "hosts.s1.address: found '10.10.0.1' a second time, expected an address once"),
     ("10.10.0.2/24", "10.10.0.2", "found '10.10.0.2', expected a host's IPv4 address with its prefix length"),
     ("10.10.0.2/24", "10.10.1.2/24", "found an address in 10.10.1.0/24, expected one in 10.10.0.0/24"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies: trees only, and the way between two hosts."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,24 @@ def test_what_is_not_a_tree_is_refused(tmp_path: Path, passage: str, replacement
     assert passage in TREE
     with pytest.raises(SpecError, match=said):
         load(tmp_path, TREE.replace(passage, replacement, 1))
+
+
+TAKEN = ["lo", "all", "default", "sit0", "localhost", "ungrouped", "rack", "switches", "lab", "testbed", "controller"]
+
+
+@pytest.mark.parametrize("name", [*TAKEN, '"on"', '"null"'])
+@pytest.mark.parametrize(("node", "place"), [("a", r":6: hosts\[0\]"), ("y", r":7: switches\[1\]")])
+def test_a_name_that_means_something_else_is_refused(tmp_path: Path, name: str, node: str, place: str) -> None:
+    text = re.sub(rf"\b{node}\b(?=[,\]])", name, TREE)
+    bare = name.strip('"')
+    with pytest.raises(SpecError, match=f"{place}: found '{bare}', expected another name: "):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "-a", "A", "a b", "a_b", "é", "a" * 13, "$(id)", "a%d", ""])
+def test_what_neither_kernel_nor_shell_takes_is_no_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SpecError, match=r":6: hosts\[0\]: found .*, expected "):
+        load(tmp_path, TREE.replace("hosts: [a,", f'hosts: ["{name}",'))
 
 
 def test_longer_packets_leave_more_for_payload(tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ SshAlias = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "a host
 User = Annotated[str, _matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
 Hca = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}:[1-9]", "an RDMA device and its port, as in mlx5_0:1")]
 # 15 characters are all that Linux has for an interface's name.
-Nic = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")]
+# `all` and `default` are sysctls of every interface, and `lo` leads nowhere.
+Nic = Annotated[
+    str, _matching(r"(?!(lo|all|default)$)[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")
+]
 SwitchPort = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,31}", "a port as the switch calls it")]
 SwitchPlatform = Annotated[
     str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a platform, as in x86_64-mlnx_msn2700-r0")
