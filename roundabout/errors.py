@@ -19,6 +19,6 @@ class UsageError(RoundaboutError):
     exit_code = 2
 
 
-def printable(text: object) -> str:
+def in_one_line(text: object) -> str:
     """Return `text` on one line, with all that does not print as its escape: files may hold a terminal's commands."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(text))

@@ -4,22 +4,22 @@
 import sys
 from contextlib import suppress
 
-from roundabout.errors import printable
+from roundabout.errors import in_one_line
 
 
 def say(line: object) -> None:
     """Print a line on stdout."""
-    print(printable(line), flush=True)
+    print(in_one_line(line), flush=True)
 
 
 def warn(line: object) -> None:
     """Print a warning on stderr."""
-    print(f"warning: {printable(line)}", file=sys.stderr)
+    print(f"warning: {in_one_line(line)}", file=sys.stderr)
 
 
 def complain(message: str, hint: str | None) -> None:
     """Print an error and what to do about it on stderr."""
     with suppress(OSError):  # the terminal may be gone
-        print(f"error: {printable(message)}", file=sys.stderr)
+        print(f"error: {in_one_line(message)}", file=sys.stderr)
         for line in (hint or "").splitlines():
-            print(f"  {printable(line)}", file=sys.stderr)
+            print(f"  {in_one_line(line)}", file=sys.stderr)

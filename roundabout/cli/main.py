@@ -73,7 +73,7 @@ def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
-    output.open_missing()
+    output.prepare()
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()  # or it would fail when Python ends

@@ -13,7 +13,6 @@ from roundabout.errors import UsageError
 from roundabout.spec.changes import from_text
 from roundabout.spec.library import CATALOG, Library
 from roundabout.spec.source import Block, Items, Mark
-from roundabout.store.files import odd_kind, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +83,8 @@ Picture = Annotated[Path | None, typer.Option(help="Draw it into this SVG or PNG
 
 def check_output(option: str, path: Path, *, is_new: bool = False) -> None:
     """Raise UsageError if no file can be written to `path`; if `is_new`, also if anything is there already."""
+    from roundabout.store.files import odd_kind  # noqa: PLC0415 - takes longer to import than `--help` takes
+
     try:
         kind = odd_kind(path)
     except (OSError, ValueError) as error:
@@ -113,6 +114,8 @@ def checked_picture(picture: Path | None) -> None:
 
 def saved(figure: "Figure", picture: Path) -> None:
     """Write a figure into a file that was checked. Raises StoreError."""
+    from roundabout.store.files import replacing  # noqa: PLC0415 - most commands draw nothing
+
     metadata = {"Date": None} if picture.suffix == ".svg" else None
     with replacing(picture) as file:
         figure.savefig(file, format=picture.suffix.removeprefix("."), dpi=150, metadata=metadata)

@@ -2,6 +2,7 @@
 """Output that cannot be written: a full disk behind a redirection, a pipe whose reader ended."""
 
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
@@ -11,10 +12,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the kernel says of a write for which there is no room."""
 
 
-def open_missing() -> None:
-    """Let this process have an output: a caller may have closed it (`>&-`), and the next file would take its place."""
+def prepare() -> None:
+    """Give this process an output that takes any text.
+
+    A caller may have closed it (`>&-`), and the next file that is opened would take its place. A terminal that knows
+    ASCII alone gets escapes.
+    """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lasts
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def mute(stream: "IO[Any] | Any") -> None:

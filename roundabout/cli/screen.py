@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from roundabout.errors import printable
+from roundabout.errors import in_one_line
 
 
 class Screen(Console):
@@ -25,4 +25,4 @@ class Screen(Console):
             if segment.control or segment.text.isprintable():
                 yield segment
             else:
-                yield Segment("\n".join(map(printable, segment.text.split("\n"))), segment.style)
+                yield Segment("\n".join(map(in_one_line, segment.text.split("\n"))), segment.style)

@@ -4,7 +4,7 @@
 import difflib
 from collections.abc import Iterable
 
-from roundabout.errors import UsageError, printable
+from roundabout.errors import UsageError, in_one_line
 
 
 class SpecError(UsageError):
@@ -22,7 +22,7 @@ class SpecError(UsageError):
     ) -> None:
         place = file if line is None else f"{file}:{line}"
         where = f"{place}: {field}" if field else place
-        super().__init__(printable(f"{where}: found {found}, expected {expected}"), hint)
+        super().__init__(in_one_line(f"{where}: found {found}, expected {expected}"), hint)
         self.file = file
         self.field = field
         self.line = line

@@ -2,11 +2,13 @@
 """Every option and argument of every command with odd values: a result, a usage error or one clear error."""
 
 import contextlib
+import importlib
 import io
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +16,10 @@ from typing import Any, NoReturn
 
 import pytest
 import typer
+from typer.main import get_group
 
 from roundabout.cli import judging, profile, resume, run as run_command, watch
-from roundabout.cli.main import build_app, main
+from roundabout.cli.main import COMMANDS, main
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease
 from roundabout.testbeds.lab import Lab
@@ -113,7 +116,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def calls() -> Iterator[list[str]]:
     """Every command with every odd value of each of its parameters, one at a time."""
-    for words, command in _commands(typer.main.get_command(build_app()), []):
+    for words, command in (pair for name in COMMANDS for pair in _commands(_imported(name), [name])):
         needed = WORDS.get(" ".join(words), [])
         for parameter in () if " ".join(words) in OTHERS else command.params:
             option = parameter.opts[-1]
@@ -124,6 +127,16 @@ def calls() -> Iterator[list[str]]:
             elif not getattr(parameter, "is_flag", False):
                 equals = "=" if option.startswith("--") else ""
                 yield from ([*words, *needed, f"{option}{equals}{value}"] for value in (*NUMBERS, *TEXTS, *FILES))
+
+
+def _imported(name: str) -> Any:
+    """Return a command as typer's object."""
+    module, app = importlib.import_module(f"roundabout.cli.{COMMANDS[name]}"), typer.Typer()
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name)(module.command)
+    return get_group(app).commands[name]
 
 
 def _commands(command: Any, words: list[str]) -> Iterator[tuple[list[str], Any]]:
@@ -198,3 +211,10 @@ def test_a_terminals_commands_in_names_and_reasons_are_shown_as_escapes(place: P
     assert "\\x1b[31mred" in outcome(["status", str(hostile)])[1]
     status, said = outcome(["status", "\x1b]0;title\x07"])
     assert (status, said.count("\x1b") + said.count("\x07")) == (1, 0)
+
+
+def test_an_output_that_knows_ascii_alone_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(said, encoding="ascii", write_through=True))
+    assert main(["cc"]) == 0
+    assert said.getvalue().isascii()
