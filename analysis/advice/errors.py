@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What advice refuses."""
 
-from roundabout.errors import UsageError, printable
+from roundabout.errors import UsageError, in_one_line
 
 
 class AdviceError(UsageError):
     """Counters that cannot be read as such."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(printable(message), hint)
+        super().__init__(in_one_line(message), hint)

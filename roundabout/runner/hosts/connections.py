@@ -170,7 +170,8 @@ class SshChannel:
         try:
             self._session.sendall(data)
         except BROKEN as error:
-            if not self._session.transport.is_active():
+            transport = self._session.get_transport()
+            if transport is None or not transport.is_active():
                 raise LostHostError(self._host, str(error) or "the connection broke") from error
 
     def close_stdin(self) -> None:
