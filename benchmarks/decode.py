@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding captures: ours, to Parquet, against tshark -T fields and pyshark, in packets a second of one capture.
 
-    python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--json]
+    python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--short] [--json]
 
 The capture is made here: TCP and RoCEv2 between eight hosts, headers only (128 bytes a packet) unless --snap-bytes says
 otherwise, as the lab and a rack capture them. Ours decodes all of it, Parquet written included; the others get its
@@ -131,9 +131,9 @@ def measured(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[
     """Each contender's name and figures."""
     yield "ours, whole capture", ours(capture)
     contenders: dict[str, Callable[[Path], dict[str, Any]]] = {"tshark": tshark, "pyshark": pyshark}
-    for name, run in contenders.items():
-        part = first_packets(capture, slices[name])
-        yield name, run(part)
+    for name, packets in slices.items():
+        part = first_packets(capture, packets)
+        yield name, contenders[name](part)
         yield f"ours, {name}'s packets", ours(part)
 
 
@@ -144,16 +144,21 @@ def main() -> None:
     parser.add_argument("--tshark-packets", type=int, default=500_000)
     parser.add_argument("--pyshark-packets", type=int, default=50_000)
     parser.add_argument("--folder", type=Path, help="where the capture is made (default: the system's temporary files)")
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    slices = {"tshark": options.tshark_packets, "pyshark": options.pyshark_packets}
+    if options.short:
+        options.megabytes, slices = 1, {"tshark": 1000}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         capture = Path(folder) / "capture.pcap"
         packets = make_capture(capture, options.megabytes, options.snap_bytes)
-        slices = {"tshark": options.tshark_packets, "pyshark": options.pyshark_packets}
         slices = {name: min(count, packets) for name, count in slices.items()}
         results = dict(measured(capture, slices))
     rates = {name: result["packets"] / result["s"] for name, result in results.items()}
-    ratios = {name: rates["ours, whole capture"] / rates[name] for name in ("tshark", "pyshark")}
+    ratios = {name: rates["ours, whole capture"] / rates[name] for name in slices}
     if options.json:
         print(json.dumps({"results": results, "packets_per_s": rates, "ratios": ratios}, indent=1))
         return

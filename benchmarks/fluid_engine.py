@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fluid engine: a cluster's trace in it and in the plain model, and how its time and memory grow with the cluster.
 
-    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--plain-iterations N] [--json]
+    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--plain-iterations N] [--short] [--json]
 
 Clusters are trees, 2:1 over-subscribed at each level, with 16 hosts a ToR and 16 switches below each other one; hosts'
 links carry 50 Gbit/s. They have a job for every five hosts, of 2 to 12 workers in a ring: three in four have GPUs next
@@ -167,8 +167,11 @@ def measured(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     }
 
 
-def apart(*words: str) -> dict[str, Any]:
-    """In a process of its own."""
+def in_this_process(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
+    return measured(int(hosts), int(iterations), kind)
+
+
+def in_another_process(*words: str) -> dict[str, Any]:
     done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -179,14 +182,19 @@ def main() -> None:
     parser.add_argument("--hosts", default="100,300,1000,3000,10000")
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--plain-iterations", type=int, default=20)
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        hosts, iterations, kind = options.one
-        print(json.dumps(measured(int(hosts), int(iterations), kind)))
+        print(json.dumps(in_this_process(*options.one)))
         return
+    if options.short:
+        options.hosts, options.iterations, options.plain_iterations = "50", 20, 5
     sizes = options.hosts.split(",")
+    apart = in_this_process if options.short else in_another_process
     found = [apart(each, str(options.iterations), "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
         found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MOST_HOSTS]

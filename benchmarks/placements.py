@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing a cluster's jobs with Cassini: candidates drawn and scored a second, and how that grows with hosts.
 
-    python benchmarks/placements.py [--hosts N ...] [--repeats N] [--json]
+    python benchmarks/placements.py [--hosts N ...] [--repeats N] [--short] [--json]
 
 Racks of four under one core, 4:1 over-subscribed, are half full with jobs of 2 to 12 workers of Table 4.2's models,
 which stay; jobs for the other half arrive at once. Themis draws ten candidates, each is scored, one is taken, and its
@@ -104,8 +104,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
     parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.short:
+        options.hosts, options.repeats = [48], 1
     found = {hosts: measured(hosts, options.repeats) for hosts in options.hosts}
     if options.json:
         print(json.dumps(found, indent=1))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sampling costs: six lab hosts' samplers at once, against loops that only sleep to the same instants. Needs root.
 
-    python benchmarks/sampler.py [--seconds N] [--period-ms N] [--json]
+    python benchmarks/sampler.py [--seconds N] [--period-ms N] [--short] [--json]
 
 The samplers run as a trial runs them, with DCQCN loaded, in a lab that is otherwise idle; the peers are six processes
 of clock_nanosleep to absolute instants and nothing else. CPU time is what the kernel charged each process (wait4). A
@@ -119,8 +119,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--period-ms", type=int, default=10)
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.short:
+        options.seconds = 0.5
     with lab() as built, tempfile.TemporaryDirectory() as folder:
         sleeper = Path(folder, "sleeper")
         subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", sleeper], input=SLEEPER, text=True, check=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scrape of 24 lab hosts, all asked at once through the relay, against samplers started anew. Needs root.
 
-    python benchmarks/scrape.py [--rounds N] [--json]
+    python benchmarks/scrape.py [--rounds N] [--short] [--json]
 
 The peer is what an exporter without a process of its own on each host would do: enter every host and run `sampler`
 there for one sample, all at once too. They are taken in turn, so that a busy machine hurts both alike. Then CPU time
@@ -11,24 +11,24 @@ of relay and exporters is told, while nobody asks, and while all are asked as of
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.lab_up_down import spread
 from roundabout.dashboards.exporters import Exporters
 from roundabout.dashboards.prometheus import EVERY_S
 from roundabout.dashboards.relay import Relay, relaying
 from roundabout.runner.exported import Exported
+from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.exported import exported_of
 
@@ -70,35 +70,35 @@ def taken_s(work: Callable[[], int]) -> float:
     return time.monotonic() - begin
 
 
-def cpu_s(pids: Sequence[int]) -> float:
-    """CPU time of this process and of these."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    ticks = 0
+def cpu_s(pids: Sequence[int]) -> dict[int, float]:
+    """CPU time of those of these processes that have not ended."""
+    used = {}
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+            used[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 def descendants() -> list[int]:
-    """Of this process: exporters and their samplers."""
+    """This process, exporters and their samplers."""
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
     found = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
-    return [pid for pid in found - {os.getpid()} if Path(f"/proc/{pid}").exists()]
+    return list(found)
 
 
 def cost(seconds: float, ask: Callable[[], int] | None) -> float:
     """CPUs' time a second, while nobody asks, or all are asked once every EVERY_S."""
-    pids = descendants()
-    before, begin = cpu_s(pids), time.monotonic()
+    before, begin = cpu_s(descendants()), time.monotonic()
     while (left_s := begin + seconds - time.monotonic()) > 0:
         if ask:
             ask()
         time.sleep(min(EVERY_S, left_s))
-    return (cpu_s(pids) - before) / (time.monotonic() - begin)
+    spent_s = sum(after_s - before[pid] for pid, after_s in cpu_s(list(before)).items())
+    return spent_s / (time.monotonic() - begin)
 
 
 def measure(hosts: Sequence[Exported], rounds: int, seconds: float) -> dict[str, Any]:
@@ -134,11 +134,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="a scrape of 24 lab hosts")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=15, help="how long CPU is measured, twice")
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    lab = Lab.up(spread(), NAME, scale=SCALE, verify=False)
+    if options.short:
+        options.rounds, options.seconds = 1, 0.5
+    lab = Lab.up(load_topology("dumbbell-2x2" if options.short else "cluster-24"), NAME, scale=SCALE, verify=False)
     try:
         hosts = [each for each in exported_of(lab) if each.node in lab.hosts]
         result = measure(hosts, options.rounds, options.seconds)

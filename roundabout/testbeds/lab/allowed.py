@@ -18,7 +18,7 @@ WAIT_S = 10.0
 
 def allow(name: str, owner: str) -> None:
     """Allow the congestion control `name` as long as `owner` needs it. Raises LabError where the kernel has none."""
-    known = _words("tcp_available_congestion_control")
+    known = available()
     if name not in known:
         raise LabError(
             f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
@@ -48,6 +48,11 @@ def disallow(name: str, owner: str) -> None:
         users.rmdir()
         if not any(users.parent.iterdir()):
             users.parent.rmdir()
+
+
+def available() -> list[str]:
+    """Return the congestion controls that this kernel has loaded."""
+    return _words("tcp_available_congestion_control")
 
 
 def _words(name: str) -> list[str]:
