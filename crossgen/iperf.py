@@ -291,6 +291,8 @@ def load(options: argparse.Namespace) -> None:
     line = sys.stdin.readline().split()
     if len(line) != 2 or line[0] != "start":
         raise KeyboardInterrupt
+    if not re.fullmatch("[0-9]{1,19}", line[1]):
+        raise IperfError(f"found `start {line[1][:40]}`, expected `start MONOTONIC_NS` on standard input")
     start_ns = int(line[1])
     time.sleep(max(0.0, (start_ns - time.monotonic_ns()) / 1e9))
     tries: List[Dict[str, Any]] = []
@@ -452,6 +454,14 @@ def stop(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+def positive_gbps(text: str) -> float:
+    """Return a load of at least 10 bit/s per connection: iperf takes 0 for no limit."""
+    gbps = float(text)
+    if not 1e-7 <= gbps <= 1e5:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1e-7 to 1e5")
+    return gbps
+
+
 def parse() -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -468,7 +478,7 @@ def parse() -> argparse.Namespace:
             each.add_argument("--congestion", help="what its clients' connections use")
             continue
         each.add_argument("--to", required=True, help="the server's address")
-        each.add_argument("--load-gbps", type=float, required=True)
+        each.add_argument("--load-gbps", type=positive_gbps, required=True)
         if role == "load":
             each.add_argument("--parallel", type=int, default=1, help="connections at first")
             each.add_argument("--congestion", help="their congestion control")

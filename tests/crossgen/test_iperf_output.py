@@ -3,6 +3,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -210,6 +212,23 @@ def test_any_line_is_a_second_or_none(line: str) -> None:
     ):
         second = Iperf3.second(text)
         assert second is None or second["end_s"] > second["start_s"]
+
+
+@pytest.mark.parametrize("load", ["0", "nan", "inf", "-1", "1e-9", "words"])
+def test_a_load_that_iperf_would_take_for_no_limit_is_bad_usage(load: str) -> None:
+    words = ["client", "--to", "10.0.0.1", "--duration-s", "1", "--load-gbps", load]
+    done = subprocess.run([sys.executable, iperf.__file__, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "argument --load-gbps" in done.stderr
+
+
+def test_a_start_that_is_no_instant_is_said() -> None:
+    words = [sys.executable, iperf.__file__, "load", "--to", "10.0.0.1", "--load-gbps", "1"]
+    done = subprocess.run(words, input="start soon\n", capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "iperf.py: found `start soon`, expected `start MONOTONIC_NS` on standard input\n",
+    )
 
 
 def test_the_way_to_iperf_fails_with_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
