@@ -24,6 +24,8 @@ WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(if $($(2)),,$(error say which: make $(firstword $(MAKECMDGOALS)) $(2)=$(3))))
 $(call needs,experiment sweep,NAME,unfair-vgg19)
 $(call needs,provision verify rollback,INVENTORY,inventory)
+digits = $(filter-out 0,$(shell expr '$(1)' : '[1-9][0-9]\{0,5\}$$'))
+$(if $(filter fuzz,$(MAKECMDGOALS)),$(if $(call digits,$(or $(SECONDS),5)),,$(error SECONDS is '$(SECONDS)', expected whole seconds from 1 to 999999: make fuzz SECONDS=60)))
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
