@@ -170,7 +170,7 @@ class SshChannel:
         try:
             self._session.sendall(data)
         except BROKEN as error:
-            transport = self._session.get_transport()
+            transport = self._session.transport
             if transport is None or not transport.is_active():
                 raise LostHostError(self._host, str(error) or "the connection broke") from error
 
