@@ -319,7 +319,7 @@ class Run:
 
     def _folders(self, where: str) -> list[Path]:
         place = self.path / where
-        if place.is_symlink() or not place.is_dir():
+        if not place.is_dir():
             if os.path.lexists(place):
                 raise StoreError(f"{place} is {files.odd_kind(place) or 'a file'}, expected a folder", files.LOST)
             return []

@@ -50,7 +50,7 @@ def test_a_name_that_is_no_file_is_refused_and_stays(writer, run, tmp_path, caps
         assert path.lstat().st_ino == before.st_ino
 
 
-@pytest.mark.parametrize("writer", WRITERS.keys() - {"csv"})
+@pytest.mark.parametrize("writer", [name for name in WRITERS if name != "csv"])
 def test_a_folder_that_is_missing_is_named(writer, run, tmp_path, capsys) -> None:
     assert f"found no folder '{tmp_path / 'none'}'" in fails(writer, run, tmp_path / "none" / "out", capsys)
 
