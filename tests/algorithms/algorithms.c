@@ -10,7 +10,7 @@ void reaction_point_begins(struct reaction_point *rp, const struct dcqcn_params 
 
 // What dcqcn/flow.h does with an ACK. Returns whether it was a CNP.
 int reaction_point_hears(struct reaction_point *rp, const struct dcqcn_params *p, struct dcqcn_counters *c, __u32 now,
-                         int marked, __u32 acked_bytes) {
+                         int marked, __u64 acked_bytes) {
   reaction_point_run_timers(rp, p, c, now);
   if (marked && reaction_point_hears_cnps(rp, p, now)) {
     reaction_point_on_cnp(rp, p, now);

@@ -56,8 +56,8 @@ class ReactionPoint(Structure):
     """struct reaction_point."""
 
     _fields_ = (
-        *members(u64, "R_C R_T"),
-        *members(u32, "alpha_q24 increased_us alpha_us cnp_us bytes"),
+        *members(u64, "R_C R_T bytes"),
+        *members(u32, "alpha_q24 increased_us alpha_us cnp_us"),
         *members(u16, "timer_stage byte_stage"),
     )
 

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from tests.algorithms.library import CLOCKS, LIBRARY, ONE_Q24, DcqcnCounters, DcqcnParams, ReactionPoint
 
 MANY_STAGES = 64
+MOST_BYTE_EVENTS = 128
 
 
 @dataclass
@@ -61,12 +62,18 @@ class Reference:
         if marked and self.since_cnp >= self.p.cnp_gap_us:
             self.cut()
             return True
+        if self.p.byte_counter_bytes:
+            self.count(acked_bytes)
+        return False
+
+    def count(self, acked_bytes: int) -> None:
+        """One increase for each whole byte counter."""
         self.bytes += acked_bytes
-        if self.p.byte_counter_bytes and self.bytes >= self.p.byte_counter_bytes:
-            self.bytes = 0
+        events = min(self.bytes // self.p.byte_counter_bytes, MOST_BYTE_EVENTS)
+        self.bytes -= events * self.p.byte_counter_bytes
+        for _ in range(events):
             self.byte_stage += 1
             self.increase()
-        return False
 
     def cut(self) -> None:
         """Equation 1."""
@@ -81,7 +88,7 @@ PARAMETERS = st.builds(
     DcqcnParams,
     T_us=st.integers(1, 5000),
     F=st.integers(1, 6),
-    byte_counter_bytes=st.sampled_from([0, 20_000, 150_000]),
+    byte_counter_bytes=st.sampled_from([0, 100, 1000, 20_000, 150_000, 5 * 10**9]),
     R_AI=st.integers(0, 10**7),
     R_HAI=st.integers(0, 10**8),
     R_min=st.just(10**5),
@@ -93,21 +100,31 @@ PARAMETERS = st.builds(
 ACKS = st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.integers(0, 60_000)), max_size=60)
 
 
+class InC:
+    """A reaction point of reaction_point.h, with its parameters, counters and clock."""
+
+    def __init__(self, p: DcqcnParams, clock: int = 0) -> None:
+        self.rp, self.p, self.c, self.clock = ReactionPoint(), p, DcqcnCounters(), clock
+        LIBRARY.reaction_point_begins(ctypes.byref(self.rp), ctypes.byref(p), ctypes.c_uint32(clock))
+
+    def ack(self, marked: bool, acked_bytes: int, after_us: int = 0) -> bool:
+        """Whether it was a CNP."""
+        self.clock = (self.clock + after_us) % 2**32
+        words = (ctypes.c_uint32(self.clock), ctypes.c_int(marked), ctypes.c_uint64(acked_bytes))
+        return bool(LIBRARY.reaction_point_hears(*map(ctypes.byref, (self.rp, self.p, self.c)), *words))
+
+
 @given(p=PARAMETERS, clock=CLOCKS, acks=ACKS)
 def test_it_does_step_by_step_what_the_paper_says(
     p: DcqcnParams, clock: int, acks: list[tuple[float, bool, int]]
 ) -> None:
-    rp, c, reference = ReactionPoint(), DcqcnCounters(), Reference(p)
-    LIBRARY.reaction_point_begins(ctypes.byref(rp), ctypes.byref(p), ctypes.c_uint32(clock))
+    point, reference = InC(p, clock), Reference(p)
+    rp, c = point.rp, point.c
     for waited, marked, acked_bytes in acks:
         # Never so long that increases owed are taken for many.
         us = int(waited * min(p.T_us, p.alpha_timer_us))
         reference.wait(us)
-        clock = (clock + us) % 2**32
-        cnp = LIBRARY.reaction_point_hears(
-            *map(ctypes.byref, (rp, p, c)), ctypes.c_uint32(clock), int(marked), acked_bytes
-        )
-        assert bool(cnp) == reference.ack(marked, acked_bytes)
+        assert point.ack(marked, acked_bytes, us) == reference.ack(marked, acked_bytes)
         assert (rp.timer_stage, rp.byte_stage) == (reference.timer_stage, reference.byte_stage)
         # Fixed point rounds down, by less than one byte/s and one 2^-24 a step.
         assert rp.alpha_q24 / ONE_Q24 == pytest.approx(reference.alpha, rel=1e-4, abs=1e-4)
@@ -119,10 +136,47 @@ def test_it_does_step_by_step_what_the_paper_says(
 
 @given(p=PARAMETERS, clock=CLOCKS)
 def test_after_a_long_silence_it_starts_at_line_rate_with_alpha_gone(p: DcqcnParams, clock: int) -> None:
-    rp, c = ReactionPoint(), DcqcnCounters()
-    LIBRARY.reaction_point_begins(ctypes.byref(rp), ctypes.byref(p), ctypes.c_uint32(clock))
+    point = InC(p, clock)
     for waited in (p.cnp_gap_us, (MANY_STAGES + 2) * max(p.T_us, p.alpha_timer_us)):
-        clock = (clock + waited) % 2**32
-        marked = int(waited == p.cnp_gap_us)
-        LIBRARY.reaction_point_hears(*map(ctypes.byref, (rp, p, c)), ctypes.c_uint32(clock), marked, 0)
-    assert (rp.R_C, rp.R_T, rp.alpha_q24) == (p.R_max, p.R_max, 0)
+        point.ack(waited == p.cnp_gap_us, 0, waited)
+    assert (point.rp.R_C, point.rp.R_T, point.rp.alpha_q24) == (p.R_max, p.R_max, 0)
+
+
+def byte_stages(B: int, acks: list[int]) -> int:  # noqa: N803
+    """The byte counter's stage after ACKs of so many bytes."""
+    point = InC(DcqcnParams(T_us=10**6, F=5, byte_counter_bytes=B, R_min=1, R_max=10**9, alpha_timer_us=10**6))
+    for acked_bytes in acks:
+        point.ack(False, acked_bytes)
+    return point.rp.byte_stage
+
+
+def test_an_ack_of_several_byte_counters_is_as_many_increases() -> None:
+    assert byte_stages(1000, [4344]) == 4
+
+
+def test_the_remainder_of_an_ack_counts_towards_the_next_increase() -> None:
+    assert byte_stages(32767, [4344] * 1000) == 4344 * 1000 // 32767
+
+
+@pytest.mark.parametrize("B", [5 * 10**9, 10**12])
+def test_a_byte_counter_above_32_bits_counts_to_its_end(B: int) -> None:  # noqa: N803
+    assert byte_stages(B, [2 * 10**9] * 5 * (B // 10**9)) == 10
+
+
+def test_increases_above_the_bound_wait_for_the_next_ack() -> None:
+    assert byte_stages(10, [10 * (MOST_BYTE_EVENTS + 3)]) == MOST_BYTE_EVENTS
+    assert byte_stages(10, [10 * (MOST_BYTE_EVENTS + 3), 0]) == MOST_BYTE_EVENTS + 3
+
+
+def test_the_highest_parameters_overflow_nothing() -> None:
+    highest = round(1e9 * 125_000)  # bytes/s, of what dcqcn.h declares
+    p = DcqcnParams(
+        T_us=1, F=1, R_AI=highest, R_HAI=200 * highest, R_min=highest // 2, R_max=highest, g_q24=ONE_Q24,
+        alpha_timer_us=10**9, cnp_gap_us=0,
+    )  # fmt: skip
+    point = InC(p)
+    assert point.ack(True, 0)
+    assert point.rp.R_C == highest // 2  # noqa: SIM300
+    point.rp.timer_stage = 0xFFFF
+    point.ack(False, 0, after_us=1)
+    assert point.rp.R_T == highest  # noqa: SIM300

@@ -72,6 +72,17 @@ def test_parameters_change_a_running_flow(pair: Any, dcqcn: str, tools: Any) -> 
     assert counters["rate_mbps"] == pytest.approx(40, rel=0.01)
 
 
+def test_a_flow_is_active_however_long_the_timers_period_is(pair: Any, dcqcn: str, tools: Any) -> None:
+    """64 periods of 2^26 us are 2^32 us."""
+    sender, receiver = pair
+    for host in pair:
+        host.run("sysctl", "-qw", "net.ipv4.tcp_congestion_control=rb_dcqcn")
+    sender.transport("set", "dcqcn", f"T_us={2**26}")
+    tools.transfer(sender, receiver, 0.3)
+    counters = sender.transport("get", "dcqcn")["counters"]
+    assert counters["active_us"] > 0 and counters["feedback_per_T"] > 0
+
+
 def test_the_program_declares_what_its_source_does(tools: Any) -> None:
     """Python reads a header's lines, the tool and the sampler the program's BTF: of every transport of the tree."""
     for name in set(known.names()) - set(known.KERNELS_OWN):

@@ -69,11 +69,11 @@ static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample
     reaction_point_on_cnp(&f->rp, p, now);
     c->cnps++;
   } else {
-    reaction_point_count_bytes(&f->rp, p, c, rs->acked_sacked * tp->mss_cache);
+    reaction_point_count_bytes(&f->rp, p, c, (__u64)rs->acked_sacked * tp->mss_cache);
   }
 
   c->acks++;
-  if (since < MANY_STAGES * p->T_us)
+  if (since < (__u64)MANY_STAGES * p->T_us)
     c->active_us += since;
   c->segments += delivered;
   c->segments_marked += marked;

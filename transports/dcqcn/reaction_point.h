@@ -8,14 +8,18 @@
 
 #define MANY_STAGES 64 // so many increases owed at once bring any flow to the line rate
 
+// The most increases of the byte counter at one ACK. The verifier wants a bound; what is above it waits for the next ACK.
+// At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then 327 bytes.
+#define MOST_BYTE_EVENTS 128
+
 struct reaction_point {
   __u64 R_C;
   __u64 R_T;
+  __u64 bytes; // acknowledged since the byte counter's last increase
   __u32 alpha_q24;
   __u32 increased_us;
   __u32 alpha_us;
   __u32 cnp_us;
-  __u32 bytes;
   __u16 timer_stage;
   __u16 byte_stage;
 };
@@ -42,7 +46,8 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
     rp->R_T += p->R_AI;
     c->additive_increases++;
   } else {
-    rp->R_T += (__u64)(low - p->F) * p->R_HAI;
+    // A step that leads to R_max whatever the stage is: the product has no more than 64 bits.
+    rp->R_T += (low - p->F) * (p->R_HAI < p->R_max ? p->R_HAI : p->R_max);
     c->hyper_increases++;
   }
   if (rp->R_T > p->R_max)
@@ -58,7 +63,7 @@ static __always_inline bool reaction_point_hears_cnps(const struct reaction_poin
 
 static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
   rp->R_T = rp->R_C;
-  rp->R_C -= (rp->R_C * rp->alpha_q24) >> 25;
+  rp->R_C -= times_q24(rp->R_C, rp->alpha_q24) >> 1;
   if (rp->R_C < p->R_min)
     rp->R_C = p->R_min;
   rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
@@ -91,17 +96,18 @@ static __always_inline void reaction_point_run_timers(struct reaction_point *rp,
   }
 }
 
+// One increase event for each `byte_counter_bytes` that were acknowledged. The remainder counts towards the next event.
 static __always_inline void reaction_point_count_bytes(struct reaction_point *rp, const struct dcqcn_params *p,
-                                                       struct dcqcn_counters *c, __u32 acked_bytes) {
+                                                       struct dcqcn_counters *c, __u64 acked_bytes) {
   if (!p->byte_counter_bytes)
     return;
   rp->bytes += acked_bytes;
-  if (rp->bytes < p->byte_counter_bytes)
-    return;
-  rp->bytes = 0;
-  if (rp->byte_stage < 0xffff)
-    rp->byte_stage++;
-  reaction_point_increase(rp, p, c);
+  for (int i = 0; i < MOST_BYTE_EVENTS && rp->bytes >= p->byte_counter_bytes; i++) {
+    rp->bytes -= p->byte_counter_bytes;
+    if (rp->byte_stage < 0xffff)
+      rp->byte_stage++;
+    reaction_point_increase(rp, p, c);
+  }
 }
 
 #endif
