@@ -3,8 +3,14 @@
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from tests.transports.killing import is_killed_after
 
 
 def available() -> str:
@@ -65,3 +71,54 @@ def test_a_function_that_the_kernel_lacks_is_named(tools: Any, tmp_path: Path) -
 def test_both_signatures_of_cong_control_are_built(tools: Any) -> None:
     names = {path.name for path in (tools.build / "bpf").glob("dcqcn*")}
     assert names == {"dcqcn.bpf.o", "dcqcn.before_6_10.bpf.o"}
+
+
+BRIEF = """
+#include "transport.h"
+char _license[] SEC("license") = "Dual BSD/GPL";
+struct brief_params { PARAMETER(__u32, any, "us", experiment, 1, 1, 9, "nothing"); };
+PER_HOST(params, struct brief_params);
+SEC("struct_ops/brief_init")
+void BPF_PROG(brief_init, struct sock *sk) { entry_of(&params, host_of(sk)); }
+SEC("struct_ops/brief_cong_avoid")
+void BPF_PROG(brief_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {}
+SEC("struct_ops/brief_ssthresh")
+__u32 BPF_PROG(brief_ssthresh, struct sock *sk) { return 2; }
+SEC("struct_ops/brief_undo_cwnd")
+__u32 BPF_PROG(brief_undo_cwnd, struct sock *sk) { return 2; }
+SEC(".struct_ops")
+struct tcp_congestion_ops brief = {.init = (void *)brief_init, .cong_avoid = (void *)brief_cong_avoid,
+    .ssthresh = (void *)brief_ssthresh, .undo_cwnd = (void *)brief_undo_cwnd, .name = KERNEL_NAME(brief)};
+"""
+
+
+@pytest.fixture
+def brief(tools: Any, tmp_path: Path) -> Iterator[Callable[[str], list[str]]]:
+    """The command line that loads or unloads a transport which nothing else uses."""
+    (tmp_path / "brief.bpf.c").write_text(BRIEF)
+    for variant in ("brief.bpf.o", "brief.before_6_10.bpf.o"):
+        tools.compiled(tmp_path / "brief.bpf.c", tmp_path / variant)
+    words = ["brief", "--owner", "test", "--objects", str(tmp_path)]
+    yield lambda action: [str(tools.build / "bin/transport"), action, *words]
+    tools.transport("unload", *words)
+
+
+@pytest.mark.parametrize("mended_by", ["unload", "load"])
+@pytest.mark.parametrize("killed", ["load", "unload"])
+def test_whatever_kills_it_the_next_call_mends(
+    tools: Any, brief: Callable[[str], list[str]], killed: str, mended_by: str
+) -> None:
+    mended = 0
+    for calls in count(1):
+        if killed == "unload":
+            tools.run(*brief("load"))
+        if not is_killed_after(calls, ["bpf", "unlink", "rmdir"], brief(killed)):
+            break
+        if "rb_brief" not in available() and "brief" not in tools.transport("list").stdout:
+            continue
+        tools.run(*brief(mended_by))
+        assert ("rb_brief" in available()) == (mended_by == "load")
+        tools.run(*brief("unload"))
+        assert "rb_brief" not in available()
+        mended += 1
+    assert mended > 3

@@ -221,11 +221,14 @@ static int remove_user(const char *name, const char *owner) {
   return unlink(path) && errno != ENOENT ? fail("cannot remove %s: %s", path, strerror(errno)) : 0;
 }
 
-// Unregisters the program and forgets its pins. Sockets that still use it keep it alive until they close.
+// Unregisters the program and forgets its pins. Sockets that still use it keep it alive until they close. The build
+// goes first and `ops` last: if this is killed, the next load or unload takes out what is left.
 static void take_out(const char *name) {
-  static const char *const leaves[] = {"ops", "params", "counters"};
+  static const char *const leaves[] = {"params", "counters", "ops"};
   char path[PATH_MAX];
   __u32 zero = 0;
+  path_of(path, USERS, name, "build");
+  unlink(path);
   path_of(path, PINS, name, "ops");
   int ops = bpf_obj_get(path);
   if (ops >= 0) {
@@ -238,28 +241,46 @@ static void take_out(const char *name) {
   }
   path_of(path, PINS, name, NULL);
   rmdir(path);
-  path_of(path, USERS, name, "build");
-  unlink(path);
   path_of(path, USERS, name, "users");
   rmdir(path);
   path_of(path, USERS, name, NULL);
   rmdir(path);
 }
 
+static int pin(struct bpf_map *map, const char *name, const char *leaf) {
+  char path[PATH_MAX];
+  path_of(path, PINS, name, leaf);
+  int error = map ? bpf_map__pin(map, path) : 0;
+  return error ? fail("cannot pin %s: %s", path, strerror(-error)) : 0;
+}
+
+static int attach(struct bpf_map *ops) {
+  struct bpf_link *link = bpf_map__attach_struct_ops(ops);
+  if (!link)
+    return -1;
+  bpf_link__disconnect(link);
+  bpf_link__destroy(link);
+  return 0;
+}
+
 // Registers the first congestion control of an object that the kernel takes: others may be there that lack functions.
-// Returns its map, or NULL.
-static struct bpf_map *register_ops(const struct bpf_object *object) {
+// Each is pinned before: if this is killed, take_out finds what is registered.
+static int register_ops(struct bpf_object *object, const char *name) {
   struct bpf_map *map;
-  errno = ENOENT;
+  int error = ENOENT;
   bpf_object__for_each_map(map, object) {
-    struct bpf_link *link = bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS ? bpf_map__attach_struct_ops(map) : NULL;
-    if (link) {
-      bpf_link__disconnect(link);
-      bpf_link__destroy(link);
-      return map;
-    }
+    if (bpf_map__type(map) != BPF_MAP_TYPE_STRUCT_OPS)
+      continue;
+    if (pin(map, name, "ops"))
+      return 1;
+    if (!attach(map))
+      return 0;
+    error = errno;
+    bpf_map__unpin(map, NULL);
   }
-  return NULL;
+  return fail("cannot register %s with the kernel: %s\n%s", name,
+              error == ENOENT ? "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")" : strerror(error),
+              reasons());
 }
 
 // Whether the kernel knows a congestion control by the name that transport NAME is to have there.
@@ -274,22 +295,10 @@ static int is_registered(const char *name) {
   return 0;
 }
 
-static int pin(struct bpf_map *map, const char *name, const char *leaf) {
-  char path[PATH_MAX];
-  path_of(path, PINS, name, leaf);
-  int error = map ? bpf_map__pin(map, path) : 0;
-  return error ? fail("cannot pin %s: %s", path, strerror(-error)) : 0;
-}
-
 static int register_object(struct bpf_object *object, const char *name) {
   if (values_write_defaults(object))
     return 1;
-  struct bpf_map *ops = register_ops(object);
-  if (!ops)
-    return fail("cannot register %s with the kernel: %s\n%s", name,
-                errno == ENOENT ? "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")" : strerror(errno),
-                reasons());
-  if (pin(ops, name, "ops") || pin(bpf_object__find_map_by_name(object, "params"), name, "params") ||
+  if (register_ops(object, name) || pin(bpf_object__find_map_by_name(object, "params"), name, "params") ||
       pin(bpf_object__find_map_by_name(object, "counters"), name, "counters"))
     return 1;
   return is_registered(name)
