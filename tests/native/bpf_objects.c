@@ -6,6 +6,7 @@
 //   bpf_objects id PIN                                 a pinned map's id
 //   bpf_objects create PIN NAME KEY_BYTES VALUE_BYTES  a hash map of 8 entries
 //   bpf_objects put PIN KEY VALUE                      one entry; key and value in hexadecimal
+//   bpf_objects freeze PIN                             from now on only eBPF programs write to it
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,11 @@ static int put(const char *pin, char *key, char *value) {
   return fd < 0 || bpf_map_update_elem(fd, bytes(key), bytes(value), BPF_ANY) ? complain(pin) : 0;
 }
 
+static int freeze(const char *pin) {
+  int fd = bpf_obj_get(pin);
+  return fd < 0 || bpf_map_freeze(fd) ? complain(pin) : 0;
+}
+
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "list") == 0)
     return list();
@@ -111,6 +117,9 @@ int main(int argc, char **argv) {
     return create(argv[2], argv[3], argv[4], argv[5]);
   if (argc == 5 && strcmp(argv[1], "put") == 0)
     return put(argv[2], argv[3], argv[4]);
-  fputs("usage: bpf_objects list | id PIN | create PIN NAME KEY_BYTES VALUE_BYTES | put PIN KEY VALUE\n", stderr);
+  if (argc == 3 && strcmp(argv[1], "freeze") == 0)
+    return freeze(argv[2]);
+  fputs("usage: bpf_objects list | id PIN | create PIN NAME KEY_BYTES VALUE_BYTES | put PIN KEY VALUE | freeze PIN\n",
+        stderr);
   return 2;
 }

@@ -137,3 +137,30 @@ def job(start: Callable[..., Running]) -> Callable[..., Job]:
         return Job(start, phases, workers, **options)
 
     return make
+
+
+class Pins:
+    """A folder with pinned hash maps, on a bpffs of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def make(self, name: str, key_bytes: int, value_bytes: int) -> None:
+        self._do("create", name, name, str(key_bytes), str(value_bytes))
+
+    def put(self, name: str, key: bytes, value: bytes) -> None:
+        self._do("put", name, key.hex(), value.hex())
+
+    def freeze(self, name: str) -> None:
+        """Let eBPF programs alone write to it."""
+        self._do("freeze", name)
+
+    def _do(self, verb: str, name: str, *words: str) -> None:
+        subprocess.run([PROGRAMS / "bpf_objects", verb, self.folder / name, *words], check=True)
+
+
+@pytest.fixture
+def pins(tmp_path: Path) -> Iterator[Pins]:
+    subprocess.run(["mount", "-t", "bpf", "bpf", tmp_path], check=True)
+    yield Pins(tmp_path)
+    subprocess.run(["umount", tmp_path], check=True)

@@ -63,6 +63,13 @@ struct {
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MAX_PORTS);
+  __type(key, __u32);
+  __type(value, struct ecn_config);
+} configs SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, ECN_MAX_SOURCES);
   __type(key, struct ecn_source);
   __type(value, __u64);
@@ -85,12 +92,12 @@ struct {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
-static __always_inline int exceeds_thresholds(const struct ecn_port *port, __u64 backlog) {
-  if (backlog <= port->kmin_bytes)
+static __always_inline int exceeds_thresholds(const struct ecn_config *config, __u64 backlog) {
+  if (backlog <= config->kmin_bytes)
     return 0;
-  if (backlog >= port->kmax_bytes)
+  if (backlog >= config->kmax_bytes)
     return 1;
-  __u64 share = port->pmax_of_65536 * (backlog - port->kmin_bytes) / (port->kmax_bytes - port->kmin_bytes);
+  __u64 share = config->pmax_of_65536 * (backlog - config->kmin_bytes) / (config->kmax_bytes - config->kmin_bytes);
   return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
 }
 
@@ -132,21 +139,21 @@ static __always_inline __u8 ecn_of(struct __sk_buff *skb) {
   return tos & ECN_MASK;
 }
 
-static __always_inline __u32 queue_of(struct __sk_buff *skb, const struct ecn_port *port) {
+static __always_inline __u32 queue_of(struct __sk_buff *skb, const struct ecn_config *config) {
   __u8 tos = 0;
 
   if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, TOS_OFFSET, &tos, sizeof(tos)))
     return 0;
-  return port->queue_of_dscp[tos >> 2] & (ECN_QUEUES - 1);
+  return config->queue_of_dscp[tos >> 2] & (ECN_QUEUES - 1);
 }
 
 // What overtakes all data, as CNPs do, is in none of the queues.
 static __always_inline int overtakes(struct __sk_buff *skb) { return ecn_of(skb) && is_pure_ack(skb); }
 
 // Chooses a packet's class and adds it to its queue, which holds no more than `most`: that mends what was miscounted.
-static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_port *port, struct noted_queue *noted,
-                                       __u64 most) {
-  __u32 queue = queue_of(skb, port);
+static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_config *config,
+                                       struct noted_queue *noted, __u64 most) {
+  __u32 queue = queue_of(skb, config);
   __u64 length = skb->len;
 
   if (overtakes(skb)) {
@@ -154,8 +161,8 @@ static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_p
     return;
   }
   skb->priority = queue ? ECN_CLASS_OF(queue) : ECN_CLASS_LAST;
-  if (most > port->limit_bytes)
-    most = port->limit_bytes;
+  if (most > config->limit_bytes)
+    most = config->limit_bytes;
   bpf_spin_lock(&noted->lock);
   __u64 waiting = noted->waiting_bytes[queue] + length;
   noted->waiting_bytes[queue] = waiting < most ? waiting : most;
@@ -163,9 +170,9 @@ static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_p
 }
 
 // Takes a packet from its queue, and returns what it leaves behind there.
-static __always_inline __u64 leave_queue(struct __sk_buff *skb, const struct ecn_port *port,
+static __always_inline __u64 leave_queue(struct __sk_buff *skb, const struct ecn_config *config,
                                          struct noted_queue *noted) {
-  __u32 queue = queue_of(skb, port);
+  __u32 queue = queue_of(skb, config);
   __u64 length = skb->len, left;
 
   if (overtakes(skb))
@@ -199,15 +206,16 @@ SEC("tc")
 int mark_by_backlog(struct __sk_buff *ctx) {
   __u32 ifindex = ctx->ifindex;
   struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
+  struct ecn_config *config = bpf_map_lookup_elem(&configs, &ifindex);
   struct noted_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
-  if (port && queue) {
+  if (port && config && queue) {
     struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
     __u64 now_ns = bpf_ktime_get_ns(), backlog = skb->dev->qdisc->qstats.backlog, length = ctx->wire_len;
 
     count(ctx, port);
-    if (port->queues > 1)
-      join_queue(ctx, port, queue, backlog + length);
+    if (config->queues > 1)
+      join_queue(ctx, config, queue, backlog + length);
     bpf_spin_lock(&queue->lock);
     if (now_ns >= queue->noted_ns) { // another CPU may have come later, and been quicker
       queue->noted_ns = now_ns;
@@ -223,15 +231,16 @@ SEC("tc")
 int mark_by_virtual_queue(struct __sk_buff *ctx) {
   __u32 ifindex = ctx->ifindex;
   struct ecn_port *port = bpf_map_lookup_elem(&ports, &ifindex);
+  struct ecn_config *config = bpf_map_lookup_elem(&configs, &ifindex);
   struct noted_queue *queue = bpf_map_lookup_elem(&queues, &ifindex);
 
-  if (port && queue) {
-    __u64 rate = port->drain_bytes_per_s, limit = port->limit_bytes, length = ctx->wire_len;
+  if (port && config && queue) {
+    __u64 rate = config->drain_bytes_per_s, limit = config->limit_bytes, length = ctx->wire_len;
     __u64 now_ns = bpf_ktime_get_ns();
 
     count(ctx, port);
-    if (port->queues > 1)
-      join_queue(ctx, port, queue, limit);
+    if (config->queues > 1)
+      join_queue(ctx, config, queue, limit);
     bpf_spin_lock(&queue->lock);
     __u64 backlog = left_of(queue, now_ns, rate);
     queue->noted_ns = now_ns;
@@ -242,9 +251,9 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
 }
 
 // What a packet leaves behind that arrives now.
-static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn_port *port,
+static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn_config *config,
                                          struct noted_queue *noted) {
-  __u64 rate = port->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = skb->len;
+  __u64 rate = config->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = skb->len;
 
   bpf_spin_lock(&noted->lock);
   __u64 left = left_of(noted, now_ns, rate);
@@ -259,17 +268,18 @@ int mark_departing(struct __sk_buff *ctx) {
   __u32 far = ctx->ifindex, segments = segments_of(ctx);
   __u32 *ifindex = bpf_map_lookup_elem(&far_ends, &far);
   struct ecn_port *port = ifindex ? bpf_map_lookup_elem(&ports, ifindex) : NULL;
+  struct ecn_config *config = ifindex ? bpf_map_lookup_elem(&configs, ifindex) : NULL;
   struct noted_queue *queue = ifindex ? bpf_map_lookup_elem(&queues, ifindex) : NULL;
   __u8 ecn = ecn_of(ctx);
 
-  if (!ifindex || !port || !queue)
+  if (!ifindex || !port || !config || !queue)
     return TC_ACT_UNSPEC;
-  __u64 left = port->queues > 1 ? leave_queue(ctx, port, queue) : 0;
+  __u64 left = config->queues > 1 ? leave_queue(ctx, config, queue) : 0;
   if (!ecn || ecn == ECN_CE)
     return TC_ACT_UNSPEC;
-  if (port->queues <= 1)
-    left = left_behind(ctx, port, queue);
-  if (exceeds_thresholds(port, left) && !is_pure_ack(ctx) &&
+  if (config->queues <= 1)
+    left = left_behind(ctx, config, queue);
+  if (exceeds_thresholds(config, left) && !is_pure_ack(ctx) &&
       !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);

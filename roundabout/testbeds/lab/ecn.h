@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The pinned maps `ports` (a hash; key: __u32 ifindex of a switch's port; value: struct ecn_port) and `sources` (a
-// hash; key: struct ecn_source; value: __u64 marks), shared by the marking program, the tool that attaches it, and
-// whoever reads the counters.
+// Pinned hash maps, which the marking programs share with the tool that attaches them and with readers of counters:
+// `ports` and `configs` (key: __u32 ifindex of a switch's port; value: struct ecn_port, struct ecn_config), and
+// `sources` (key: struct ecn_source; value: __u64 marks). Only the programs write counters, so that none is lost.
 #ifndef ROUNDABOUT_ECN_H
 #define ROUNDABOUT_ECN_H
 
@@ -23,12 +23,15 @@ struct ecn_source {
   __u32 address; // IPv4, in network byte order
 };
 
+// A port's counters, since it was made. Packets and marks are wire segments: a super-packet counts as its segments.
 struct ecn_port {
-  // Counters, since the port was made. Packets and marks are wire segments: a super-packet counts as its segments.
   __u64 packets;
   __u64 bytes; // on the wire, Ethernet header included, preamble and CRC not
   __u64 ect_packets;
   __u64 marks;
+};
+
+struct ecn_config {
   // WRED thresholds (Zhu et al., SIGCOMM'15, Figure 5): no mark below kmin, probability rising to pmax at kmax, then 1.
   __u32 kmin_bytes;
   __u32 kmax_bytes;

@@ -10,7 +10,7 @@
 // PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
 // LIMIT are bytes, PMAX a probability, DRAIN bytes a second. Packets of a DSCP wait in its QUEUE, all others in the
 // last, 0. PROGRAM, which notes the port's queue, is the best that
-// the kernel can run, unless given. PINS is a folder on a bpffs; the maps `ports` and `sources` are pinned there.
+// the kernel can run, unless given. PINS is a folder on a bpffs; the maps of ecn.h are pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 #define RELEASE_LIMIT_MS 5000
 #define MARKING "mark_departing"
 
-static const char *const pinned[] = {"ports", "sources"};
+static const char *const pinned[] = {"ports", "configs", "sources"};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
 
 struct port_line {
@@ -40,7 +40,7 @@ struct port_line {
   int far_pid;
   __u32 far_ifindex;
   __u32 ifindex;
-  struct ecn_port port;
+  struct ecn_config config;
 };
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list arguments) {
@@ -57,17 +57,17 @@ static int pin_path(char *path, const char *pins, const char *name) {
 }
 
 // Whether all that is left of a line are DSCPs with their queues.
-static int read_queues(const char *text, struct ecn_port *port) {
+static int read_queues(const char *text, struct ecn_config *config) {
   unsigned dscp, queue;
   int length;
 
-  port->queues = 1;
+  config->queues = 1;
   for (; sscanf(text, "%u:%u%n", &dscp, &queue, &length) == 2; text += length) {
     if (dscp >= ECN_DSCPS || queue >= ECN_QUEUES)
       return 0;
-    port->queue_of_dscp[dscp] = queue;
-    if (port->queues <= queue)
-      port->queues = queue + 1;
+    config->queue_of_dscp[dscp] = queue;
+    if (config->queues <= queue)
+      config->queues = queue + 1;
   }
   return text[strspn(text, " \n")] == '\0';
 }
@@ -83,13 +83,14 @@ static int read_line(struct port_line *line, int with_places) {
   memset(line, 0, sizeof(*line));
   if (with_places && sscanf(text, "%d %d %u %n", &line->pid, &line->far_pid, &line->far_ifindex, &places) != 3)
     return -EINVAL;
-  if (sscanf(text + places, "%u %u %u %lf %u %llu%n", &line->ifindex, &line->port.kmin_bytes, &line->port.kmax_bytes,
-             &pmax, &line->port.limit_bytes, &line->port.drain_bytes_per_s, &figures) != 6 ||
-      !read_queues(text + places + figures, &line->port))
+  if (sscanf(text + places, "%u %u %u %lf %u %llu%n", &line->ifindex, &line->config.kmin_bytes,
+             &line->config.kmax_bytes, &pmax, &line->config.limit_bytes, &line->config.drain_bytes_per_s,
+             &figures) != 6 ||
+      !read_queues(text + places + figures, &line->config))
     return -EINVAL;
-  if (pmax < 0 || pmax > 1 || line->port.kmin_bytes > line->port.kmax_bytes)
+  if (pmax < 0 || pmax > 1 || line->config.kmin_bytes > line->config.kmax_bytes)
     return -EINVAL;
-  line->port.pmax_of_65536 = pmax * ECN_CERTAIN;
+  line->config.pmax_of_65536 = pmax * ECN_CERTAIN;
   return 1;
 }
 
@@ -146,9 +147,12 @@ static int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int
 
 static int attach_port(const struct port_line *line, const struct bpf_object *object, int program) {
   static const char nothing[128];
+  static const struct ecn_port uncounted;
   int marking = bpf_program__fd(bpf_object__find_program_by_name(object, MARKING));
-  int error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &line->port, BPF_NOEXIST);
+  int error = bpf_map_update_elem(map_of(object, "configs"), &line->ifindex, &line->config, BPF_NOEXIST);
 
+  if (!error)
+    error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &uncounted, BPF_NOEXIST);
   // A queue starts empty; its layout is the programs' own affair.
   if (!error)
     error = bpf_map_update_elem(map_of(object, "queues"), &line->ifindex, nothing, BPF_NOEXIST);
@@ -207,40 +211,34 @@ static int open_pinned(const char *pins, const char *name) {
   return error ? error : bpf_obj_get(path);
 }
 
-static int open_ports(const char *pins) { return open_pinned(pins, "ports"); }
-
 static int set(const char *pins) {
-  int map = open_ports(pins), status;
+  int configs = open_pinned(pins, "configs"), status;
   struct port_line line;
-  struct ecn_port port;
 
-  if (map < 0)
-    return fail(pins, map);
-  while ((status = read_line(&line, 0)) > 0) {
-    if (bpf_map_lookup_elem(map, &line.ifindex, &port))
-      return fail("no such port", errno);
-    memcpy(&line.port, &port, offsetof(struct ecn_port, kmin_bytes));
-    if (bpf_map_update_elem(map, &line.ifindex, &line.port, BPF_EXIST))
-      return fail("setting a port failed", errno);
-  }
+  if (configs < 0)
+    return fail(pins, configs);
+  while ((status = read_line(&line, 0)) > 0)
+    if (bpf_map_update_elem(configs, &line.ifindex, &line.config, BPF_EXIST))
+      return fail(errno == ENOENT ? "no such port" : "setting a port failed", errno);
   return status < 0 ? fail("a port on stdin makes no sense", status) : 0;
 }
 
 static int show(const char *pins) {
-  int map = open_ports(pins);
+  int ports = open_pinned(pins, "ports"), configs = open_pinned(pins, "configs");
   const char *separator = "";
   struct ecn_port port;
+  struct ecn_config config;
   __u32 *previous = NULL, ifindex;
 
-  if (map < 0)
-    return fail(pins, map);
+  if (ports < 0 || configs < 0)
+    return fail(pins, ports < 0 ? ports : configs);
   printf("[");
-  while (!bpf_map_get_next_key(map, previous, &ifindex)) {
-    if (!bpf_map_lookup_elem(map, &ifindex, &port)) {
+  while (!bpf_map_get_next_key(ports, previous, &ifindex)) {
+    if (!bpf_map_lookup_elem(ports, &ifindex, &port) && !bpf_map_lookup_elem(configs, &ifindex, &config)) {
       printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
              ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.6g}",
              separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
-             (uint64_t)port.marks, port.kmin_bytes, port.kmax_bytes, (double)port.pmax_of_65536 / ECN_CERTAIN);
+             (uint64_t)port.marks, config.kmin_bytes, config.kmax_bytes, (double)config.pmax_of_65536 / ECN_CERTAIN);
       separator = ",";
     }
     previous = &ifindex;
