@@ -37,6 +37,7 @@ AGAINST_THE_CLOCK = (
 )
 COMPUTING = (
     "lab/test_calibrate.py",
+    "lab/test_host_settings.py",
     "lab/test_pure.py",
     "lab/test_proposals.py",
     "lab/test_search.py",

@@ -45,7 +45,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     experiment = load_experiment(name, length=length(quick=quick, full=full), changes=changed)
     where = asked_for(experiment, testbed, inventory, dilation=dilation)
     for cell in experiment.cells:
-        where.check_topology(cell.spec.topology)
+        where.check_trial(cell.spec)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     plan = planned(where, experiment, testbed_identity={}, artefacts={})
     if as_json:

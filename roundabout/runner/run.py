@@ -208,6 +208,8 @@ class Runner:
                 "call it from the main thread; computed runs may have threads of their own",
             )
         with ExitStack() as stack:
+            for cell in experiment.cells:
+                self.facility.check_trial(cell.spec)
             ending = stack.enter_context(_Ending(self.observer))
             notes = stack.enter_context(self.machine(experiment.name, path)) if self.facility.takes_machine else None
             ending.notes = notes

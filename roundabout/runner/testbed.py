@@ -18,6 +18,7 @@ from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
+from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -128,8 +129,8 @@ class Facility(ABC):
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
         """A testbed with `topology`, given up when the context ends."""
 
-    def check_topology(self, topology: Topology, /) -> None:  # noqa: B027 - most have every topology
-        """Raise RoundaboutError where it is known, before anything is reached, that there is no such testbed."""
+    def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
+        """Raise RoundaboutError if it is known, before anything is reached, that no testbed here can run `trial`."""
 
     def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
         """What is deployed for these transports: name -> hash; part of every trial's key.

@@ -210,8 +210,8 @@ def test_settings_are_in_the_labs_units():
     other = host_settings.document(unfair, "s1", halved, 1)
     assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
     assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
-    assert asked["transport"]["dcqcn"]["T_us"] == 100 * calibration.timer_scale
-    assert other["transport"]["dcqcn"]["T_us"] == 125 * calibration.timer_scale
+    assert asked["transport"]["dcqcn"]["T_us"] == round(100 * calibration.timer_scale)
+    assert other["transport"]["dcqcn"]["T_us"] == round(125 * calibration.timer_scale)
     assert asked["transport"]["dcqcn"]["R_max_mbps"] == 860  # of payload, as its port
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
@@ -227,7 +227,7 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
         "g": declared["g"],
         "cnp_gap_us": 10 * declared["cnp_gap_us"],
         "alpha_timer_us": 10 * declared["alpha_timer_us"],
-        "byte_counter_bytes": declared["byte_counter_bytes"] / 10,
+        "byte_counter_bytes": round(declared["byte_counter_bytes"] / 10),
         "R_AI_mbps": declared["R_AI_mbps"] / 100,
         "R_HAI_mbps": declared["R_HAI_mbps"] / 100,
         "R_min_mbps": declared["R_min_mbps"] / 100,
@@ -264,7 +264,7 @@ def test_a_gap_between_iterations_is_as_long_as_jobs_times_are_and_no_timer(dila
     calibration = load_calibration() if dilation == 1 else load_calibration().stretched(scale=100, dilation=dilation)
     asked = host_settings.document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
     assert asked["gap_us"] == 100_000 * dilation
-    assert asked["T_us"] == 125 * calibration.timer_scale
+    assert asked["T_us"] == round(125 * calibration.timer_scale)
     assert calibration.timer_scale != 1
 
 
@@ -277,7 +277,7 @@ def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_w
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
 
     asked = host_settings.document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
-    assert asked["T_us"] == 55 * calibration.timer_scale
+    assert asked["T_us"] == round(55 * calibration.timer_scale)
     assert asked["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
     assert asked["F"] == 7
     assert "R_AI_mbps" in host_settings.replaced(calibration)[0]
@@ -371,8 +371,8 @@ def test_the_flagships_constants_are_what_they_were():
     calibration = load_calibration()
     assert host_settings.document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
-            "T_us": 1126.25, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
-            "R_max_mbps": 430, "g": 0.0352, "alpha_timer_us": 4200, "cnp_gap_us": 611,
+            "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
+            "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
         }
     }  # fmt: skip
 

@@ -231,13 +231,24 @@ static const char *name_at(const struct declared *choice, __u64 place, int *leng
   return at;
 }
 
+// A number in the fewest digits that read back as the same one.
+static void print_number(double value) {
+  char text[32];
+  for (int digits = 9; digits <= 17; digits++) {
+    snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (strtod(text, NULL) == value)
+      break;
+  }
+  fputs(text, stdout);
+}
+
 static void print_parameter(const struct declared *parameter, double value) {
   int length;
   const char *name = name_at(parameter, (__u64)value, &length);
   if (*parameter->names)
     printf("\"%.*s\"", length, name);
   else
-    printf("%.9g", value);
+    print_number(value);
 }
 
 static int print_values(const char *name, struct values *params, struct values *counters) {

@@ -24,7 +24,18 @@ from roundabout.spec.transports.declarations import Counter, Declaration, Derive
 from roundabout.spec.transports.queues import QueueName
 from roundabout.spec.transports.sets import Ecn, Published, published, set_names
 
-__all__ = ["FOLDER", "Counter", "Declaration", "Derived", "Ecn", "Parameter", "Published", "Transport", "known"]
+__all__ = [
+    "FOLDER",
+    "Counter",
+    "Declaration",
+    "Derived",
+    "Ecn",
+    "Parameter",
+    "Published",
+    "Transport",
+    "broken_rule",
+    "known",
+]
 
 # In the context of a validation: the folder of the experiment that is read. What was stored is taken as it is.
 FOLDER = "folder"

@@ -66,6 +66,19 @@ class Parameter:
         """Whether it is counted, and not measured."""
         return self.unit not in _MEASURED
 
+    def held(self, value: float) -> int | float:
+        """Return what a host holds for `value`: the nearest multiple of what the program counts in.
+
+        Raises ValueError, which says what is allowed, if the multiple is out of range, or 0 for another value than 0.
+        """
+        per_unit = _IN_KERNEL.get(self.unit, 1)
+        count = round(float(value) * per_unit) if math.isfinite(value) else 0
+        found = count if per_unit == 1 else count / per_unit
+        if (value and not count) or not self.least <= found <= self.most:
+            kind = "a whole number" if per_unit == 1 else "a number"
+            raise ValueError(f"{kind} from {max(self.least, 1 / per_unit):g} to {self.most:g} ({self.meaning})")
+        return found
+
 
 @dataclass(frozen=True)
 class Counter:

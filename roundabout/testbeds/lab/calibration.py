@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from roundabout.spec.base import Strict
 from roundabout.spec.explain import parse_as
@@ -20,14 +20,23 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Of a switch port at full size: 1000 and 2000 cells of 80 bytes, and every packet marked above that, as the switch of
 # Salamy's testbed was set (section 2.4).
 THRESHOLDS_BYTES = (80_000, 160_000)
+CERTAIN = 1 << 16  # what ports keep for a probability of 1
 
 
 class Ecn(Strict):
     """WRED thresholds of a port, in bytes of the lab's queue."""
 
-    kmin_bytes: int = Field(ge=0)
-    kmax_bytes: int = Field(ge=0)
+    kmin_bytes: int = Field(ge=0, lt=2**32)
+    kmax_bytes: int = Field(ge=0, lt=2**32)
     pmax: float = Field(ge=0, le=1)
+
+    @field_validator("pmax")
+    @classmethod
+    def _held(cls, value: float) -> float:
+        """Ports count a probability in parts of 65536 (ecn.h)."""
+        if value and value < 0.5 / CERTAIN:
+            raise ValueError(f"0, or at least {1 / CERTAIN:.3g}")
+        return round(value * CERTAIN) / CERTAIN
 
     @model_validator(mode="after")
     def _ordered(self) -> "Ecn":
@@ -79,6 +88,22 @@ class Calibration(Strict):
     transports: dict[str, dict[str, int | float]]
     # Where the values were derived from a lab with time stretched, and not found by looking at the papers' figures.
     derived_from: Derivation | None = None
+
+    def at(self, scale: float | None, dilation: float | None) -> "Calibration":
+        """Return what holds at the scale and dilation asked for.
+
+        Raises:
+            LabError: time cannot be stretched so much at that scale.
+        """
+        scale = scale or self.scale
+        if dilation is None:
+            return self.model_copy(update={"scale": scale})
+        if not 1 <= dilation <= scale:
+            raise LabError(
+                f"a lab at 1:{scale:g} cannot stretch time {dilation:g} times",
+                f"expected a dilation of 1 to {scale:g}: there every packet of the real link is sent",
+            )
+        return self.stretched(scale, dilation)
 
     def stretched(self, scale: float, dilation: float) -> "Calibration":
         """What holds where nothing is calibrated: all times are stretched alike, what is published stands as it is."""

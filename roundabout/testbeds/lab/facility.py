@@ -17,13 +17,15 @@ from roundabout.runner.testbed import Check
 from roundabout.runner.transports import TOOL, objects
 from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import program
+from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
-from roundabout.testbeds.lab import Lab, LabError, allowed
-from roundabout.testbeds.lab.calibration import Calibration
+from roundabout.testbeds.lab import Lab, LabError, allowed, host_settings, network
+from roundabout.testbeds.lab.calibration import Calibration, load_calibration
 from roundabout.testbeds.lab.doctor import examine
 from roundabout.testbeds.lab.exported import exported_of
 from roundabout.testbeds.lab.inventory import inventory_of
+from roundabout.testbeds.lab.layout import lay_out
 from roundabout.tree import ROOT
 
 
@@ -60,9 +62,22 @@ class LabFacility(SshFacility):
         asked = {"scale": scale, "dilation": dilation}
         self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in asked.items() if value}}
 
+    @property
+    def calibration(self) -> Calibration:
+        """What holds in its labs. Raises LabError."""
+        return (self._calibration or load_calibration()).at(self._scale, self._dilation)
+
     def checks(self) -> Iterator[Check]:
         """What this machine offers, and what of it is built."""
         return examine()
+
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Refuse what no lab at this scale and dilation can hold. Raises LabError."""
+        calibration = self.calibration
+        for host in trial.topology.hosts:
+            host_settings.document(trial, host, calibration, self.dilation)
+        host_settings.thresholds(trial, calibration, calibration.scale / self.dilation)
+        network.queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
 
     def raise_site(self, topology: Topology, name: str) -> Site:
         """Build the lab called `name`."""

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial asks of a lab host's settings: the papers' units become the lab's here."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.spec.experiment import TrialSpec
-from roundabout.spec.transports import Parameter, Transport
+from roundabout.spec.transports import Parameter, Transport, broken_rule
 from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
-from roundabout.testbeds.lab.calibration import NEVER, Calibration, Ecn
+from roundabout.testbeds.lab.calibration import CERTAIN, NEVER, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.layout import HOST_INTERFACE, NETWORK
 from roundabout.testbeds.lab.network import mtu_bytes
@@ -33,6 +36,7 @@ NIC_SYSCTLS = {
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,
 }
+MEND = "choose another value, --scale or --dilation"
 # Linux's own wait before a SACK, which is stretched like all times.
 COMP_SACK_DELAY_NS = 1_000_000
 
@@ -87,7 +91,12 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
         return calibration.ecn
     (ecn,) = asked
     kmin, kmax = (round(size / bytes_scale) for size in (ecn.Kmin_bytes, ecn.Kmax_bytes))
-    return Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=ecn.Pmax)
+    try:
+        return Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=ecn.Pmax)
+    except ValidationError:  # sizes are at most 1e9 bytes
+        raise LabError(
+            f"ecn.Pmax: found {ecn.Pmax:g}, expected 0, or {1 / CERTAIN:.3g} to 1 as ports hold it"
+        ) from None
 
 
 def replaced(calibration: Calibration) -> tuple[str, ...]:
@@ -120,15 +129,30 @@ def _parameters(
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
+        default = carried_mbps if each.chosen_by == "line_rate" else each.usual
+        asked = transport.asked.get(each.name, default)
         if each.name in calibrated and each.name not in transport.parameters:
-            values[each.name] = calibrated[each.name]
+            asked = calibrated[each.name]
+            in_lab: float | str = asked
         else:
-            default = carried_mbps if each.chosen_by == "line_rate" else each.usual
             times = calibration.scale / bytes_scale if each.name in of_jobs else calibration.timer_scale
-            values[each.name] = _in_lab(
-                each, transport.asked.get(each.name, default), calibration.scale, bytes_scale, times
-            )
+            in_lab = _in_lab(each, asked, calibration.scale, bytes_scale, times)
+        try:
+            values[each.name] = in_lab if isinstance(in_lab, str) else each.held(in_lab)
+        except ValueError as error:
+            where = f"{transport.name}.{each.name}: {asked:g} is {in_lab:.6g} in this lab"
+            raise LabError(f"{where}; allowed is {error}", MEND) from None
+    _check_rules(transport, values)
     return values
+
+
+def _check_rules(transport: Transport, values: Mapping[str, float | str]) -> None:
+    """Hold what hosts get to the transport's rules: a lab's own values stand beside an experiment's."""
+    assert transport.declaration
+    for rule in transport.declaration.rules:
+        if broken := broken_rule(rule, values):
+            found, expected = broken
+            raise LabError(f"{transport.name}.{rule.left}: found {found} in this lab, expected {expected}", MEND)
 
 
 def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, float]:

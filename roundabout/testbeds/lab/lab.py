@@ -69,7 +69,7 @@ class Lab(Pace):
         if shifts:
             needs.require_own_clocks()
             _refuse_strangers(shifts, topology)
-        calibration = _calibration(calibration or load_calibration(), scale, dilation)
+        calibration = (calibration or load_calibration()).at(scale, dilation)
         lab = paths.LabPaths(_checked(name or topology.name))
         plan = record.Record(
             name=lab.name,
@@ -294,18 +294,6 @@ def _checked(name: str) -> str:
             "use up to 40 letters, digits, '.', '_' and '-', beginning with a letter or digit",
         )
     return name
-
-
-def _calibration(kept: Calibration, scale: float | None, dilation: float | None) -> Calibration:
-    scale = scale or kept.scale
-    if dilation is None:
-        return kept.model_copy(update={"scale": scale})
-    if not 1 <= dilation <= scale:
-        raise LabError(
-            f"a lab at 1:{scale:g} cannot stretch time {dilation:g} times",
-            f"expected a dilation of 1 to {scale:g}: there every packet of the real link is sent",
-        )
-    return kept.stretched(scale, dilation)
 
 
 def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:

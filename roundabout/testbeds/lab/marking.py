@@ -17,7 +17,6 @@ from roundabout.testbeds.lab.layout import Layout
 from roundabout.testbeds.lab.network import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
-PMAX_DIGITS = 3  # the kernel's part counts in 65536ths
 FORCED: Program | None = None  # tests try the one for older kernels too
 
 
@@ -74,10 +73,8 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
 
 def unlike(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
     """Ports that do not mark between these thresholds, in words."""
-    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, round(ecn.pmax, PMAX_DIGITS))
-    found = {
-        at: (each.kmin_bytes, each.kmax_bytes, round(each.pmax, PMAX_DIGITS)) for at, each in counters(lab).items()
-    }
+    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
+    found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
     return [
         f"{port.switch}'s port to {port.towards} marks: found Kmin, Kmax, Pmax {_words(found[port.ifindex])}, "
         f"expected {_words(wanted)}"

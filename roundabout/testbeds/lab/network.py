@@ -25,6 +25,7 @@ from roundabout.testbeds.lab.layout import BRIDGE_IFINDEX, TAP_INTERFACE, Cable,
 from roundabout.testbeds.lab.namespaces import inside
 from roundabout.testbeds.lab.neighbours import Neighbour
 
+MOST_QUEUE_BYTES = 1 << 32  # of a FIFO, whose limit has 32 bits
 LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
@@ -79,6 +80,8 @@ def queues(
             return round(drop_tail_bytes(port.payload_rate_gbps) / bytes_scale)
         return _limit_bytes(topology, calibration, bytes_scale)
 
+    for port in layout.ports:
+        _check_limit(limit(port), mtu, bytes_scale)
     return {
         port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit(port), classes)
         for port in layout.ports
@@ -101,6 +104,16 @@ def _limit_bytes(topology: Topology, calibration: Calibration, bytes_scale: floa
     if topology.queue_bytes is not None:
         return round(topology.queue_bytes / bytes_scale)
     return sizes.lossless if topology.queue == "lossless" else sizes.lossy
+
+
+def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
+    """Refuse a queue that holds no packet, or more than the kernel's count."""
+    if not frame_bytes(mtu) <= found < MOST_QUEUE_BYTES:
+        raise LabError(
+            f"a port's queue of {found * bytes_scale:.10g} bytes has {found} in this lab, "
+            f"expected {frame_bytes(mtu)} (one packet) to {MOST_QUEUE_BYTES - 1}",
+            "choose other queue_bytes, --scale or --dilation",
+        )
 
 
 def mtu_bytes(topology: Topology, bytes_scale: float) -> int:

@@ -236,7 +236,7 @@ static int show(const char *pins) {
   while (!bpf_map_get_next_key(ports, previous, &ifindex)) {
     if (!bpf_map_lookup_elem(ports, &ifindex, &port) && !bpf_map_lookup_elem(configs, &ifindex, &config)) {
       printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
-             ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.6g}",
+             ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g}",
              separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
              (uint64_t)port.marks, config.kmin_bytes, config.kmax_bytes, (double)config.pmax_of_65536 / ECN_CERTAIN);
       separator = ",";

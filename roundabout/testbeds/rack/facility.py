@@ -22,6 +22,7 @@ from roundabout.runner.testbed import Check
 from roundabout.runner.transports import BUILT, objects
 from roundabout.runner.trial.over_ssh import SshFacility, check_known
 from roundabout.runner.trial.settings import PYTHON, program
+from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, known
 from roundabout.testbeds.rack import gpudirect, leases
@@ -31,7 +32,7 @@ from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_i
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.recording import recording
 from roundabout.testbeds.rack.traffic import Row, check, end
-from roundabout.testbeds.rack.variables import deployment, playbook_variables
+from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
@@ -152,14 +153,16 @@ class RackFacility(SshFacility):
         self._lease: Lease | None = None
         self.where = {"testbed": "rack", "inventory": str(path.resolve())}
 
-    def check_topology(self, topology: Topology, /) -> None:
-        """Refuse what the inventory does not bind wholly. Raises SpecError."""
-        check_topology(self._inventory, topology, str(self._path))
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Refuse what the inventory does not bind wholly, or its hosts cannot hold. Raises RoundaboutError."""
+        check_topology(self._inventory, trial.topology, str(self._path))
+        for host in trial.topology.hosts:
+            trial_document(trial, host, self._inventory, rdma=False)
 
     def raise_site(self, topology: Topology, name: str) -> Site:
         """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
         inventory = self._inventory
-        self.check_topology(topology)
+        check_topology(inventory, topology, str(self._path))
         taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
         # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)

@@ -6,9 +6,11 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
+from roundabout.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.transports import Transport
 from roundabout.testbeds.rack.inventory import Ecn, Inventory, Lossless, Server
 
 ROCE_V2 = "RoCE v2"
@@ -135,10 +137,23 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
-        document["transport"] = {transport.name: asked}
+        document["transport"] = {transport.name: _held(transport)}
     if rdma and transport.name in NIC_TRANSPORTS:
         document[transport.name] = {server.nic: _for_nic(asked)}  # the NIC's own
     return document
+
+
+def _held(transport: Transport) -> dict[str, float | str]:
+    """The parameters that are asked for, as a host's program holds them. Raises RoundaboutError if it holds none."""
+    assert transport.declaration
+    held: dict[str, float | str] = {}
+    declared = {each.name: each for each in transport.declaration.parameters}
+    for name, value in transport.asked.items():
+        try:
+            held[name] = value if isinstance(value, str) else declared[name].held(value)
+        except ValueError as error:
+            raise RoundaboutError(f"{transport.name}.{name}: found {value:g}; allowed is {error}") from None
+    return held
 
 
 def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:

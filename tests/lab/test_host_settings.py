@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab's plan asks of hosts and ports is what these hold, whatever the scale, the dilation and the value."""
+
+import math
+import re
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import given, strategies as st
+
+from roundabout.settings import settings
+from roundabout.spec import Transport, load_experiment
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.transports import Parameter, known
+from roundabout.spec.transports.sets import published, set_names
+from roundabout.testbeds.lab import LabError
+from roundabout.testbeds.lab.facility import LabFacility, facility
+from roundabout.testbeds.lab.host_settings import document, thresholds
+
+DECLARED = {name: found for name in known.names() if (found := known.declaration(name))}
+FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+# What the program keeps one of people's units in (transports/common/declarations.c).
+KEPT = {"bytes/s": 125_000, "2^-24": 1 << 24}
+
+
+def trial(transport: dict[str, Any]) -> TrialSpec:
+    """`unfair-vgg19`, with another transport for all its jobs."""
+    using = {"transport": Transport.model_validate(transport)}
+    return FAIR.model_copy(update={"jobs": {name: job.model_copy(update=using) for name, job in FAIR.jobs.items()}})
+
+
+def held(parameter: Parameter, given: float | str) -> float | str:
+    """What `transport get` tells after `transport set`, as transports/common/values.c has it."""
+    if isinstance(given, str):
+        return given
+    value, one = float(repr(given)), KEPT.get(parameter.unit, 1)
+    assert parameter.least <= value <= parameter.most
+    return math.floor(value * one + 0.5) / one
+
+
+@st.composite
+def transports(draw: st.DrawFn) -> dict[str, Any]:
+    """A transport, one of its sets or none, and some of its parameters within their range."""
+    found = DECLARED[draw(st.sampled_from(sorted(DECLARED)))]
+    numbers = [each for each in found.parameters if not each.names]
+    given = {each.name: draw(within(each)) for each in draw(st.lists(st.sampled_from(numbers), max_size=4))}
+    name = draw(st.sampled_from([None, *set_names(found)]))
+    its_set = {"set": published(found, name)} if name else {}
+    return {"name": found.name, "stands_for": found.stands_for, **its_set, **given}
+
+
+def within(parameter: Parameter) -> st.SearchStrategy[float]:
+    """Values of a parameter's range."""
+    if parameter.is_whole:
+        return st.integers(math.ceil(parameter.least), int(parameter.most))
+    return st.floats(parameter.least, parameter.most)
+
+
+@st.composite
+def facilities(draw: st.DrawFn) -> LabFacility:
+    """Labs at any scale, with time stretched or not."""
+    scale = draw(st.one_of(st.floats(1, 100), st.floats(100, 1e5)))
+    where = {"scale": repr(scale)}
+    if draw(st.booleans()):
+        where["dilation"] = repr(draw(st.one_of(st.just(min(scale, 17.4)), st.floats(1, min(100, scale)))))
+    return facility(where)
+
+
+REFUSED = r"[\w.]+: .* in this lab(, expected |; allowed is )|a port's queue of .*, expected "
+
+
+@given(transport=transports(), labs=facilities())
+@hypothesis.settings(max_examples=40)
+def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any], labs: LabFacility) -> None:
+    spec = trial(transport)
+    try:
+        labs.check_trial(spec)
+    except LabError as error:
+        told = f"{error.message}\n{error.hint}"
+        if not re.fullmatch(rf"({REFUSED}).*\nchoose .*--scale or --dilation", told):
+            pytest.fail(told)
+        return
+    calibration = labs.calibration
+    asked = document(spec, "s0", calibration, labs.dilation)
+    settings.flatten(asked)
+    declared = {each.name: each for each in DECLARED[transport["name"]].parameters}
+    planned = asked["transport"][transport["name"]]
+    assert planned == {name: held(declared[name], value) for name, value in planned.items()}
+    ecn = thresholds(spec, calibration, calibration.scale / labs.dilation)
+    assert math.floor(ecn.pmax * 65536) / 65536 == ecn.pmax
+
+
+def test_times_of_whole_microseconds_are_stretched_to_whole_ones() -> None:
+    """As an experiment with the set hpcc at --dilation 17.4 asks: 17 us are held for 17.4."""
+    spec, labs = trial({"name": "dcqcn", "set": published(DECLARED["dcqcn"], "hpcc")}), facility({"dilation": "17.4"})
+    planned = document(spec, "s0", labs.calibration, 17.4)["transport"]["dcqcn"]
+    assert (planned["T_us"], planned["alpha_timer_us"], planned["cnp_gap_us"]) == (5220, 17, 70)
+
+
+def dcqcn(**given: Any) -> dict[str, Any]:
+    """DCQCN with NVIDIA's set and what is given."""
+    return {"name": "dcqcn", "stands_for": "RDMA", "set": published(DECLARED["dcqcn"], "nvidia"), **given}
+
+
+@pytest.mark.parametrize(
+    ("transport", "where", "message"),
+    [
+        (
+            dcqcn(T_us=10**9),
+            {"dilation": "17.4"},
+            r"dcqcn.T_us: 1e\+09 is 1.74e\+10 in this lab; allowed is a whole number from 1 to 1e\+09",
+        ),
+        (
+            dcqcn(byte_counter_bytes=8),
+            {"scale": "100", "dilation": "2"},
+            r"dcqcn.byte_counter_bytes: 8 is 0.16 in this lab; allowed is a whole number from 1 to 1e\+12",
+        ),
+        (
+            dcqcn(R_min_mbps=40_000, R_max_mbps=10),
+            {"dilation": "2"},
+            r"dcqcn.R_min_mbps: found 400, with R_max_mbps 0.1 in this lab, expected R_min_mbps no higher",
+        ),
+        (
+            dcqcn(ecn={"Kmin_bytes": 0, "Kmax_bytes": 10, "Pmax": 1e-6}),
+            {"dilation": "2"},
+            r"ecn.Pmax: found 1e-06, expected 0, or 1.53e-05 to 1",
+        ),
+        (dcqcn(), {"scale": "2", "dilation": "17.4"}, r"a lab at 1:2 cannot stretch time 17.4 times"),
+    ],
+)
+def test_what_a_lab_cannot_hold_is_refused_before_it_is_raised(
+    transport: dict[str, Any], where: dict[str, str], message: str
+) -> None:
+    with pytest.raises(LabError, match=message):
+        facility(where).check_trial(trial(transport))
