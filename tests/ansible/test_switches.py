@@ -377,6 +377,21 @@ SONIC_IN_THE_WAY = [
     ("PORT", {"Ethernet0": {"speed": "50000"}}, "PORT|Ethernet4: found none, expected the inventory's port"),
     ("CABLE_LENGTH", {"AZURE": {"Ethernet0": "5m"}}, "CABLE_LENGTH|AZURE Ethernet4: found none, expected what `config"),
     ("QUEUE", {"Ethernet4|3-4": {}}, "QUEUE|Ethernet4|3-4: found a range over 3, expected an entry for 3 alone"),
+    ("QUEUE", {"Ethernet4|3-x": {}}, "QUEUE|Ethernet4|3-x: found the range 3-x, expected FIRST-LAST, as in 3-4"),
+    (
+        "PORT",
+        {"Ethernet0": {"lanes": "0"}, "Ethernet4": {}},
+        "PORT|Ethernet0: found no speed, expected one in Mbit/s, from",
+    ),
+    (
+        "PORT",
+        {"Ethernet0": {"speed": "50000"}, "Ethernet4": {"speed": "50G"}},
+        "PORT|Ethernet4: found speed 50G, expected",
+    ),
+    ("PORT", {"Ethernet0": {"speed": "0"}}, "PORT|Ethernet0: found speed 0, expected one in Mbit/s"),
+    ("PORT", ["Ethernet0"], 'PORT: found ["Ethernet0"], expected entries, each with its fields'),
+    ("PORT", {"Ethernet0": None}, 'PORT: found {"Ethernet0": null}, expected entries, each with its fields'),
+    ("PFC_WD", {"GLOBAL": {"POLL_INTERVAL": "soon"}}, "PFC_WD|GLOBAL: found POLL_INTERVAL soon, expected one in ms"),
 ]
 
 
@@ -390,6 +405,17 @@ def test_sonic_without_what_ours_needs_is_refused_by_name(
     path.write_text(json.dumps(state | {"running": state["running"] | {table: entries}}))
     assert f"failed: {message}" in say(switch, (GOLDEN / "sonic" / "apply").read_text())
     assert list(switch.rglob("*roundabout*")) == []
+
+
+def test_a_playbook_names_the_port_and_the_field_that_a_switch_lacks(switches: Switches) -> None:
+    """On SONiC the port's speed, on Tofino the port's number."""
+    sonic, tofino = (switches.state(system)["running"] for system in ("sonic", "tofino"))
+    del sonic["PORT"]["Ethernet4"]["speed"], tofino["port.port_hdl_info"]["1,1"]
+    switches.become("sonic", running=sonic)
+    switches.become("tofino", running=tofino)
+    told = switches.complaints("verify")
+    assert "PORT|Ethernet4: found no speed, expected one in Mbit/s, from which the headroom follows" in told
+    assert "bfshell: LookupError: 1/1: found no DEV_PORT, expected the switch to have one" in told
 
 
 def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_path: Path) -> None:
@@ -511,7 +537,7 @@ def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str,
     def say(action: str, name: str) -> None:
         other = {"a": "1/1", "b": "1/0"}[name]
         text = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}")
-        text = re.sub(rf'^port = bfrt[^\n]*"{other}".*?(?=^port = bfrt|^$)', "", text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(rf'^port = [^\n]*"{other}".*?(?=^port = |^$)', "", text, flags=re.MULTILINE | re.DOTALL)
         done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
         assert done.stdout.endswith("done\n"), done.stdout
 
