@@ -83,6 +83,13 @@ def test_a_mistake_is_one_message(inventory_file: Path, right: str, wrong: str, 
     assert "\n" not in error.value.message
 
 
+def test_a_port_of_a_tofino_is_its_connector_and_channel(inventory_file: Path) -> None:
+    text = inventory_file.read_text().replace("system: sonic", "system: tofino").replace("cable_length_m: 5", "")
+    inventory_file.write_text(text.replace("Pmax_percent: 100}", "Pmax_percent: 100, pfc_skid_cells: 4000}"))
+    with pytest.raises(SpecError, match=r"ports\.s0: found 'Ethernet\d+', expected a Tofino's port: .* such as 1/0"):
+        read_inventory(inventory_file)
+
+
 @pytest.mark.parametrize(("right", "wrong", "message"), [
     ("line_rate_gbps: 50", "line_rate_gbps: 100", "found link s0 of 100 Gbit/s, 43 of payload, expected 50 and 43"),
     ("s2: {ansible_host", "s20: {ansible_host", "found no s2, expected a machine for each host and switch"),

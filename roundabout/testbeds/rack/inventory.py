@@ -431,6 +431,11 @@ class Inventory(Strict):
                 raise _located(location, f"no {place[-1]}", f"one, as {system} needs it")
             if found != {} and switches.system != system:
                 raise _located(location, str(found), f"it left out: {switches.system} has no use for it, {system} has")
+        for name, switch in self.switches.items() if switches.system == "tofino" else ():
+            for link, port in switch.ports.items():
+                if not re.fullmatch(r"[0-9]{1,3}/[0-9]", port):
+                    expected = "a Tofino's port: its connector and channel, such as 1/0"
+                    raise _located((*_switch(name), "ports", link), f"'{port}'", expected)
 
 
 def read_inventory(path: Path) -> Inventory:
