@@ -9,7 +9,7 @@ import math
 import re
 import time
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from roundabout.settings.settings_host import (
     AbsentError,
@@ -30,6 +30,7 @@ from roundabout.settings.settings_host import (
 )
 
 SYSCTL_NAME = re.compile(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+")
+AVAILABLE = "net.ipv4.tcp_available_congestion_control"
 SWITCH = whole(0, 1)
 LINK_RULES = {
     "gso_max_size": whole(1, 2**32 - 1),
@@ -53,11 +54,15 @@ PAUSE = {
 }
 ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min", "quickack": "quickack"}  # as `ip route` calls them
 ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1)), "quickack": either(text(), SWITCH)}
+# Where a route has a next-hop id and is to have no metrics, Linux takes any that it knows of the same id and protocol,
+# whatever its metrics (fib_find_info_nh). So a route loses its metrics by way of a protocol that no daemon uses.
+PASSING_PROTOCOL = "254"
 UNKNOWN = "unknown"  # the speed of a link that is down
 LINK_UP_S = 15  # a guess: how long a link may take to come back after what takes it down
 LOOK_S = 0.1  # between two looks at it; a guess: the kernel has heard within this that a link went down
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
-ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap"}  # shown, never given
+# What `ip route` shows and does not take.
+ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap", "unresolved", "\\"}
 
 
 # --- sysctls
@@ -103,8 +108,7 @@ def write_sysctls(host: Host, _target: str, values: Mapping[str, Value]) -> None
 
 
 def _available(host: Host) -> str:
-    name = "net.ipv4.tcp_available_congestion_control"
-    return f"available here: {read_sysctls(host, '', [name])[name]}; load the transport first"
+    return f"available here: {read_sysctls(host, '', [AVAILABLE])[AVAILABLE]}; load the transport first"
 
 
 # --- One value for all CPUs or interrupts, or words that they take in turn
@@ -297,20 +301,56 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
-        raise SettingsError(f"route {target}: found {len(lines)} routes, expected one")
-    words = [word for word in lines[0].split() if word not in ROUTE_FLAGS]
+        raise SettingsError(f"route {target}: found {len(lines)} routes, expected one", "look at: ip route")
+    words = _given(lines[0].split())
+    if words[0].isalpha():
+        raise SettingsError(f"route {target}: found a route of type {words[0]}, expected one to a data network")
     found: Values = dict.fromkeys(ROUTE_WORDS, "none")
     for name, word in ROUTE_WORDS.items():
         if word in words:
             at = words.index(word)
             end = at + (3 if words[at + 1] == "lock" else 2)
-            found[name] = words[end - 1]
+            found[name] = " ".join(words[at + 1 : end])
             words = words[:at] + words[end:]
     if found["rto_min_ms"] != "none":
-        found["rto_min_ms"] = _ms(str(found["rto_min_ms"]))
-    if found["quickack"] != "none":
-        found["quickack"] = int(str(found["quickack"]))
+        found["rto_min_ms"] = _ms(str(found["rto_min_ms"]).split()[-1])  # `ip route` locks it, whatever it is told
+    if found["quickack"] in ("0", "1"):
+        found["quickack"] = int(found["quickack"])
     return words, found
+
+
+def _given(shown: List[str]) -> List[str]:
+    """The words of a route as `ip route` takes them."""
+    words = [word for at, word in enumerate(shown) if word not in ROUTE_FLAGS or shown[at - 1] == "dev"]
+    if "scope" not in words and not {"via", "nexthop", "nhid"} & set(words):
+        words += [
+            "scope",
+            "global",
+        ]  # it is not shown, and `link` is what stands for none where there is a device alone
+    return _tos_first(words)
+
+
+def _tos_first(words: List[str]) -> List[str]:
+    """Put a route's TOS before its encapsulation, or `ip` takes it for a part of that; one by IP has a TOS of its own."""
+    if "encap" not in words or "nexthop" in words:
+        return words
+    at = words.index("encap")
+    end = at + next(index for index, word in enumerate(words[at:]) if word in ("via", "dev"))
+    is_routes = words[end - 2] == "tos" and words[at:end].count("tos") == (2 if words[at + 1] == "ip" else 1)
+    return [words[0], *words[end - 2 : end], *words[1 : end - 2], *words[end:]] if is_routes else words
+
+
+def _without_next_hops(words: List[str]) -> List[str]:
+    """A route's words without what its next-hop id stands for."""
+    kept = words[: words.index("nexthop")] if "nexthop" in words else list(words)
+    if "encap" in kept:
+        at = kept.index("encap")
+        kept = kept[:at] + kept[at + next(index for index, word in enumerate(kept[at:]) if word in ("via", "dev")) :]
+    for word in ("via", "dev"):
+        if word in kept:
+            at = kept.index(word)
+            kept = kept[:at] + kept[at + (3 if kept[at + 1] in ("inet", "inet6") else 2) :]
+    return [word for word in kept if word != "onlink"]
 
 
 def _ms(told: str) -> int:
@@ -318,36 +358,62 @@ def _ms(told: str) -> int:
     return round(float(told[:-2])) if told.endswith("ms") else round(1000 * float(told.rstrip("s")))
 
 
-def _device(words: List[str]) -> str:
-    return words[words.index("dev") + 1] if "dev" in words else ""
+def _devices(host: Host, words: List[str]) -> Set[str]:
+    """The interfaces by which a route leaves, as its words say, or what its next-hop id stands for."""
+    found = {words[at + 1] for at, word in enumerate(words) if word == "dev"}
+    return _devices_behind(host, words[words.index("nhid") + 1]) if "nhid" in words and not found else found
+
+
+def _devices_behind(host: Host, next_hop: str) -> Set[str]:
+    (hop,) = json.loads(_ask(host, "ip", "-j", "nexthop", "show", "id", next_hop))
+    members = (_devices_behind(host, str(each["id"])) for each in hop.get("group", ()))
+    return {hop["dev"]} if "dev" in hop else {device for devices in members for device in devices}
 
 
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What `ip route` gives connections to a prefix; refuses the interface of the default route."""
+    """What `ip route` gives connections to a prefix; refuses an interface of the default route."""
     words, found = _route(host, target)
-    default = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").split()
-    if _device(words) == _device(default):
+    lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
+    default = {device for line in lines for device in _devices(host, line.split())}
+    shared = sorted(_devices(host, words) & default)
+    if shared:
         raise SettingsError(
-            f"route {target} leaves by {_device(words)}, which has the default route: expected a data network",
+            f"route {target} leaves by {shared[0]}, which has the default route: expected a data network",
             "SSH and file servers must keep the host's own congestion control",
         )
     return {name: found[name] for name in names}
 
 
 def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One `ip route change`, which leaves all else of the route as it is."""
+    """Change what is asked for, and leave all else of the route as it is. Next hops come last, as `ip` reads them."""
     words, found = _route(host, target)
+    if "nhid" in words:
+        words = _without_next_hops(words)
     wanted = {**found, **values}
     change = [
         part
         for name, word in ROUTE_WORDS.items()
         if wanted[name] != "none"
-        for part in (word, f"{wanted[name]}ms" if name.endswith("_ms") else str(wanted[name]))
+        for part in (word, *f"{wanted[name]}{'ms' if name.endswith('_ms') else ''}".split())
     ]
+    at = words.index("nexthop") if "nexthop" in words else len(words)
     try:
-        host.run("ip", "-4", "route", "change", *words, *change)
+        if "nhid" in words and not change:
+            host.run("ip", "-4", "route", "change", *_of_protocol(words, PASSING_PROTOCOL))
+        host.run("ip", "-4", "route", "change", *words[:at], *change, *words[at:])
     except ToolError as error:
-        raise SettingsError(str(error), error.hint or _available(host)) from error
+        raise SettingsError(str(error), error.hint or _missing(host, str(wanted["congctl"]))) from error
+
+
+def _of_protocol(words: List[str], protocol: str) -> List[str]:
+    at = words.index("proto") if "proto" in words else len(words)
+    return [*words[:at], "proto", protocol, *words[at + 2 :]]
+
+
+def _missing(host: Host, congctl: str) -> str:
+    """What to do about a congestion control that the kernel has not; empty if it has it."""
+    names = str(read_sysctls(host, "", [AVAILABLE])[AVAILABLE]).split()
+    return "" if congctl.rsplit(maxsplit=1)[-1] in ("none", *names) else _available(host)
 
 
 # --- Transports
