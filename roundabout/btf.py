@@ -5,6 +5,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from roundabout.binary import DamagedError, intact
+
 MAGIC = 0xEB9F
 ARRAY, STRUCT, UNION, FUNCTION, FUNCTION_PROTOTYPE = 3, 4, 5, 12, 13
 SAME = (8, 9, 10, 11, 18)  # typedef, volatile, const, restrict, type tag: stand for what they refer to
@@ -14,6 +16,7 @@ FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 PER_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 # Of a CO-RE relocation (libbpf's relo_core.h): what is read or written; the other kinds only ask whether it exists.
 FIELD_ACCESS = (0, 1, 3, 4, 5)
+RECORD_BYTES = 16  # of one
 FLAVOUR = "___"  # what follows it in a structure's name distinguishes versions of it
 
 
@@ -44,12 +47,16 @@ class Field(NamedTuple):
 
 
 class Btf:
-    """The types in one BTF blob."""
+    """The types in one BTF blob. Reading a damaged one raises DamagedError, here or later."""
 
+    @intact("BTF")
     def __init__(self, blob: bytes) -> None:
-        magic, _, _, header, types_at, types_bytes, names_at, names_bytes = struct.unpack_from("<HBBIIIII", blob)
+        (magic,) = struct.unpack_from("<H", blob)
         if magic != MAGIC:
-            raise ValueError(f"found magic {magic:#x}, expected {MAGIC:#x}")
+            raise DamagedError(f"found magic {magic:#x}, expected {MAGIC:#x}, which BTF of this byte order begins with")
+        _, _, _, header, types_at, types_bytes, names_at, names_bytes = struct.unpack_from("<HBBIIIII", blob)
+        if max(header + types_at + types_bytes, header + names_at + names_bytes) > len(blob):
+            raise DamagedError(f"found {len(blob)} bytes of BTF, expected more: its header says so")
         self._blob = blob
         self._names = blob[header + names_at : header + names_at + names_bytes]
         self._types = list(self._walk(header + types_at, header + types_at + types_bytes))
@@ -65,30 +72,36 @@ class Btf:
         """Whether a type, member or function is called `name`."""
         return self._name_at(name) is not None
 
+    @intact("BTF")
     def has_function(self, name: str) -> bool:
         """Whether there is a function `name`."""
         return any(True for _ in self._called(name, FUNCTION))
 
+    @intact("BTF")
     def has_field(self, field: Field) -> bool:
         """Whether a structure has that member, whatever nameless structures lie between."""
         return any(self._leads(each, field.path) for each in self._called(field.structure, STRUCT))
 
+    @intact("BTF")
     def outside_functions(self) -> list[str]:
         """The functions that a program calls and somebody else has."""
         return sorted(
             self.name(each.name_at) for each in self._types if each.kind == FUNCTION and each.members == EXTERN
         )
 
+    @intact("BTF")
     def member(self, structure: str, name: str) -> Member | None:
         """A structure's own member."""
         found = (member for each in self._called(structure, STRUCT) for member in self._members(each))
         return next((member for member in found if member.name == name), None)
 
+    @intact("BTF")
     def fields(self, relocations: bytes) -> list[Field]:
         """What a program reads or writes of kernel structures, by its section .BTF.ext."""
         found = (self._field(type_id, self.name(access)) for type_id, access in _accesses(relocations))
         return sorted({each for each in found if each.path})
 
+    @intact("BTF")
     def callback_arguments(self, structure: str, member: str) -> int | None:
         """How many arguments the function at `member` of `structure` takes; None if there is no such member."""
         found = self.member(structure, member)
@@ -112,9 +125,13 @@ class Btf:
             for name_at, type_id, offset in entries:
                 yield Member(self.name(name_at), type_id, offset & 0xFFFFFF)  # above: the size of a bit field
 
+    def _numbered(self, type_id: int) -> _Type:
+        """A type by its number, from 1; 0 is void, which has no members."""
+        return self._types[type_id - 1] if type_id else _Type(0, 0, 0, 0, 0)
+
     def _plain(self, type_id: int) -> _Type:
-        """What a type is behind other names for it. Numbers begin at 1; 0 is void."""
-        found = self._types[type_id - 1]
+        """What a type is behind other names for it."""
+        found = self._numbered(type_id)
         return self._plain(found.refers_to) if found.kind in SAME else found
 
     def _leads(self, of: _Type, path: Sequence[str]) -> bool:
@@ -144,7 +161,7 @@ class Btf:
         return Field(structure, tuple(path))
 
     def _prototype(self, type_id: int) -> _Type:
-        found = self._types[type_id - 1]
+        found = self._numbered(type_id)
         return found if found.kind == FUNCTION_PROTOTYPE else self._prototype(found.refers_to)
 
 
@@ -152,7 +169,7 @@ def _accesses(blob: bytes) -> Iterator[tuple[int, int]]:
     """The type and where the access stands among names, for each CO-RE relocation that needs a field."""
     magic, _, _, header = struct.unpack_from("<HBBI", blob)
     if magic != MAGIC:
-        raise ValueError(f"found magic {magic:#x}, expected {MAGIC:#x}")
+        raise DamagedError(f"found magic {magic:#x} in .BTF.ext, expected {MAGIC:#x}")
     if header < 32:  # of a compiler that knew none
         return
     at, size = struct.unpack_from("<II", blob, 24)
@@ -160,6 +177,8 @@ def _accesses(blob: bytes) -> Iterator[tuple[int, int]]:
     if size == 0:
         return
     (record_bytes,) = struct.unpack_from("<I", blob, at)
+    if record_bytes < RECORD_BYTES:
+        raise DamagedError(f"found relocations of {record_bytes} bytes each, expected {RECORD_BYTES} at least")
     at += 4
     while at < end:
         _, count = struct.unpack_from("<II", blob, at)

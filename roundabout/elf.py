@@ -4,8 +4,10 @@
 import struct
 from typing import NamedTuple
 
+from roundabout.binary import DamagedError, intact
+
 MAGIC = b"\x7fELF\x02\x01"
-SYMBOLS, OBJECT = 2, 1  # a section's type; a symbol's
+SYMBOLS, NOT_IN_FILE, OBJECT = 2, 8, 1  # a section's types; a symbol's
 
 
 class Section(NamedTuple):
@@ -19,11 +21,12 @@ class Section(NamedTuple):
 
 
 class Elf:
-    """The sections of one object file, and the variables in them."""
+    """The sections of one object file, and the variables in them. Reading a damaged one raises DamagedError."""
 
+    @intact("ELF")
     def __init__(self, blob: bytes) -> None:
         if not blob.startswith(MAGIC):
-            raise ValueError(f"found {blob[:6]!r}, expected ELF of 64 bits")
+            raise DamagedError(f"found {blob[:6]!r} at its begin, expected ELF of 64 bits, little-endian")
         self._blob = blob
         (at,) = struct.unpack_from("<Q", blob, 0x28)
         size, count, names = struct.unpack_from("<HHH", blob, 0x3A)
@@ -31,22 +34,32 @@ class Elf:
         names_at = headers[names][4]
         self.sections = [Section(self._text(names_at + each[0]), each[1], *each[4:7]) for each in headers]
 
+    @intact("ELF")
     def section(self, name: str) -> bytes | None:
         """What a section holds; None if there is none of that name."""
         found = next((each for each in self.sections if each.name == name), None)
-        return found and self._blob[found.at : found.at + found.size]
+        return None if found is None else self._held(found)
 
+    @intact("ELF")
     def variables(self, section: str) -> dict[str, int]:
         """The variables of a section by name: where in the file each begins."""
         found: dict[str, int] = {}
         for table in (each for each in self.sections if each.type == SYMBOLS):
             names_at = self.sections[table.link].at
-            for name, info, _, number, value, _ in struct.iter_unpack(
-                "<IBBHQQ", self._blob[table.at : table.at + table.size]
-            ):
+            for name, info, _, number, value, size in struct.iter_unpack("<IBBHQQ", self._held(table)):
                 if info & 0xF == OBJECT and number < len(self.sections) and self.sections[number].name == section:
+                    if value + size > len(self._held(self.sections[number])):
+                        raise DamagedError(f"found a variable that reaches out of the section {section}")
                     found[self._text(names_at + name)] = self.sections[number].at + value
         return found
+
+    def _held(self, section: Section) -> bytes:
+        if section.type == NOT_IN_FILE:
+            return b""
+        held = self._blob[section.at : section.at + section.size]
+        if len(held) < section.size:
+            raise DamagedError(f"found {len(held)} bytes of the section {section.name}, expected {section.size}")
+        return held
 
     def _text(self, at: int) -> str:
         return self._blob[at : self._blob.index(b"\0", at)].decode()

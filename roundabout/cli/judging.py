@@ -65,7 +65,8 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
-    name = asked.program.name.removesuffix(known.PROGRAM)
+    name = known.program_name(asked.program.resolve())
+    known.declaration(name, str(asked.program))  # a mistake there is told by its own file, not by what is written of it
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
         jobs = load_experiment(_written(asked, name, folder))
     path = make_directory(asked.runs / "cc" / new_run_id())

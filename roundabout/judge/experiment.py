@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment that a judgement runs: two and three training jobs over each contestant, alike but for that."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from roundabout.judge.figures import JOBS, Scene
-from roundabout.store.files import write_json
+from roundabout.store.files import write_text
 
 PEERS = ("cubic", "dctcp", "dcqcn")
 WORKERS = {"j1": ["s0", "s3"], "j2": ["s1", "s4"], "j3": ["s2", "s5"]}
@@ -48,5 +49,5 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
         "study": {"kind": "levels", "baseline": variant(counts[0], "cubic")},
     }
     path = folder / "jobs.yaml"
-    write_json(path, document)  # JSON is YAML, too
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False))  # JSON is YAML, too
     return path

@@ -4,8 +4,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundabout.btf import Btf
-from roundabout.elf import Elf
+from roundabout.binary import DamagedError
+from roundabout.btf import Btf, Field
+from roundabout.elf import MAGIC, Elf
 from roundabout.errors import UsageError
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")
@@ -29,9 +30,7 @@ class Kernel:
 
 def needs_of(program: Path, kernels: tuple[Path, ...] = (RUNNING,)) -> tuple[Needs, tuple[Kernel, ...]]:
     """What a built program needs, and how each kernel answers to that. Raises UsageError for what is no BTF."""
-    elf = Elf(program.read_bytes())
-    types = Btf(elf.section(".BTF") or b"")
-    functions, fields = types.outside_functions(), types.fields(elf.section(".BTF.ext") or b"")
+    functions, fields = _needed(program)
     answers = []
     for path in kernels:
         kernel = _read(path)
@@ -41,10 +40,24 @@ def needs_of(program: Path, kernels: tuple[Path, ...] = (RUNNING,)) -> tuple[Nee
     return Needs(tuple(functions), tuple(map(str, fields))), tuple(answers)
 
 
-def _read(path: Path) -> Btf:
+def _needed(program: Path) -> tuple[list[str], list[Field]]:
     try:
-        return Btf(path.read_bytes())
+        elf = Elf(program.read_bytes())
+        types, relocations = (elf.section(name) for name in (".BTF", ".BTF.ext"))
+        if not types:
+            return [], []
+        found = Btf(types)
+        return found.outside_functions(), found.fields(relocations) if relocations else []
+    except DamagedError as error:
+        raise UsageError(f"{program}: {error}, expected a program that clang built with -g") from error
+
+
+def _read(path: Path) -> Btf:
+    """A kernel's types, from BTF as /sys has it or from an ELF file with a section of it."""
+    try:
+        blob = path.read_bytes()
+        return Btf(Elf(blob).section(".BTF") or b"" if blob.startswith(MAGIC) else blob)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}, expected a kernel's BTF, as {RUNNING} is") from error
-    except (ValueError, LookupError) as error:
+    except DamagedError as error:
         raise UsageError(f"{path}: {error}, expected a kernel's BTF, as {RUNNING} is") from error

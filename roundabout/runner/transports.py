@@ -10,7 +10,8 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from roundabout.btf import Btf
+from roundabout.binary import DamagedError
+from roundabout.btf import Btf, Member
 from roundabout.elf import Elf
 from roundabout.errors import RoundaboutError
 from roundabout.spec.transports import Declaration, Transport, known
@@ -89,10 +90,7 @@ def _strip() -> str | None:
 
 def _rename(found: Declaration, path: Path) -> None:
     """Let the kernel know it by the name that ours have, whatever it calls itself, and lab hosts use it."""
-    elf = Elf(path.read_bytes())
-    types = Btf(elf.section(".BTF") or b"")
-    name, flags = (types.member(OPERATIONS, member) for member in ("name", "flags"))
-    variables = elf.variables(REGISTERED)
+    variables, name, flags = _operations(found.program, path.read_bytes())
     if not variables or not name or not flags:
         lacks = f"struct {OPERATIONS}" if not variables else f"{OPERATIONS}.{'flags' if name else 'name'}"
         raise RoundaboutError(
@@ -101,9 +99,28 @@ def _rename(found: Declaration, path: Path) -> None:
     blob = bytearray(path.read_bytes())
     for at in variables.values():
         name_at, flags_at = at + name.offset_bits // 8, at + flags.offset_bits // 8
+        if max(name_at + NAME_BYTES, flags_at + 1) > len(blob):
+            raise RoundaboutError(f"{found.program}: its object file is damaged: {OPERATIONS} reaches out of it")
         blob[name_at : name_at + NAME_BYTES] = known.kernel_name(found.name).encode().ljust(NAME_BYTES, b"\0")
         blob[flags_at] |= NON_RESTRICTED
     path.write_bytes(blob)
+
+
+def _operations(program: Path, blob: bytes) -> tuple[dict[str, int], Member | None, Member | None]:
+    """Where an object has its congestion controls, and where these have their name and flags.
+
+    Raises:
+        RoundaboutError: the object is damaged.
+    """
+    try:
+        elf = Elf(blob)
+        described = elf.section(".BTF")
+        if not described:  # as of a program without anything in it
+            return {}, None, None
+        types = Btf(described)
+        return elf.variables(REGISTERED), types.member(OPERATIONS, "name"), types.member(OPERATIONS, "flags")
+    except DamagedError as error:
+        raise RoundaboutError(f"{program}: its object file: {error}") from error
 
 
 def _check_declarations(found: Declaration, path: Path) -> None:

@@ -331,7 +331,7 @@ def _given(shown: List[str]) -> List[str]:
 
 
 def _tos_first(words: List[str]) -> List[str]:
-    """Put a route's TOS before its encapsulation, or `ip` takes it for a part of that; one by IP has a TOS of its own."""
+    """Put a route's TOS before its encapsulation, or `ip` takes it for a part of that. IP in IP has its own."""
     if "encap" not in words or "nexthop" in words:
         return words
     at = words.index("encap")

@@ -55,6 +55,11 @@ def test_what_a_kernel_lacks_is_named(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("no BTF, and long enough for its header")
     with pytest.raises(UsageError, match="old: found magic .*, expected a kernel's BTF"):
         needs_of(program, (tmp_path / "old",))
+    (tmp_path / "old").write_bytes(b"")
+    with pytest.raises(UsageError, match="old: found damaged BTF, .*, expected a kernel's BTF"):
+        needs_of(program, (tmp_path / "old",))
+    _, (kernel,) = needs_of(program, (program,))  # an ELF file with BTF, as a kernel before it is booted
+    assert not kernel.lacks
 
 
 def test_members_of_nameless_structures_are_found() -> None:
@@ -158,14 +163,48 @@ def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
         ("missing.bpf.c", "no such file or directory, expected the source of a transport"),
         ("mine.c", "expected a file called NAME.bpf.c"),
         ("cubic.bpf.c", "expected a name that no other transport has"),
+        ("dcqcn.bpf.c", "expected a name that no other transport has"),
+        (
+            "averylongprogramname.bpf.c",
+            "averylongprogramname.bpf.c: found the name 'averylongprogramname', expected a file",
+        ),
+        ("Mine.bpf.c", "Mine.bpf.c: found the name 'Mine', expected a file called NAME.bpf.c, NAME at most 12 of a-z"),
+        ("my prog.bpf.c", "my prog.bpf.c: found the name 'my prog', expected a file"),
+        ("mine.bpf.o", "mine.bpf.o: found 'mine.bpf.o', expected a file called NAME.bpf.c"),
+        (".bpf.c", "found the name '', expected a file called NAME.bpf.c"),
+        ("", "expected a file called NAME.bpf.c"),
     ],
 )
 def test_a_file_that_cannot_be_judged_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
     assert main(["cc", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in " ".join(said.split())
+    assert "jobs.yaml" not in said
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "message"),
+    [
+        (b"", 1, "found no struct tcp_congestion_ops, expected one with name and flags"),
+        (b"int nothing;\n", 1, "found no struct tcp_congestion_ops, expected one with name and flags"),
+        (b"no C at all\n", 1, "does not build"),
+        (b"\xff\xfe\0", 2, "found a text that is not UTF-8, expected the source of a transport"),
+        (None, 2, "is a directory, expected the source of a transport"),
+    ],
+)
+def test_a_file_without_a_congestion_control_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, status: int, message: str
+) -> None:
+    program = tmp_path / "Träumerei 🙂 #1: {x}" / "none.bpf.c"
+    program.parent.mkdir()
+    program.mkdir() if content is None else program.write_bytes(content)
+    assert main(["cc", str(program), "--only", "alone", "--runs", str(tmp_path / "runs")]) == status
+    said = capsys.readouterr().err
+    assert message in " ".join(said.split())
+    assert "none.bpf.c" in said and "jobs.yaml" not in said
 
 
 def test_what_does_not_compile_is_told_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,15 +214,13 @@ def _published(transport: str, found: Declaration | None, name: Any) -> Publishe
 
 def _program(file: Any, folder: Path) -> Path:
     """The source that an experiment names, relative to itself."""
-    expected = f"a file called NAME{known.PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a letter first"
-    if not isinstance(file, str) or not file.endswith(known.PROGRAM):
-        _refuse("file", show(file), expected)
+    if not isinstance(file, str) or "\0" in file or not file.endswith(known.PROGRAM):
+        _refuse("file", show(file), known.FILE)
     path = (folder / file).resolve()
-    name = path.name.removesuffix(known.PROGRAM)
-    if not known.NAME.fullmatch(name):
-        _refuse("file", f"the name '{name}'", expected)
-    if name in known.names():
-        _refuse("file", f"'{name}'", f"a name that no other transport has ({', '.join(known.names())})")
+    try:
+        known.program_name(path)
+    except SpecError as error:
+        _refuse("file", error.found, error.expected)
     return path
 
 

@@ -191,10 +191,11 @@ def read_declaration(program: Path) -> Declaration:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecError(str(path), reason.lower(), "the source of a transport") from None
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise SpecError(str(path), "a text that is not UTF-8", "the source of a transport") from None
+    except OSError as error:
+        raise SpecError(str(path), (error.strerror or str(error)).lower(), "the source of a transport") from None
 
 
 def _statements(text: str, file: str) -> Iterator[_Statement]:

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from roundabout import rooms, tree
+from roundabout.spec.errors import SpecError, show
+from roundabout.spec.source import shown
 from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
 
 TREE = tree.ROOT / "transports"
@@ -18,6 +20,7 @@ KERNELS_OWN = (
 PROGRAM = ".bpf.c"
 # Short enough for what the kernel calls it.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")
+FILE = f"a file called NAME{PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a letter first"
 
 
 def names() -> tuple[str, ...]:
@@ -35,6 +38,26 @@ def declaration(name: str, file: str | None = None) -> Declaration | None:
         return None
     program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
     return _read(program, tuple((each, each.stat().st_mtime_ns) for each in sources(program)))
+
+
+def program_name(path: Path) -> str:
+    """The name of the transport whose program is in `path`.
+
+    Raises:
+        SpecError: none can be called so.
+    """
+    name = path.name.removesuffix(PROGRAM)
+    if name == path.name:
+        raise SpecError(shown(path), show(path.name), FILE)
+    if not NAME.fullmatch(name):
+        raise SpecError(shown(path), f"the name {show(name)}", f"{FILE}: the kernel takes 15, and ours begin with rb_")
+    if name in names():
+        raise SpecError(shown(path), show(name), f"a name that no other transport has ({', '.join(names())})")
+    if not str(path).isprintable():
+        raise SpecError(
+            shown(path), "a folder with characters that cannot be printed", "a path that can be written down"
+        )
+    return name
 
 
 def is_outside(found: Declaration) -> bool:

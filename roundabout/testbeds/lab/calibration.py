@@ -11,6 +11,7 @@ from roundabout.spec.explain import parse_as
 from roundabout.spec.source import dump, read, shown
 from roundabout.spec.transports import known
 from roundabout.store.files import write_text
+from roundabout.testbeds.lab.errors import LabError
 
 DEFAULT = Path(__file__).with_name("calibration.yaml")
 HEADER = """# SPDX-License-Identifier: Apache-2.0
