@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundabout.cli.experiments import checked_experiment
-from roundabout.cli.options import Json, Runs
+from roundabout.cli.options import Json, Runs, check_output
 from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
@@ -112,8 +112,9 @@ def _seconds(text: str) -> float:
 
 
 def _check_options(capacity: float | None, page: Path | None, check: Path | None, *, is_run: bool) -> None:
-    if page and not page.parent.is_dir():
-        raise UsageError(f"--page: found no folder '{page.parent}', expected one for '{page.name}'")
+    for option, path in (("--page", page), ("--check", check)):
+        if path:
+            check_output(option, path)
     if capacity is not None and not 0 < capacity <= MOST_GBPS:
         raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
     if check and check.suffix != ".yaml":

@@ -93,8 +93,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that becomes `path` at the end: readers see the old file or the new one, also after a crash."""
     with disk_errors(path):
-        # A rename would replace a device such as /dev/null for the whole machine.
-        if (kind := odd_kind(path)) and kind != "a link":
+        # A rename would replace /dev/null, or the link /dev/stdout, for the whole machine.
+        if (kind := odd_kind(path)) and (kind != "a link" or is_stream(path)):
             raise StoreError(
                 f"cannot write {path}: it is {kind}, expected a file or nothing", "move it away, or name another file"
             )
@@ -147,6 +147,11 @@ def odd_kind(path: Path) -> str | None:
         return KINDS.get(stat.S_IFMT(path.lstat().st_mode))
     except FileNotFoundError:
         return None
+
+
+def is_stream(path: Path) -> bool:
+    """Return True for a link to a file that a process has open, such as /dev/stdout. Raises OSError."""
+    return path.is_symlink() and path.readlink().parts[:2] == ("/", "proc")
 
 
 def check_file(path: Path, hint: str | None = LOST) -> None:

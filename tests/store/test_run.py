@@ -212,6 +212,16 @@ def test_files_go_back_to_who_called_sudo(tmp_path, monkeypatch):
     assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(1234, 5678)}
 
 
+def test_a_link_to_an_open_file_is_never_replaced(tmp_path):
+    """As root, a rename would replace /dev/stdout for the whole machine."""
+    link = tmp_path / "stdout"
+    link.symlink_to("/proc/self/fd/1")
+    with pytest.raises(StoreError, match="it is a link"):
+        files.write_text(link, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["stdout"]
+    assert link.is_symlink()
+
+
 def test_text_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "summary.json"
     files.write_text(path, "old")
