@@ -29,6 +29,19 @@ def read(connection):
     return INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))
 
 
+def copied(descriptor):
+    """Return a socket of its own for the connection of a descriptor; None for what is no socket, or closed since."""
+    try:
+        copy = os.dup(descriptor)
+    except OSError:
+        return None
+    try:
+        return socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        return None
+
+
 class Flows:
     """The connections to other workers, but for those by which workers learn each other's addresses."""
 
@@ -36,11 +49,8 @@ class Flows:
         self._sockets, self._workers = [], workers
         peers = {worker["address"]: index for index, worker in enumerate(workers) if index != rank}
         for descriptor in sorted(int(each) for each in os.listdir("/proc/self/fd")):
-            try:
-                own = socket.socket(fileno=os.dup(descriptor))
-            except OSError:
-                continue  # no socket, or closed since
-            if not self._takes(own, peers):
+            own = copied(descriptor)
+            if own and not self._takes(own, peers):
                 own.close()
 
     def _takes(self, own, peers):
