@@ -77,6 +77,10 @@ for number in range(iterations - missing):
 say(event="flow", job=job["name"], rank=int(option("rank")), flow=0, peer="x", peer_rank=1, local_port=1, remote_port=2,
     congestion_control="rb_dcqcn", bytes_acked=1000 * iterations, retransmitted=fault("retransmitted") or 0,
     delivered=10, delivered_ce=1)
+if exports_s := fault("exports_s"):
+    say(event="recording")
+    time.sleep(exports_s)
+    say(event="record", format="kineto", gzip_base64="e30=")
 say(event="done", iterations=iterations)
 """
 

@@ -147,6 +147,26 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
     assert (rejected.parent / "events.jsonl").exists()
 
 
+def test_a_worker_may_export_its_record_for_longer_than_an_iteration(work, monkeypatch):
+    monkeypatch.setattr(attempt, "STALL_S", 1)
+    monkeypatch.setattr(attempt, "STALL_ITERATIONS", 0)
+    work.facility.fault("s0", exports_s=2)
+    run = work.start()
+    (trial,) = run.trials()
+    assert (trial["valid"], trial["attempt"]) == (True, 1)
+    (record,) = run.path.glob("trials/*/records/*.kineto.json.gz")
+    assert record.read_bytes() == b"{}"
+
+
+def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
+    monkeypatch.setattr(attempt, "RECORDING_S", 1)
+    work.facility.fault("s0", exports_s=60)
+    run = work.start()
+    ((_, reasons, _), *_) = work.notes.ended
+    assert any("did not say what they recorded within 1 s: job j1, worker 0 on s0" in each for each in reasons), reasons
+    assert run.trials()[0]["attempt"] == 2
+
+
 def test_a_busy_cpu_alone_spoils_nothing(work):
     work.facility.fault("s0", busy=0.99)
     run = work.start()

@@ -12,9 +12,9 @@ LEFT_OUT = 1  # iterations at first, in which the profiler warms up
 
 @contextlib.contextmanager
 def recorded(asked, iterations, say):
-    """What to call after each iteration; at the end `say` is told the trace, where one was asked for.
+    """Yield what to call after each iteration. `say` is told when the last one is over, and then the trace.
 
-    Raises ValueError for a PyTorch that cannot record.
+    Nothing is recorded, or said, if it was not asked for. Raises ValueError for a PyTorch that cannot record.
     """
     if not asked:
         yield lambda: None
@@ -25,9 +25,18 @@ def recorded(asked, iterations, say):
         raise ValueError("found PyTorch {} without Kineto, expected one that records".format(torch.__version__))
     if iterations <= LEFT_OUT:
         raise ValueError("found {} iterations to record, expected {} or more".format(iterations, LEFT_OUT + 1))
+    left = iterations
+
+    def step():
+        nonlocal left
+        left -= 1
+        if not left:  # the profiler stops within its last step, and then exports: no iteration ends for a while
+            say("recording")
+        profiler.step()
+
     schedule = torch.profiler.schedule(wait=0, warmup=LEFT_OUT, active=iterations - LEFT_OUT, repeat=1)
     with torch.profiler.profile(schedule=schedule, record_shapes=True) as profiler:  # of all that this PyTorch can
-        yield profiler.step
+        yield step
     say("record", format="kineto", gzip_base64=packed(profiler))
 
 

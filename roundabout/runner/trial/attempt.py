@@ -35,6 +35,7 @@ START_AHEAD_MS = 150  # every host has heard of the start long before it comes; 
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
+RECORDING_S = 600  # a trainer exports and hands over what it recorded within this: a guess, for some GB of JSON
 PATIENCE_S = 5.0  # a program that was told to end has ended within this
 
 Arrived = SimpleQueue[tuple[Worker, str | None]]
@@ -274,8 +275,8 @@ def _watch(
     Raises TrialFailedError where one fails or nothing happens any more, RoundaboutError where the site is not ours.
     """
     running = set(programs)
-    patience_s = _patience_s(now.trial.spec, now.bench.site)
-    silent_s, refreshed = 0.0, -math.inf
+    silence = _Silence(_patience_s(now.trial.spec, now.bench.site))
+    refreshed = -math.inf
     while running:
         if time.monotonic() - refreshed >= REFRESH_S:
             refreshed = time.monotonic()
@@ -285,16 +286,40 @@ def _watch(
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
-            silent_s += REFRESH_S  # and no more than that while this process was stopped
-            if silent_s > patience_s:
-                raise TrialFailedError(f"no trainer finished an iteration for {patience_s:.0f} s") from None
+            silence.lasts(REFRESH_S)  # and no more than that while this process was stopped
         else:
-            silent_s = 0.0
             if line is None and worker not in running:
                 continue
             _show(now, worker, event := _event(now, programs, arrived, worker, line))
+            silence.ends(worker, event["event"])
             if event["event"] == "done":
                 running.discard(worker)
+
+
+class _Silence:
+    """How long no trainer has said anything, and how long that may be: longer while one of them exports a record."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._lasted_s = 0.0
+        self._recording: set[Worker] = set()
+
+    def lasts(self, longer_s: float) -> None:
+        """Raise TrialFailedError if the silence lasts too long."""
+        self._lasted_s += longer_s
+        if self._recording and self._lasted_s > RECORDING_S:
+            names = ", ".join(sorted(map(str, self._recording)))
+            raise TrialFailedError(f"trainers did not say what they recorded within {RECORDING_S} s: {names}")
+        if not self._recording and self._lasted_s > self._patience_s:
+            raise TrialFailedError(f"no trainer finished an iteration for {self._patience_s:.0f} s")
+
+    def ends(self, worker: Worker, event: str) -> None:
+        """Take an event of a worker."""
+        self._lasted_s = 0.0
+        if event == "recording":
+            self._recording.add(worker)
+        elif event in ("record", "done"):
+            self._recording.discard(worker)
 
 
 def _patience_s(spec: TrialSpec, site: Site) -> float:
@@ -309,6 +334,7 @@ def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker
     event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
     if event["event"] == "record":
         recorded.store(now.attempt, worker, event)
+    if event["event"] in ("record", "recording"):
         return event
     now.measured.events.append((worker, event))
     if event["event"] in ("error", "stopped", "ended"):

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a trainer records itself, with a stand-in for PyTorch's profiler."""
+
+import base64
+import gzip
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.trainers.host import load
+
+recording = load("training_recording")
+
+
+class Profiler:
+    """Stops within its last step, as PyTorch's does, and notes that in `told`."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def step(self):
+        self.told.append("step")
+
+    def export_chrome_trace(self, path):
+        self.told.append("export")
+        Path(path).write_text("{}", encoding="utf-8")
+
+
+@pytest.fixture
+def told(monkeypatch):
+    found = []
+    profiler = SimpleNamespace(schedule=lambda **_: None, profile=lambda **_: Profiler(found))
+    kineto = SimpleNamespace(kineto_available=lambda: True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(autograd=kineto, profiler=profiler))
+    return found
+
+
+def test_a_worker_says_that_it_records_before_the_profiler_stops_and_exports(told):
+    records = []
+
+    def say(event, **fields):
+        told.append(event)
+        records.extend(fields.values())
+
+    with recording.recorded("kineto", 3, say) as ended:
+        for _ in range(3):
+            ended()
+    assert told == ["step", "step", "recording", "step", "export", "record"]
+    assert gzip.decompress(base64.b64decode(records[-1])) == b"{}"
+
+
+def test_a_worker_that_does_not_record_says_nothing(told):
+    with recording.recorded(None, 3, told.append) as ended:
+        ended()
+    assert told == []
