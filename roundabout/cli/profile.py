@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             "--from",
             metavar="RUN|FILE",
             help="Run nothing: take this run, where job JOB ran alone; or what a cluster recorded of a job, a file a "
-            "rank: NCCL Inspector's, PyTorch Kineto's, Chakra's; or nccl-tests', of a fabric.",
+            "rank or a folder of them: NCCL Inspector's, PyTorch Kineto's, Chakra's; or nccl-tests', of a fabric.",
         ),
     ] = None,
     save: Annotated[
@@ -79,13 +79,32 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
-    """The files that --from names, and those after it; none where it names a run, or nothing."""
-    if not measured or not Path(measured[0]).is_file():
-        return []
+    """Return the files that --from names, alone or by their folder, and those after it; none if it names a run."""
     named = [Path(each) for each in (*measured, *words)]
-    if missing := [each for each in named if not each.is_file()]:
+    if not measured or not _holds_records(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
+        return []
+    if missing := [each for each in named if _is_missing(each)]:
         raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
-    return named
+    return [file for each in named for file in (_files_in(each) if each.is_dir() else [each])]
+
+
+def _holds_records(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists())
+
+
+def _is_missing(path: Path) -> bool:
+    return not path.is_file() and not path.is_dir()
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files in a folder, by name, without hidden ones. Raises UsageError if there is none."""
+    try:
+        found = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"--from: folder {folder} cannot be read: {error.strerror}") from error
+    if not found:
+        raise UsageError(f"--from: folder {folder} has no files", "name a folder that has one record a process")
+    return found
 
 
 def _job(words: Sequence[str], measured: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ def _read(found: "Recorded", run: Run | None) -> Table:
     for rank, record in enumerate(found.job.records[:MOST_RANKS]):
         counts = (len(record.calls), record.lost, len(record.steps_ns) or "")
         ahead = f"{(found.job.ahead_ns[rank]) / 1e6:+.3f}" if abs(found.job.ahead_ns[rank]) < 1e12 else "another epoch"
-        table.add_row(*map(str, (rank, *counts)), ahead, record.path.name)
+        table.add_row(*map(str, (rank, *counts)), ahead, Text(record.path.name))
     if left := found.job.records[MOST_RANKS:]:
         table.add_row("...", str(sum(len(each.calls) for each in left)), str(sum(each.lost for each in left)))
     return table
@@ -168,7 +168,8 @@ def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, 
 def _show_fabric(fabric: "Fabric", console: Console) -> None:
     ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
     hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
-    table = plain(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
+    table = plain("")
+    table.title = Text(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
     for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
         table.add_column(heading, justify="right")
     for each in fabric.measured:

@@ -82,6 +82,20 @@ def test_other_formats_make_profiles_too(write, name, tmp_path, capsys):
     assert [each["ahead_ns"] for each in told["records"]] == [0, 5 * 10**9, -7 * 10**9]
 
 
+def test_a_folder_stands_for_its_files(tmp_path, capsys):
+    (tmp_path / "logs" / "older").mkdir(parents=True)
+    (tmp_path / "logs" / ".hidden").write_text("")
+    for rank in range(3):
+        inspected(tmp_path / "logs", rank)
+    assert main(["profile", "--from", str(tmp_path / "logs"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["records"]) == 3
+    (tmp_path / "logs" / "README").write_text("Dear diary")
+    assert main(["profile", "--from", str(tmp_path / "logs")]) == 2
+    assert "README: found a file that begins with 'Dear diary'" in " ".join(capsys.readouterr().err.split())
+    assert main(["profile", "--from", str(tmp_path / "logs" / "older")]) == 2
+    assert "older has no files" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
