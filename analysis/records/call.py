@@ -42,8 +42,8 @@ class Record:
 
     `rank` and `world` are of the whole job, None where the record cannot tell; `members` are the global ranks of each
     group, in its order, where it can. `steps_ns` are beginnings and ends of iterations where it names them. `lost` is
-    how many calls it says that it lost, or that its numbers leave out. `notes` are what else a reader of the profile
-    must know of the record, a sentence each.
+    how many calls it says that it lost, or that its numbers leave out, and `losses` say which, a sentence each. `notes`
+    are what else a reader of the profile must know of the record.
     """
 
     path: Path
@@ -54,4 +54,5 @@ class Record:
     members: dict[str, tuple[int, ...]]
     steps_ns: tuple[tuple[int, int], ...] = ()
     lost: int = 0
+    losses: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ Source: schema/protobuf/et_def.proto, src/converter and src/jsonizer of mlcommon
 torch/distributed/distributed_c10d.py (`pg_config_info`) of pytorch/pytorch describes them.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from typing import Any, BinaryIO
 
 from analysis.records import wire
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import MOST, FieldError, listed, shown, text, whole
+from analysis.records.fields import JSON, MOST, FieldError, listed, shown, text, whole
 from analysis.records.files import opened
 
 NAME = "Chakra's execution trace"
@@ -26,12 +25,14 @@ REFUSED = {
     "1.1.1-chakra.1.0.0": "Chakra's converter 1.0.0 lists it and fails at its first node",
     "1.0.0": "only what Chakra's generator makes up says so, no job's trace",
 }
-JSON = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
+BEGINNING = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
 RANKED = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")
 """`<prefix>.<rank>.et`, as Chakra's tools name traces; the jsonizer's output is named by hand."""
 GROUPS = "process_group:init"
 SEND, RECEIVE, COLLECTIVE = 5, 6, 7
 TYPES = {"COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
+SIZE = "comm_size"
+"""Attribute of COMM nodes only."""
 KINDS: dict[int, Kind] = {
     0: "all-reduce",
     1: "reduce",
@@ -66,7 +67,7 @@ class _Node:
 
 def recognises(head: bytes) -> bool:
     """See `formats.Format`. Of protocol buffers the first message must be a GlobalMetadata that says its version."""
-    if JSON.match(head):
+    if BEGINNING.match(head):
         return True
     try:
         length, at = wire.varint(head, 0)
@@ -110,7 +111,7 @@ def _record(path: Path, rank: int | None, nodes: Iterable[_Node]) -> Record:
     for node in nodes:
         if GROUPS in node.name:
             groups |= _groups(node.values)
-        elif node.type in TYPES.values() and node.attributes.get("comm_type") != BARRIER:
+        elif _is_call(node):
             found.append(node)
     if not found:
         raise RecordError(f"{path}: found no COMM node, expected some (chakra_converter makes none of gloo's)", LINKED)
@@ -135,19 +136,26 @@ def _record(path: Path, rank: int | None, nodes: Iterable[_Node]) -> Record:
         calls=tuple(sorted(calls, key=lambda call: (call.begin_ns, call.end_ns))),
         members=groups,
         lost=left_out.total(),
-        notes=tuple(f"{count} left out: {why}." for why, count in sorted(left_out.items())),
+        losses=tuple(f"{count} left out: {why}." for why, count in sorted(left_out.items())),
     )
+
+
+def _is_call(node: _Node) -> bool:
+    return (node.type in TYPES.values() or SIZE in node.attributes) and node.attributes.get("comm_type") != BARRIER
 
 
 def _unusable(node: _Node) -> str | None:
     """Why a node cannot be a call, where that is so and the others still can."""
+    if node.type not in TYPES.values():
+        return f"type {node.type} with {SIZE}"
     if not node.start_us:
         return "no start_time_micros"
-    if node.type in MESSAGES:
-        other = MESSAGES[node.type][1]
-        return None if other in node.attributes else f"a message without {other}"
     kind = node.attributes.get("comm_type")
-    return None if kind in KINDS else f"comm_type {shown(kind)}"
+    if node.type == COLLECTIVE and kind not in KINDS:
+        return f"comm_type {shown(kind)}"
+    if node.type in MESSAGES and MESSAGES[node.type][1] not in node.attributes:
+        return f"a message without {MESSAGES[node.type][1]}"
+    return None if node.duration_us else "no duration_micros"
 
 
 def _call(node: _Node, rank: int, groups: Groups) -> Call:
@@ -161,10 +169,10 @@ def _call(node: _Node, rank: int, groups: Groups) -> Call:
         peer = _place(ranks, _number(node, other), group)
     else:
         kind, peer = KINDS[_number(node, "comm_type")], None
-    payload_bytes = _number(node, "comm_size") * (len(ranks) if kind == "all-gather" else 1)
+    payload_bytes = _number(node, SIZE) * (len(ranks) if kind == "all-gather" else 1)
     end_us = node.start_us + node.duration_us
-    if max(payload_bytes, end_us) > MOST:
-        raise FieldError(f"node {shown(node.name)}: found a size or time above 2^53, expected less")
+    if max(payload_bytes, end_us) > MOST or min(node.start_us, node.duration_us) < 0:
+        raise FieldError(f"node {shown(node.name)}: found a size or time above 2^53 or below 0, expected one between")
     return Call(
         kind=kind,
         group=group,
@@ -197,7 +205,7 @@ def _groups(values: str) -> Groups:
     if begin < 0:
         return {}
     try:
-        listing, _ = json.JSONDecoder().raw_decode(values, begin)
+        listing, _ = JSON.raw_decode(values, begin)
     except (ValueError, RecursionError):
         raise FieldError(f"node {GROUPS}: found no JSON in its inputs, expected a list of process groups") from None
     groups = {}
@@ -212,8 +220,9 @@ def _groups(values: str) -> Groups:
 
 def _unpacked(file: BinaryIO) -> Iterator[_Node]:
     """The metadata, then each node; of metadata `name` is the version."""
+    begin = file.tell()
     beginning = file.read(1)
-    file.seek(0)
+    file.seek(begin)
     if beginning.isspace() or beginning == b"{":
         yield from map(_of_json, _objects(file))
         return
@@ -225,10 +234,10 @@ def _unpacked(file: BinaryIO) -> Iterator[_Node]:
 def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
     """Objects of JSON that run together."""
     try:
-        content = file.read().decode()
-        decoder, at = json.JSONDecoder(), 0
+        content = file.read().decode(errors="replace")
+        at = 0
         while at < len(content) and (at := content.find("{", at)) >= 0:
-            found, at = decoder.raw_decode(content, at)
+            found, at = JSON.raw_decode(content, at)
             yield found
     except (ValueError, RecursionError) as error:
         if isinstance(error, FieldError):
@@ -264,7 +273,7 @@ def _of_message(message: bytes) -> _Node:
             node.values = "".join(_text(each) for at, each in wire.fields(_bytes(value)) if at == 1)
         elif number == 10:
             attributes.append(value)
-    if node.type in TYPES.values():
+    if node.type in TYPES.values() or any(type(each) is bytes and SIZE.encode() in each for each in attributes):
         for value in attributes:
             node.attributes |= _attribute(_bytes(value))
     return node

@@ -20,6 +20,8 @@ LEAST_SAMPLES = 60
 """In an iteration; else less of the record is looked at, from its middle."""
 ZOOM = 4
 MOST_ZOOMS = 6
+LONGEST_NS = 2**63 // (2 * SAMPLES)
+"""Of a record: 13 days, so that samples' times stay within 64 bits. A longer one has a time that is wrong."""
 OVERLAP = 0.05
 """Of a phase's bytes: families that hold less of them are not named."""
 
@@ -50,6 +52,9 @@ def course(job: Job, families: Sequence[Family]) -> Course:
     worker = _worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
+    if not 0 < end_ns - begin_ns < LONGEST_NS:
+        days = (end_ns - begin_ns) / 86400e9
+        raise RecordError(f"{job.whose}: found calls over {days:.1f} days, expected less than 13: a time is wrong")
     try:
         folded, looked_at_ms = _folded(_total(job.exchanges, families, worker), begin_ns, end_ns)
         found = find_in(folded)

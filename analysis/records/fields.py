@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields of what other tools wrote: each as it must be, or a FieldError that says what was found and expected."""
 
-from typing import Any, TypeVar
+import json
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -9,8 +11,29 @@ MOST = 2**53
 """Of whole numbers: as microseconds 285 years, and in nanoseconds still a 64-bit integer."""
 
 
+class _Ambiguous:
+    """Stands for the value of a key that an object of JSON has twice, with different values."""
+
+
+AMBIGUOUS: Final = _Ambiguous()
+
+
 class FieldError(ValueError):
     """A field that is missing, or not what it must be; its reader says of which file."""
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found.clear()
+        for key, value in pairs:
+            found[key] = value if found.get(key, value) == value else AMBIGUOUS
+    return found
+
+
+JSON = json.JSONDecoder(object_pairs_hook=_object)
+"""Decodes JSON, and puts `AMBIGUOUS` where a key has different values. Raises ValueError, or RecursionError for objects
+that are nested too deep."""
 
 
 def mapping(of: Any, name: str) -> dict[str, Any]:
@@ -28,11 +51,12 @@ def text(of: Any, name: str) -> str:
     return _typed(of, name, str, "text")
 
 
-def whole(of: dict[str, Any], name: str, least: int = 0) -> int:
-    """A whole number of JSON, from `least` to `MOST`. Raises FieldError."""
+def whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> int:
+    """Return a whole number of JSON, from `least` to `most`. Raises FieldError."""
     value: Any = of.get(name)
-    if type(value) is not int or not least <= value <= MOST:
-        raise FieldError(f"field {name}: found {shown(value)}, expected a whole number from {least} to 2^53")
+    if type(value) is not int or not least <= value <= most:
+        limit = "2^53" if most == MOST else most
+        raise FieldError(f"field {name}: found {shown(value)}, expected a whole number from {least} to {limit}")
     return value
 
 
@@ -48,6 +72,8 @@ def shown(value: Any) -> str:
     """A value in a message: short, on one line."""
     if value is None:
         return "none"
+    if value is AMBIGUOUS:
+        return "several values"
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, int) and abs(value) > MOST:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The formats that can be read. Which one a file is, its content tells, never its name."""
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +11,9 @@ from analysis.records.files import head
 from analysis.records.nccl_tests import Fabric
 
 SHOWN_BYTES = 40
+EXECUTION_TRACE = re.compile(rb'\s*\{.*"nodes"\s*:\s*\[', re.DOTALL)
+SCHEMA = re.compile(rb'"(schema|op_schema|rf_id)"\s*:')
+"""What PyTorch's ExecutionTraceObserver writes: a schema beside its nodes, or in each."""
 
 
 class Format(Protocol):
@@ -35,6 +39,11 @@ def format_of(path: Path) -> Format:
     """The format of a file. Raises RecordError for one of none."""
     beginning = head(path)
     found = next((each for each in FORMATS if each.recognises(beginning)), None)
+    if found is None and EXECUTION_TRACE.match(beginning) and SCHEMA.search(beginning):
+        what = "PyTorch's execution trace, in which nothing says when a collective ran"
+        raise RecordError(
+            f"{path}: found {what}, expected {kineto.NAME}", "give the Kineto trace that was recorded with it"
+        )
     if found is None:
         shown = repr(beginning[:SHOWN_BYTES].decode(errors="replace")) if beginning else "nothing"
         expected = ", ".join([*(each.NAME for each in FORMATS), nccl_tests.NAME])

@@ -4,14 +4,14 @@
 Source: plugins/profiler/inspector of NVIDIA/nccl (README.md, inspector_json.cc), 2.28.3 to 2.30.7; pull request 2359.
 """
 
-import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import MOST, FieldError, listed, mapping, shown, text, whole
-from analysis.records.files import opened
+from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, shown, text, whole
+from analysis.records.files import no_garbage_collection, opened
 
 NAME = "NCCL Inspector's log"
 VERSIONS = ("v4.0", "v4.1", "v4.2", "v4.3", "v4.4")
@@ -45,15 +45,15 @@ def recognises(head: bytes) -> bool:
 def read(path: Path) -> Record:
     """See `formats.Format`. Times are the CPU's callbacks, from the first channel's start to the last one's stop.
 
-    Raises RecordError for a version that is not known, for a log without such times, and for one that is damaged.
-    What a last line that was cut off, or a last dump with fewer lines than it counts, leaves out counts as lost.
+    Raises RecordError for a version that is not known, for a log without such times, and for a field that is wrong.
+    Blank lines are passed over. Lines that are no JSON, and those that a last dump lacks, count as lost.
     """
     log = _Log()
     number = 0
-    with opened(path) as file:
+    with opened(path) as file, no_garbage_collection():
         for number, line in enumerate(file, 1):
             try:
-                log.take(line)
+                log.take(number, line)
             except FieldError as error:
                 raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
     if not log.calls:
@@ -76,22 +76,29 @@ class _Log:
         self._left_out: Counter[str] = Counter()
         self._untimed = 0
         self._cut = 0
+        self._damaged = self._damaged_in_dump = self._first_damaged = 0
+        self._orphans = 0
 
-    def take(self, line: bytes) -> None:
-        """Adds one line. Raises FieldError, and says in `hint` what to do where there is something."""
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            if line.endswith(b"\n"):
-                raise FieldError("found no JSON, expected an object") from None
+    def take(self, number: int, line: bytes) -> None:
+        """Add one line. Raises FieldError, and says in `hint` what to do about it."""
+        entry = _entry(line)
+        if entry is not None:
+            self._take(entry)
+        elif line.strip() and not line.endswith(b"\n"):
             self._cut += 1
-            return
-        if not isinstance(entry, dict):
-            raise FieldError(f"found {shown(entry)}, expected an object")
+        elif line.strip():
+            self._first_damaged = self._first_damaged or number
+            self._damaged += 1
+            self._damaged_in_dump += 1
+
+    def _take(self, entry: dict[str, Any]) -> None:
         if "metadata" in entry:
             self._of_process(mapping(entry, "metadata"))
         if self._process is None:
-            raise FieldError("field metadata: found none, expected it in the first line")
+            if not self._damaged:
+                raise FieldError("field metadata: found none, expected it in the first line")
+            self._orphans += 1
+            return
         if "dump_stats" in entry:
             self._dump(mapping(entry, "header"), mapping(entry, "dump_stats"))
             return
@@ -99,7 +106,9 @@ class _Log:
         if what is None:
             raise FieldError(f"found fields {shown(', '.join(entry))}, expected one of {', '.join(COUNTS)}")
         header = self._counted(what) if self._process[0] in COUNTED else mapping(entry, "header")
-        if what != "proxy_trace":
+        if header is None:
+            self._orphans += 1
+        elif what != "proxy_trace":
             self._call(header, mapping(entry, what), what.removesuffix("_perf"))
 
     def _of_process(self, metadata: dict[str, Any]) -> None:
@@ -129,12 +138,16 @@ class _Log:
             self._awaited = Counter(counts)
 
     def _complete(self) -> None:
-        if missing := self._awaited.total():
+        """End a dump: it has the lines that it counts, but for damaged ones. Raises FieldError."""
+        if (missing := self._awaited.total()) > self._damaged_in_dump:
             raise FieldError(f"found a dump that lacks {missing} of its lines, expected as many as it counts")
+        self._damaged_in_dump = 0
 
-    def _counted(self, what: str) -> dict[str, Any]:
-        """The header of the dump that the next line is of."""
+    def _counted(self, what: str) -> dict[str, Any] | None:
+        """Return the header of the dump that a line is of; None if a damaged line may have been that header."""
         if self._header is None or not self._awaited[what]:
+            if self._damaged_in_dump:
+                return None
             raise FieldError(f"found a {what} more than the dump counts, expected a dump_stats before it")
         self._awaited[what] -= 1
         return self._header
@@ -183,14 +196,24 @@ class _Log:
             world=None,
             calls=tuple(sorted(self.calls, key=lambda call: (call.begin_ns, call.end_ns))),
             members={},
-            lost=self._lost() + self._untimed + self._left_out.total() + self._awaited.total() + self._cut,
+            lost=self._lost() + self._untimed + self._left_out.total() + self._missing() + self._orphans,
+            losses=tuple(self._losses()),
             notes=tuple(self._notes()),
         )
 
     def _lost(self) -> int:
-        """Calls that were dropped, where dumps count them, or else that numbers leave out."""
+        """Return how many calls were dropped, if dumps count them, or else how many numbers are left out.
+
+        A damaged line leaves a gap in the numbers, unless it was the first or the last of its kind.
+        """
         gaps = self._gaps()
-        return sum(self._dropped.get(key, gaps[key]) for key in gaps.keys() | self._dropped.keys())
+        if self._dropped:
+            return sum(self._dropped.get(key, gaps[key]) for key in gaps.keys() | self._dropped.keys()) + self._damaged
+        return max(gaps.total(), self._damaged)
+
+    def _missing(self) -> int:
+        """Return how many lines the end of the file lacks."""
+        return max(self._awaited.total() - self._damaged_in_dump, 0) + self._cut
 
     def _gaps(self) -> Counter[tuple[Member, str]]:
         """How many numbers are left out between the first and the last of a kind."""
@@ -211,16 +234,34 @@ class _Log:
                 f"{unrecorded} were not recorded, small ones above all: NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0 keeps"
                 " those below 8192 bytes, NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 those without the GPU's time."
             )
+        return notes
+
+    def _losses(self) -> Iterator[str]:
+        """Return what was lost, a sentence each."""
         if dropped := sum(self._dropped.values()):
-            notes.append(f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more.")
+            yield f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more."
+        elif gaps := self._gaps().total():
+            yield f"{gaps} are missing by their numbers (coll_sn, p2p_sn), between the first and the last of a kind."
         if self._left_out:
             kinds = ", ".join(f"{count} {shown(name)}" for name, count in sorted(self._left_out.items()))
-            notes.append(f"Left out, as their sizes are not documented: {kinds}.")
+            yield f"Left out, as their sizes are not documented: {kinds}."
         if self._untimed:
-            notes.append(f"{self._untimed} have no kernel's times and are left out.")
-        if missing := self._awaited.total() + self._cut:
-            notes.append(f"The file ends early: at least {missing} lines are missing.")
-        return notes
+            yield f"{self._untimed} have no kernel's times and are left out."
+        if self._damaged:
+            yield f"{self._damaged} lines are no JSON objects and are left out, line {self._first_damaged} first."
+        if self._orphans:
+            yield f"{self._orphans} lines belong to a dump whose first line is damaged, and are left out."
+        if missing := self._missing():
+            yield f"The file ends early: at least {missing} lines are missing."
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """Return the object of a line, or None if it has none."""
+    try:
+        entry = JSON.decode(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def _member(header: dict[str, Any]) -> Member:

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins what the processes of a job recorded: who is who, which calls belong together, and when, on one clock."""
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from analysis.records.call import Call, Kind, Record, RecordError
+from analysis.records.fields import shown
 
 MOST_LOST = 0.03
 """Of the calls. A guess: so much less is sent than was; more would hide phases, or move them."""
 TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 """Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
 SHOWN = 8
+APART_NS = 10 * 10**9
+"""Ends of one call on two hosts, as their clocks are compared: farther apart, one of its times is wrong. A guess, far
+above what clocks drift within a record (0.1 s an hour), and what a rank waits for another."""
+MOST_SHIFTS = 32
+"""Calls that a rank may lack before its first, where calls are paired by when they end."""
 
 Group = tuple[str, tuple[int, ...] | None]
 """A communicator's name in a record, and its ranks where that tells them: some tools name several groups alike."""
@@ -71,18 +77,34 @@ def joined(records: Sequence[Record]) -> Job:
     """
     ranked = _ranked(records)
     members = _members(ranked)
-    matched = _matched(ranked)
+    matched = _matched(ranked, members)
     whole = [(group, taken) for group, taken in matched if _is_whole(taken, members[group])]
     if not whole:
         raise RecordError(f"{_names(ranked)}: found no collective that all ranks of its group took part in")
-    lost = max(1 - len(whole) / len(matched), *(each.lost / (each.lost + len(each.calls)) for each in ranked))
-    if lost > MOST_LOST:
-        found = f"records that lack {100 * lost:.1f} % of the calls"
-        hint = "record again: larger buffers, dumped more often; all ranks from the same iteration on (docs/records.md)"
-        raise RecordError(f"{_names(ranked)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", hint)
+    _lost_share(ranked, len(whole), len(matched))
     ahead_ns = _ahead(ranked, [taken for _, taken in whole])
-    exchanges = (_exchange(taken, members[group], ahead_ns) for group, taken in whole)
+    together = [(group, taken) for group, taken in whole if _ends_together(taken, ahead_ns)]
+    lost = _lost_share(ranked, len(together), len(matched))
+    exchanges = (_exchange(taken, members[group], ahead_ns) for group, taken in together)
     return Job(ranked, tuple(sorted(exchanges, key=lambda each: each.begin_ns)), lost, ahead_ns)
+
+
+def _lost_share(records: Sequence[Record], used: int, matched: int) -> float:
+    """Return the share of calls that is lost. Raises RecordError if it is more than `MOST_LOST`."""
+    shares = [each.lost / (each.lost + len(each.calls)) for each in records]
+    lost = max(1 - used / matched, *shares)
+    if lost > MOST_LOST:
+        worst = records[shares.index(max(shares))]
+        why = f" ({worst.path.name}: {'; '.join(worst.losses)})" if worst.losses else ""
+        found = f"records that lack {100 * lost:.1f} % of the calls{why}"
+        hint = "record again: larger buffers, dumped more often; all ranks from the same iteration on (docs/records.md)"
+        raise RecordError(f"{_names(records)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", hint)
+    return lost
+
+
+def _ends_together(taken: Taken, ahead_ns: Sequence[int]) -> bool:
+    ends_ns = [call.end_ns - ahead_ns[rank] for rank, call in taken.items()]
+    return max(ends_ns) - min(ends_ns) <= APART_NS
 
 
 def _names(records: Sequence[Record]) -> str:
@@ -104,9 +126,9 @@ def _ranked(records: Sequence[Record]) -> tuple[Record, ...]:
         known[each.rank] = each
     world = records[0].world or len(known)
     if missing := [rank for rank in range(world) if rank not in known]:
-        shown = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        ranks = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         raise RecordError(
-            f"{_names(records)}: found no record of rank {shown}, expected all {world}", "add their files"
+            f"{_names(records)}: found no record of rank {ranks}, expected all {world}", "add their files"
         )
     return tuple(known[rank] for rank in sorted(known))
 
@@ -129,30 +151,72 @@ def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
             sizes[group] = call.ranks
             other = places[group].setdefault(call.rank, rank)
             if other != rank:
-                who = f"{record.path} and {records[other].path}: found rank {call.rank} of group {call.group} in both"
-                raise RecordError(f"{who}, expected each once", "one file a process, of one job")
+                what = f"rank {call.rank} of group {shown(call.group)} in both"
+                who = f"{record.path} and {records[other].path}"
+                raise RecordError(f"{who}: found {what}, expected each once", "one file a process, of one job")
     for group, found in places.items():
         if missing := sorted(set(range(sizes[group])) - set(found)):
             who = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
-            shown = ", ".join(map(str, missing[:SHOWN]))
-            what = f"group {group[0]} of {sizes[group]} without the records of its rank {shown}"
+            ranks = ", ".join(map(str, missing[:SHOWN]))
+            what = f"group {shown(group[0])} of {sizes[group]} without the records of its rank {ranks}"
             raise RecordError(f"{who}: found {what}, expected those of all its ranks", "add their files")
     return {group: tuple(found[rank] for rank in range(sizes[group])) for group, found in places.items()}
 
 
-def _matched(records: Sequence[Record]) -> list[tuple[Group, Taken]]:
+def _matched(records: Sequence[Record], members: Mapping[Group, tuple[int, ...]]) -> list[tuple[Group, Taken]]:
     """Calls that are one: by number, where they have one; else they come in one order, those of a size by themselves.
 
-    Messages are told by who sends and who receives: their numbers count each process's own.
+    Messages are told by who sends and who receives: their numbers count each process's own. If a rank lacks some, calls
+    are matched by when they end, as the clocks of all others tell.
     """
-    found: dict[tuple[Group, Told, int], Taken] = defaultdict(dict)
+    alike: dict[tuple[Group, Told], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for rank, record in enumerate(records):
-        before: Counter[tuple[Group, Told]] = Counter()
         for call in record.calls:
-            key = (_group(record, call), _told(call))
-            found[(*key, before[key])][rank] = call
-            before[key] += 1
-    return [(group, taken) for (group, _, _), taken in found.items()]
+            alike[_group(record, call), _told(call)][rank].append(call)
+    matched: list[tuple[Group, Taken]] = []
+    uneven: list[tuple[Group, dict[int, list[Call]]]] = []
+    for (group, _), calls in alike.items():
+        if len({len(own) for own in calls.values()}) == 1:
+            matched += [(group, dict(zip(calls, each, strict=True))) for each in zip(*calls.values(), strict=True)]
+        else:
+            uneven.append((group, calls))
+    ahead_ns = _clocks(records, [taken for group, taken in matched if _is_whole(taken, members[group])])
+    return matched + [(group, taken) for group, calls in uneven for taken in _paired(calls, ahead_ns)]
+
+
+def _paired(calls: dict[int, list[Call]], ahead_ns: Mapping[int, int]) -> list[Taken]:
+    """Pair calls that look the same by when they end, each with one of the rank that has most."""
+    most = max(calls, key=lambda rank: len(calls[rank]))
+    paired: list[Taken] = [{most: call} for call in calls.pop(most)]
+    others = [each[most] for each in paired]
+    for rank, own in calls.items():
+        known = most in ahead_ns and rank in ahead_ns
+        apart_ns = ahead_ns[rank] - ahead_ns[most] if known else _apart_ns(own, others)
+        for place, call in zip(_places(own, others, apart_ns), own, strict=True):
+            if rank in paired[place]:
+                paired.append({rank: call})
+            else:
+                paired[place][rank] = call
+    return paired
+
+
+def _places(own: Sequence[Call], others: Sequence[Call], apart_ns: int) -> list[int]:
+    """Return, for each call, the place of the other rank's call that ends nearest."""
+    first_ns = others[0].end_ns
+    others_ns = np.array([call.end_ns - first_ns for call in others], np.float64)
+    own_ns = np.array([call.end_ns - apart_ns - first_ns for call in own], np.float64)
+    places: list[int] = np.searchsorted((others_ns[:-1] + others_ns[1:]) / 2, own_ns).tolist()
+    return places
+
+
+def _apart_ns(own: Sequence[Call], others: Sequence[Call]) -> int:
+    """Return how far a clock is ahead of another: the ends are least apart so, if calls lack at the beginning only."""
+    found: list[tuple[float, int]] = []
+    for shift in range(min(len(others) - len(own), MOST_SHIFTS) + 1):
+        ahead_ns = [call.end_ns - other.end_ns for call, other in zip(own, others[shift:], strict=False)]
+        median_ns = ahead_ns[0] + round(float(np.median([float(each - ahead_ns[0]) for each in ahead_ns])))
+        found.append((sum(abs(float(each - median_ns)) for each in ahead_ns), median_ns))
+    return min(found)[1]
 
 
 def _told(call: Call) -> Told:
@@ -170,7 +234,16 @@ def _is_whole(taken: Taken, members: tuple[int, ...]) -> bool:
 
 
 def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]:
-    """How far each clock is ahead of rank 0's, by the median over what ended together for two of them.
+    """Return how far each clock is ahead of rank 0's. Raises RecordError if that cannot be told."""
+    ahead = _clocks(records, whole)
+    if apart := [rank for rank in range(len(records)) if rank not in ahead]:
+        what = f"rank {apart[0]} ({records[apart[0]].path}) in no group with rank 0, nor by way of others"
+        raise RecordError(f"found {what}, expected one: their clocks cannot be compared")
+    return tuple(ahead[rank] for rank in range(len(records)))
+
+
+def _clocks(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, int]:
+    """How far clocks are ahead of rank 0's, by the median over what ended together for two of them.
 
     Hosts have a clock each. Who shares no collective with others is compared by messages, which take longer to come.
     """
@@ -183,10 +256,7 @@ def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]
             if there not in ahead:
                 ahead[there] = ahead[here] + between_ns
                 waiting.append(there)
-    if apart := [rank for rank in range(len(records)) if rank not in ahead]:
-        what = f"rank {apart[0]} ({records[apart[0]].path}) in no group with rank 0, nor by way of others"
-        raise RecordError(f"found {what}, expected one: their clocks cannot be compared")
-    return tuple(ahead[rank] for rank in range(len(records)))
+    return ahead
 
 
 def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[int, int]]:
@@ -200,7 +270,7 @@ def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[
     links: dict[int, dict[int, int]] = {rank: {} for rank in range(len(records))}
     for together in (True, False):
         for (one, other), between in best[together].items():
-            between_ns = round(float(np.median(np.array(between) - between[0]))) + between[0]
+            between_ns = round(float(np.median([float(each - between[0]) for each in between]))) + between[0]
             links[one].setdefault(other, between_ns)
             links[other].setdefault(one, -between_ns)
     return links

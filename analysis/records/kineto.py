@@ -3,24 +3,51 @@
 
 Of what a call leaves in a trace one kind is counted: kernels, which run when bytes go; without them gloo's own events;
 never `c10d::...`, `nccl:...` and `record_param_comms`, which tell when a call was asked for.
+
+Source: libkineto/src/output_json.cpp of pytorch/kineto; src/device of NVIDIA/nccl and ROCm/rccl for kernels' names.
 """
 
-import ast
-import json
-import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
+from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.files import opened
+from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, real, shown, text, whole
+from analysis.records.files import no_garbage_collection, opened
 
 NAME = "PyTorch Kineto's trace"
-KERNELS = ("ncclDevKernel", "ncclKernel")
+SCHEMA = 1
+LIBRARY = re.compile("nccl|rccl|msccl", re.IGNORECASE)
+KERNEL = re.compile(r"(nccl|rccl|msccl)\w*kernel", re.IGNORECASE)
+"""NCCL's `ncclDevKernel_*`, `ncclKernel_*` (before 2.19), `ncclSymkDevKernel_*`, `ncclSymDevKernel_*` (2.27);
+RCCL has the first two and `mscclKernel_*`."""
 GLOO, STEP = "gloo:", "ProfilerStep#"
-RECORD = "record_shapes=True, on GPUs with ProfilerActivity.CUDA, after init_process_group"
+NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
+COLLECTIVE, RANKS = "Collective name", "Process Group Ranks"
+RANKS_TEXT = re.compile(r"\[(\d{1,7}(?:, ?\d{1,7})*)(, ?\.\.\.)?\]", re.ASCII)
+RECORD = (
+    "record with PyTorch 2.3 or later, which writes the arguments of kernels, with record_shapes=True, on GPUs with "
+    "ProfilerActivity.CUDA, after init_process_group"
+)
+MOST_RANKS = 1 << 20
+LATEST_NS = 1 << 62
+"""The year 2116: later instants would not leave 64-bit integers room for differences."""
+SHOWN = 8
+PEERS: dict[Kind, str] = {
+    "send": "Dst Rank",
+    "receive": "Src Rank",
+    "broadcast": "Root Rank",
+    "reduce": "Root Rank",
+}
+
+Event = dict[str, Any]
+CallReader = Callable[[Kind, Event], Call]
 
 KINDS: dict[str, Kind | None] = {
     "allreduce": "all-reduce",
@@ -64,161 +91,328 @@ def recognises(head: bytes) -> bool:
 def read(path: Path) -> Record:
     """See `formats.Format`. The whole file is held in memory."""
     trace = _trace(path)
-    told = trace.get("distributedInfo")
-    if not isinstance(told, dict) or not all(isinstance(told.get(each), int) for each in ("rank", "world_size")):
-        what = "no distributedInfo with rank and world_size: the trace does not say whose it is"
-        raise RecordError(f"{path}: found {what}", "begin profiling after torch.distributed.init_process_group")
-    reading = _Reading(path, trace, told["rank"], told["world_size"])
-    calls = tuple(sorted(reading.calls(), key=lambda call: call.begin_ns))
+    rank, world = _identity(path, trace)
+    try:
+        reading = _Reading(trace, rank, world)
+        calls = tuple(sorted(reading.calls(), key=lambda call: call.begin_ns))
+    except FieldError as error:
+        raise RecordError(f"{path}: {error}") from error
+    losses = tuple(reading.losses())
     if not calls:
-        found = "; ".join(reading.notes()) or "nothing of NCCL's kernels or gloo's events"
-        raise RecordError(
-            f"{path}: found no call of a collective that says its bytes: {found}", f"record with {RECORD}"
-        )
+        found = "; ".join(losses) or "nothing of NCCL's kernels or gloo's events"
+        raise RecordError(f"{path}: found no call of a collective that says its bytes: {found}", RECORD)
     host = trace.get("host_name")
     return Record(
         path=path,
         host=host if isinstance(host, str) else None,
-        rank=told["rank"],
-        world=told["world_size"],
+        rank=rank,
+        world=world,
         calls=calls,
         members=reading.members,
         steps_ns=tuple(reading.steps()),
-        lost=reading.left_out.total() + reading.posted,
+        lost=reading.lost,
+        losses=losses,
         notes=tuple(reading.notes()),
     )
 
 
 def _trace(path: Path) -> dict[str, Any]:
     with opened(path) as file:
-        try:
-            trace = json.load(file)
-        except ValueError as error:
-            raise RecordError(f"{path}: found no JSON ({error}), expected {NAME}, whole") from error
+        content = file.read().decode(errors="replace")
+    try:
+        with no_garbage_collection():
+            trace = JSON.decode(content)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: found no JSON ({error}), expected {NAME}, whole") from error
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise RecordError(f"{path}: found no list traceEvents, expected {NAME}")
     return trace
 
 
-class _Event(NamedTuple):
-    """One call as a trace has it: its name in PyTorch, its arguments, and when it was at work."""
+def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
+    """Return the rank and the number of ranks. Raises RecordError."""
+    try:
+        info = mapping(trace, "distributedInfo")
+        world = whole(info, "world_size", 1, MOST_RANKS)
+        return whole(info, "rank", 0, world - 1), world
+    except FieldError as error:
+        what = f"distributedInfo: {error}: the trace does not say whose it is"
+        raise RecordError(
+            f"{path}: {what}", "begin profiling after torch.distributed.init_process_group, with PyTorch 2.3 or later"
+        ) from error
 
-    name: str
-    args: Mapping[str, Any]
-    begin_ns: int
-    end_ns: int
+
+class _Losses:
+    """Counts what could not be read, by its name and field; of each field the first message is kept."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._messages: dict[tuple[str, str], str] = {}
+
+    def add(self, name: Any, error: FieldError, count: int = 1) -> None:
+        """Count events of a name, which have one fault."""
+        label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
+        if not label.isprintable() or not label:
+            label = f"events with the name {shown(name)}"
+        key = label, str(error).partition(":")[0]
+        self._counts[key] += count
+        self._messages.setdefault(key, str(error))
+
+    def total(self) -> int:
+        """Return the number of events that were counted."""
+        return self._counts.total()
+
+    def __str__(self) -> str:
+        every = [f"{count} {key[0]} ({self._messages[key]})" for key, count in sorted(self._counts.items())]
+        more = [f"and {len(every) - SHOWN} other kinds"] if len(every) > SHOWN else []
+        return ", ".join([*every[:SHOWN], *more])
 
 
 class _Reading:
-    """One trace, while it is read. `left_out` counts calls that do not say what they moved, by their names."""
+    """One trace, while it is read. `members` are the ranks of each group that a call is of."""
 
-    def __init__(self, path: Path, trace: dict[str, Any], rank: int, world: int) -> None:
-        self._path, self._rank, self._world = path, rank, world
-        self._base_ns = int(trace.get("baseTimeNanoseconds", 0))
-        events = [each for each in trace["traceEvents"] if isinstance(each, dict) and each.get("ph") == "X"]
-        self._named = [(each, str(each.get("name", ""))) for each in events]
-        self._configured = _configured(trace["distributedInfo"])
+    def __init__(self, trace: dict[str, Any], rank: int, world: int) -> None:
+        if "schemaVersion" in trace:
+            whole(trace, "schemaVersion", SCHEMA, SCHEMA)
+        self._base_ns = whole(trace, "baseTimeNanoseconds", 0, LATEST_NS) if "baseTimeNanoseconds" in trace else 0
+        self._rank, self._world = rank, world
+        self._configured = _configured(trace["distributedInfo"], world)
         self.members: dict[str, tuple[int, ...]] = {}
-        self.left_out: Counter[str] = Counter()
-        self.posted = 0
+        self._members_told: dict[tuple[str, str, int], tuple[int, ...]] = {}
+        self._kernels: list[Event] = []
+        self._gloos: list[Event] = []
+        self._asked: Counter[Kind] = Counter()
+        self._seen: set[Kind | None] = set()
+        self._steps: dict[bool, dict[int, tuple[int, int]]] = {True: {}, False: {}}
+        self._lost, self._lost_steps = _Losses(), _Losses()
+        self._posted = 0
+        self._sort(trace["traceEvents"])
+
+    def _sort(self, events: list[Any]) -> None:
+        """Put each event where it belongs; most are of nothing that is read."""
+        takers: dict[str, Callable[[Event], None] | None] = {}
+        for event in events:
+            if type(event) is not dict:
+                self._lost.add("entries of traceEvents", FieldError(f"found {shown(event)}, expected an object"))
+                continue
+            name = event.get("name")
+            if type(name) is not str:
+                taker = None
+            elif name in takers:
+                taker = takers[name]
+            else:
+                taker = takers[name] = self._taker(name)
+            if taker:
+                taker(event)
+            elif event.get("cat") == "kernel" and _is_call(event):
+                self._kernels.append(event)
+
+    def _taker(self, name: str) -> Callable[[Event], None] | None:
+        if KERNEL.search(name):
+            return self._kernels.append
+        if name.startswith(GLOO):
+            return self._gloos.append
+        if name.startswith(STEP):
+            return self._take_step
+        return self._take_asked if name == ASKED else None
+
+    def _take_step(self, event: Event) -> None:
+        """Take a step by its number: it is on the CPU and, a little later, on the GPU."""
+        try:
+            number = event["name"].removeprefix(STEP)
+            if not NUMBER.fullmatch(number):
+                raise FieldError(f"field name: found {shown(event['name'])}, expected {STEP} and a number")
+            found, steps = self._times_ns(event), self._steps[event.get("cat") == ON_GPU]
+            steps[int(number)] = min(found, steps.get(int(number), found))
+        except FieldError as error:
+            self._lost_steps.add("ProfilerStep", error)
+
+    def _take_asked(self, event: Event) -> None:
+        args = event.get("args")
+        if isinstance(args, dict) and args.get("Group size") != 1:
+            kind = KINDS.get(_plain(str(args.get(COLLECTIVE))))
+            if kind:
+                self._asked[kind] += 1
 
     def calls(self) -> Iterator[Call]:
-        """Of kernels; without them, of gloo."""
-        kernels = [(each, name) for each, name in self._named if name.startswith(KERNELS)]
-        for each, name in kernels:
-            args = each.get("args", {})
-            yield from self._call(_event(each, args.get("Collective name", ""), self._base_ns), name, self._of_kernel)
-        if not kernels:
+        """Read the calls: kernels, or gloo's events if there are none. Raises FieldError."""
+        if not self._kernels:
             yield from self._of_gloos()
+            return
+        for event in self._kernels:
+            yield from self._call(event, _kernel_kind, self._of_kernel)
+        if None not in self._seen:  # a kernel that does not say its kind may be of any
+            for kind in sorted(self._asked.keys() - self._seen):
+                error = FieldError("found no kernel that ran it, expected one each")
+                self._lost.add(f"{kind} of {ASKED}", error, self._asked[kind])
 
     def _of_gloos(self) -> Iterator[Call]:
-        found = [(each, name) for each, name in self._named if name.startswith(GLOO)]
-        if found and len(self._configured) > 1:
-            names = ", ".join(self._configured)
+        if self._gloos and len(self._configured) > 1:
+            names = ", ".join(map(shown, self._configured))
             what = f"gloo's events and the process groups {names}: its events do not say of which group they are"
-            raise RecordError(f"{self._path}: found {what}, expected one group", "record with NCCL, which does")
-        for each, name in found:
-            event = _event(each, name.removeprefix(GLOO), self._base_ns)
-            if KINDS.get(_plain(event.name)) in ("send", "receive"):
-                self.posted += 1  # the event ends when the message is posted, not when it has gone
+            raise FieldError(f"found {what}, expected one group; record with NCCL, which does")
+        for event in self._gloos:
+            if KINDS.get(_plain(event["name"].removeprefix(GLOO))) in ("send", "receive"):
+                self._posted += 1  # the event ends when the message is posted, not when it has gone
             else:
-                yield from self._call(event, name, self._of_gloo)
+                yield from self._call(event, _gloo_kind, self._of_gloo)
 
-    def _call(self, event: _Event, name: str, read: Any) -> Iterator[Call]:
-        """The call, unless it moves nothing; counted as left out where it does not say what it moves."""
+    def _call(self, event: Event, kind_of: Callable[[Event], Kind | None], read: CallReader) -> Iterator[Call]:
+        """Read a call, unless it moves nothing; count it as lost if it cannot be read."""
+        kind = None
         try:
-            kind = KINDS[_plain(event.name)]
+            if event.get("ph") != "X":
+                raise FieldError(f"field ph: found {shown(event.get('ph'))}, expected 'X'")
+            kind = kind_of(event)
             if kind:
                 yield read(kind, event)
-        except (KeyError, ValueError, TypeError, IndexError, SyntaxError):
-            self.left_out[name.split("(", maxsplit=1)[0]] += 1
+                self._seen.add(kind)
+        except FieldError as error:
+            self._seen.add(kind)
+            self._lost.add(event.get("name"), error)
 
-    def _of_kernel(self, kind: Kind, event: _Event) -> Call:
-        args = event.args
-        given, taken = int(args["In msg nelems"]), int(args["Out msg nelems"])
-        ranks, group = int(args["Group size"]), str(args.get("Process Group Name", "0"))
-        members = self._known(group, args.get("Process Group Ranks"), ranks)
-        peer = {"send": "Dst Rank", "receive": "Src Rank", "broadcast": "Root Rank", "reduce": "Root Rank"}.get(kind)
+    def _of_kernel(self, kind: Kind, event: Event) -> Call:
+        args = event["args"]
+        given, taken = whole(args, "In msg nelems"), whole(args, "Out msg nelems")
+        ranks, group = whole(args, "Group size", 1, MOST_RANKS), self._group(args)
+        members = self._members_of(group, args.get(RANKS), ranks)
+        begin_ns, end_ns = self._times_ns(event)
         return Call(
             kind=kind,
             group=group,
-            number=int(args["Seq"]) if "Seq" in args else None,
+            number=whole(args, "Seq") if "Seq" in args else None,
             rank=members.index(self._rank),
             ranks=ranks,
-            payload_bytes=_numbers(kind, given, taken, ranks) * SIZES[_plain(args["dtype"])],
-            begin_ns=event.begin_ns,
-            end_ns=event.end_ns,
-            peer=_peer(args, peer, members),
+            payload_bytes=_bounded(_numbers(kind, given, taken, ranks) * _size_of(text(args, "dtype"))),
+            begin_ns=begin_ns,
+            end_ns=end_ns,
+            peer=_peer(args, kind, members),
         )
 
-    def _of_gloo(self, kind: Kind, event: _Event) -> Call:
-        dims, types = event.args["Input Dims"], event.args["Input type"]
+    def _of_gloo(self, kind: Kind, event: Event) -> Call:
+        args = mapping(event, "args")
+        given = _gloo_bytes(listed(args, "Input Dims"), listed(args, "Input type"))
         group = next(iter(self._configured), "0")
-        members = self._known(group, None, self._world)
-        given = math.prod(dims[0])
+        members = self._members_of(group, None, self._world)
+        begin_ns, end_ns = self._times_ns(event)
         return Call(
             kind=kind,
             group=group,
             number=None,
             rank=members.index(self._rank),
             ranks=len(members),
-            payload_bytes=_numbers(kind, given, given, len(members)) * SIZES[_plain(types[0])],
-            begin_ns=event.begin_ns,
-            end_ns=event.end_ns,
+            payload_bytes=_bounded(_numbers(kind, given, given, len(members))),
+            begin_ns=begin_ns,
+            end_ns=end_ns,
         )
 
-    def _known(self, group: str, told: Any, ranks: int) -> tuple[int, ...]:
-        """The global ranks of a group. Raises ValueError where they are not told, or cut short and not even steps."""
-        if group not in self.members:
-            found = self._configured.get(group) or (_ranks(told, ranks) if told else tuple(range(self._world)))
-            if len(found) != ranks:
-                raise ValueError(f"{len(found)} members of a group of {ranks}")
-            self.members[group] = found
-        return self.members[group]
+    def _times_ns(self, event: Event) -> tuple[int, int]:
+        # Microseconds with three digits behind the point: whole nanoseconds, which a float of some days still tells.
+        since_ns, lasted_ns = (round(real(event, name) * 1000) for name in ("ts", "dur"))
+        for name, value_ns in (("ts", since_ns), ("dur", lasted_ns)):
+            if not value_ns:
+                raise FieldError(f"field {name}: found 0, expected more: the event has no time")
+        begin_ns = self._base_ns + since_ns
+        if begin_ns + lasted_ns > LATEST_NS:
+            raise FieldError("field ts: found an end after the year 2116, expected less")
+        return begin_ns, begin_ns + lasted_ns
 
-    def steps(self) -> Iterator[tuple[int, int]]:
-        """Iterations, as the profiler names them."""
-        named = (_event(each, name, self._base_ns) for each, name in self._named if name.startswith(STEP))
-        yield from sorted({(event.begin_ns, event.end_ns) for event in named})
+    def _group(self, args: Event) -> str:
+        """Return the name of a call's group; PyTorch before 2.3 does not write it."""
+        if "Process Group Name" in args:
+            return _group_name(args, "Process Group Name")
+        return next(iter(self._configured)) if len(self._configured) == 1 else "0"
+
+    def _members_of(self, group: str, told: Any, ranks: int) -> tuple[int, ...]:
+        """Return the global ranks of a group. Raises FieldError if they are not told, or told in two ways."""
+        key = group, str(told), ranks
+        if key not in self._members_told:
+            known = self._configured.get(group) or self.members.get(group)
+            members = _members(told, known, ranks, self._world)
+            if self._rank not in members:
+                raise FieldError(f"field {RANKS}: found no rank {self._rank} in group {shown(group)}, expected it")
+            self._members_told[key] = self.members[group] = members
+        return self._members_told[key]
+
+    def steps(self) -> list[tuple[int, int]]:
+        """Return the iterations that the profiler names, by their numbers: the CPU's, or else the GPU's."""
+        named = self._steps[False] or self._steps[True]
+        steps = [named[number] for number in sorted(named)]
+        return steps if steps == sorted(steps) else []
+
+    @property
+    def lost(self) -> int:
+        """Return the number of calls that are not among those that were read."""
+        return self._lost.total() + self._posted
+
+    def losses(self) -> Iterator[str]:
+        """Return what was left out of the calls."""
+        if self._lost.total():
+            yield f"calls that cannot be read are left out: {self._lost}"
+        if self._posted:
+            yield f"{self._posted} messages over gloo are left out: their events end when they are posted, not sent"
 
     def notes(self) -> Iterator[str]:
-        """What was left out."""
-        if self.left_out:
-            names = ", ".join(f"{count} {name}" for name, count in sorted(self.left_out.items()))
-            yield f"calls that do not say how many bytes they moved, or for whom, are left out: {names}"
-        if self.posted:
-            yield f"{self.posted} messages over gloo are left out: their events end when they are posted, not sent"
+        """Return what else is not used."""
+        if self._kernels and self._gloos:
+            yield f"{len(self._gloos)} calls over gloo, beside NCCL's kernels, are left out"
+        if self._lost_steps.total():
+            yield f"steps that cannot be read are left out: {self._lost_steps}"
+        numbers = self._steps[False].keys() | self._steps[True].keys()
+        if numbers and len(self.steps()) < max(numbers) - min(numbers) + 1:
+            yield f"steps called {STEP}N are missing, or do not begin in the order of their numbers, and are not used"
 
 
-def _event(each: Mapping[str, Any], name: str, base_ns: int) -> _Event:
-    # Microseconds, with three digits behind the point: whole nanoseconds, which a float that holds a day still tells.
-    begin_ns = base_ns + round(float(each["ts"]) * 1000)
-    return _Event(name, each.get("args", {}), begin_ns, begin_ns + round(float(each.get("dur", 0)) * 1000))
+def _is_call(event: Event) -> bool:
+    """Return True if an event of the category `kernel` is a call by its library's name or its arguments."""
+    name, args = event.get("name"), event.get("args")
+    return (isinstance(name, str) and _is_of_library(name)) or (isinstance(args, dict) and COLLECTIVE in args)
 
 
-def _plain(name: object) -> str:
+@lru_cache(maxsize=1 << 14)
+def _is_of_library(name: str) -> bool:
+    return LIBRARY.search(name) is not None
+
+
+def _kernel_kind(event: Event) -> Kind | None:
+    return _kind(text(mapping(event, "args"), COLLECTIVE), COLLECTIVE)
+
+
+def _gloo_kind(event: Event) -> Kind | None:
+    return _kind(event["name"].removeprefix(GLOO), "name")
+
+
+def _kind(name: str, field: str) -> Kind | None:
+    plain = _plain(name)
+    if plain not in KINDS:
+        raise FieldError(f"field {field}: found {shown(name)}, expected a collective or message of PyTorch's")
+    return KINDS[plain]
+
+
+@lru_cache(maxsize=1 << 10)
+def _plain(name: str) -> str:
     """A name of a collective or a type, as the tables here have it."""
-    return str(name).lower().replace("c10::", "").replace("coalesced", "").replace("_", "").replace(" ", "")
+    return name.lower().replace("c10::", "").replace("coalesced", "").replace("_", "").replace(" ", "")
+
+
+def _size_of(dtype: str) -> int:
+    size = SIZES.get(_plain(dtype))
+    if size is None:
+        raise FieldError(f"field dtype: found {shown(dtype)}, expected a type of PyTorch's whose size is known")
+    return size
+
+
+def _gloo_bytes(dims: list[Any], types: list[Any]) -> int:
+    """Return the bytes of all tensors that a process puts in."""
+    if len(dims) != len(types) or not dims:
+        raise FieldError(f"field Input Dims: found {len(dims)} shapes of {len(types)} tensors, expected one each")
+    total = 0
+    for place, (shape, dtype) in enumerate(zip(dims, types, strict=True)):
+        sides = listed({"Input Dims": shape}, "Input Dims")
+        if any(type(side) is not int or not 0 <= side <= MOST for side in sides):
+            raise FieldError(f"field Input Dims: found no shape of tensor {place}, expected whole numbers")
+        total += prod(sides) * _size_of(text({"Input type": dtype}, "Input type"))
+    return total
 
 
 def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
@@ -228,28 +422,98 @@ def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
     return taken if kind == "receive" else given
 
 
-def _configured(told: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Groups and their ranks, where the trace lists them whole."""
-    groups = told.get("pg_config")
-    listed = groups if isinstance(groups, list) else []
-    return {str(each["pg_name"]): tuple(each["ranks"]) for each in listed if each.get("ranks") and "pg_name" in each}
+def _bounded(payload_bytes: int) -> int:
+    if payload_bytes > MOST:
+        raise FieldError("field In msg nelems or Input Dims: found more than 2^53 bytes, expected less")
+    return payload_bytes
 
 
-def _ranks(told: Any, ranks: int) -> tuple[int, ...]:
-    """Of `[0, 8, 16, ...]`, which PyTorch cuts short after 30: the rest goes on in steps as even as those."""
-    found = list(ast.literal_eval(told) if isinstance(told, str) else told)
-    if found and found[-1] is Ellipsis:
-        found.pop()
-        steps = {after - before for before, after in pairwise(found)}
-        if len(steps) != 1:
-            raise ValueError("ranks cut short, at uneven steps")
-        step = steps.pop()
-        return tuple(found[0] + step * place for place in range(ranks))
-    return tuple(int(each) for each in found)
+def _configured(info: dict[str, Any], world: int) -> dict[str, tuple[int, ...] | None]:
+    """Return the groups that a trace lists, with their ranks if it has all of them. Raises FieldError."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    for place, entry in enumerate(_listed_groups(info)):
+        try:
+            if isinstance(entry, str):
+                name, members = entry, None
+            elif "pg_name" in mapping({"": entry}, ""):
+                name, members = _group_name(entry, "pg_name"), _listed_members(entry, world)
+            else:  # PyTorch before 2.3
+                name, members = f"#{place}", None
+        except FieldError as error:
+            raise FieldError(f"distributedInfo: pg_config[{place}]: {error}") from error
+        if found.setdefault(name, members) != members:
+            raise FieldError(f"distributedInfo: pg_config[{place}]: found {shown(name)} again, with other ranks")
+    return found
 
 
-def _peer(args: Mapping[str, Any], name: str | None, members: tuple[int, ...]) -> int | None:
-    """The rank in its group of the other one, or of the root; a trace has global ranks."""
-    if name is None or name not in args:
+def _listed_groups(info: dict[str, Any]) -> list[Any]:
+    """Return the entries of `pg_config`: a list, or its text."""
+    groups = info.get("pg_config")
+    if isinstance(groups, str):
+        try:
+            groups = JSON.decode(groups)
+        except (ValueError, RecursionError):
+            raise FieldError("distributedInfo: field pg_config: found text, expected a list as JSON") from None
+    if groups is not None and not isinstance(groups, list):
+        raise FieldError(f"distributedInfo: field pg_config: found {shown(groups)}, expected a list of process groups")
+    return groups or []
+
+
+def _listed_members(entry: dict[str, Any], world: int) -> tuple[int, ...] | None:
+    told = entry.get("ranks")
+    if told in (None, "", []):
         return None
-    return members.index(int(args[name]))
+    found, cut = _ranks(told, "ranks")
+    if cut and "pg_size" not in entry:
+        return None
+    return _members(told, None, whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
+
+
+def _group_name(of: Event, name: str) -> str:
+    """Return a group's name, which some versions write as a number."""
+    value = of[name]
+    if type(value) not in (str, int):
+        raise FieldError(f"field {name}: found {shown(value)}, expected the name of a process group")
+    return str(value)
+
+
+def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, field: str = RANKS) -> tuple[int, ...]:
+    """Return the ranks of a group: those that are known, or else told, or else all. Raises FieldError."""
+    begin, cut = ((), True) if told in (None, "") else _ranks(told, field)
+    if known is None:
+        known = _continued(begin, ranks, field) if cut and begin else begin or tuple(range(world))
+    if begin != (known[: len(begin)] if cut else known):
+        raise FieldError(f"field {field}: found {shown(told)}, expected the ranks that its group has elsewhere")
+    if len(known) != ranks:
+        raise FieldError(f"field Group size: found {ranks}, expected {len(known)}, as its group has so many ranks")
+    if max(known) >= world or len(set(known)) < len(known):
+        raise FieldError(f"field {field}: found {shown(told)}, expected different ranks below {world}")
+    return known
+
+
+def _ranks(told: Any, field: str) -> tuple[tuple[int, ...], bool]:
+    """Return the ranks that text or a list names, and True if it was cut short: PyTorch writes the first 30."""
+    found = RANKS_TEXT.fullmatch(str(told)) if isinstance(told, (str, list)) else None
+    if not found:
+        raise FieldError(f"field {field}: found {shown(told)}, expected a list of ranks")
+    return tuple(map(int, found[1].split(","))), found[2] is not None
+
+
+def _continued(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...]:
+    """Return all ranks of a list that was cut short, which goes on in steps as even as those that it has."""
+    steps = {after - before for before, after in pairwise(begin)}
+    if len(steps) != 1:
+        raise FieldError(f"field {field}: found ranks that were cut short, at uneven steps, expected all of them")
+    step = steps.pop()
+    return tuple(begin[0] + step * place for place in range(ranks))
+
+
+def _peer(args: Event, kind: Kind, members: tuple[int, ...]) -> int | None:
+    """The rank in its group of the other one, or of the root; a trace has global ranks."""
+    name = PEERS.get(kind)
+    if name is None or (name not in args and kind in ("broadcast", "reduce")):
+        return None
+    peer = whole(args, name)
+    if peer not in members:
+        raise FieldError(f"field {name}: found {peer}, expected a rank of its group")
+    return members.index(peer)

@@ -4,14 +4,13 @@
 Source: NVIDIA/nccl-tests v2.17.3 to v2.19.6, src/util.cu, src/common.cu and doc/PERFORMANCE.md.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.records.call import RecordError
-from analysis.records.fields import FieldError, listed, mapping, real, shown, text, whole
+from analysis.records.fields import JSON, FieldError, listed, mapping, real, shown, text, whole
 from analysis.records.files import opened
 
 NAME = "nccl-tests' JSON"
@@ -71,7 +70,7 @@ def read(path: Path) -> Fabric:
     with opened(path) as file:
         content = file.read()
     try:
-        return _fabric(path, json.loads(content))
+        return _fabric(path, JSON.decode(content.decode(errors="replace")))
     except FieldError as error:
         raise RecordError(f"{path}: {error}") from error
     except (ValueError, RecursionError):
@@ -88,8 +87,7 @@ def _fabric(path: Path, entry: Any) -> Fabric:
     if not measured:
         raise FieldError("field results: found no size, expected some")
     _right(entry)
-    config = entry.get("config", {})
-    hosts, ranks = _placed(config) if config else ((), None)
+    hosts, ranks = _placed(mapping(entry, "config")) if "config" in entry else ((), None)
     unchecked = sum(not each.checked for each in measured)
     return Fabric(
         path=path,
@@ -148,9 +146,11 @@ def _collective(args: list[Any]) -> str:
     return program.rpartition("/")[2].removesuffix("_perf")
 
 
-def _placed(config: Any) -> tuple[tuple[str, ...], int]:
+def _placed(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
     """Hosts, and how many ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
     devices = listed(config, "devices")
+    if not devices:
+        raise FieldError("field devices: found none, expected one a process")
     hosts = tuple(dict.fromkeys(text(device, "hostname") for device in devices))
     return hosts, len(devices) * whole(config, "nthreads", 1) * whole(config, "ngpus", 1)
 

@@ -154,7 +154,8 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
     )
     if job.lost_share:
         yield (
-            f"{100 * job.lost_share:.1f} % of the calls are lost, or not of all ranks: about so many bytes are missing "
+            f"{100 * job.lost_share:.1f} % of the calls are lost, not of all ranks, or end more than 10 s apart: "
+            "about so many bytes are missing "
             f"(more than {100 * MOST_LOST:.0f} %, a guess, would be refused)."
         )
     if found.found.outside_share > MOST_OUTSIDE:
@@ -172,7 +173,7 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
             f"Steps that the record names last {steps_ms:.1f} ms by the median, iterations found {period_ms:.1f} ms: "
             "steps may be several iterations, or a part of one."
         )
-    yield from dict.fromkeys(_sentence(note) for each in job.records for note in each.notes)
+    yield from dict.fromkeys(_sentence(note) for each in job.records for note in (*each.losses, *each.notes))
 
 
 def found_families(found: Course) -> list[Family]:

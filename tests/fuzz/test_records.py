@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.records.call import RecordError
 from tests.fuzz.test_inventories import SECONDS, spoilt
 from tests.records.damage import READERS, check, seeds
+from tests.records.odd_fields import EXAMPLES, ODD, is_clear, is_right
 
 
 @pytest.mark.proof
@@ -23,3 +25,17 @@ def test_a_record_is_read_or_refused(reader: str, tmp_path: Path) -> None:
         tried += 1
     print(f"{reader}: {tried} inputs in {SECONDS} s, {read} of them read")
     assert read
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_odd_value_changes_nothing_unsaid(name: str, tmp_path: Path) -> None:
+    example, rng = EXAMPLES[name], random.Random(int(os.environ.get("FUZZ_SEED", "1")))
+    end, tried = time.monotonic() + SECONDS, 0
+    while time.monotonic() < end:
+        (part, path), odd = rng.choice(example.fields), rng.choice(ODD)
+        found = example.found(tmp_path, example.text(part, path, odd))
+        right = is_clear(found, example.names[0]) if isinstance(found, RecordError) else is_right(found, example.good)
+        assert right, f"part {part}, {path}: {odd[:40]}"
+        tried += 1
+    print(f"{name}: {tried} odd values in {SECONDS} s, of {len(example.fields) * len(ODD)}")

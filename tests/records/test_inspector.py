@@ -135,7 +135,21 @@ def test_a_last_line_that_was_cut_off_counts_as_lost(read):
     content = (EXAMPLES / "v4.0-nccl-2.30.log").read_bytes()
     cut = read(content[:-9])
     assert (len(cut.calls), cut.lost) == (2, 1)
-    assert any("ends early" in note for note in cut.notes)
+    assert any("ends early" in loss for loss in cut.losses)
+
+
+@pytest.mark.parametrize("version", inspector.VERSIONS)
+def test_damaged_lines_count_as_lost_and_blank_ones_do_not(version, read):
+    calls = [Call("all-reduce", "0x1", 7 + n, 0, 2, 2**20, (1 + n) * 10**9, (2 + n) * 10**9) for n in range(9)]
+    lines = Inspector(version=version).log(calls).splitlines(keepends=True)
+    assert read(b"\n".join(lines) + b" \n\n").lost == 0
+    for damage in (b"\0\0\0\n", lines[5][:40] + b"\n", b"\xff\n", b"null\n"):
+        damaged = read(b"".join([*lines[:5], damage, *lines[6:]]))
+        assert (len(damaged.calls), damaged.lost) == (8, 1)
+        assert "1 lines are no JSON objects and are left out, line 6 first." in damaged.losses
+    if version in inspector.COUNTED:
+        again = read(b"".join([*lines, b"?\n", *lines[1:3]]))
+        assert (len(again.calls), again.lost) == (9, 3)
 
 
 def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
@@ -152,7 +166,7 @@ def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
 def test_what_has_no_documented_size_or_no_times_is_left_out(read):
     strange = read(edited("v4.2", 1, coll_perf__coll="AllGatherV"))
     assert (len(strange.calls), strange.lost) == (2, 1)
-    assert any("1 'AllGatherV'" in note for note in strange.notes)
+    assert any("1 'AllGatherV'" in loss for loss in strange.losses)
     untimed = read(edited("v4.2", 1, coll_perf__event_trace_ts__kernel_events=[]))
     assert (len(untimed.calls), untimed.lost) == (2, 1)
 

@@ -216,3 +216,24 @@ def test_iterations_are_found_in_a_long_record():
     found = profile_of(data_parallel(2, SIZE, iterations=2000).records())
     assert found.course.found.period_ms.value == pytest.approx(100, rel=0.005)
     assert found.course.looked_at_ms < 20_000
+
+
+@pytest.mark.parametrize("place", [0, 1, 19, 38, 39])
+def test_calls_without_numbers_are_matched_by_time_if_a_rank_lacks_one(place):
+    made = data_parallel(2, 60_000_000, iterations=40, made=Made(2, [10**18, 10**18 + 5 * 10**9]))
+    records = [replace(each, calls=tuple(replace(call, number=None) for call in each.calls)) for each in made.records()]
+    whole = joined(records)
+    short = [records[0], replace(records[1], calls=records[1].calls[:place] + records[1].calls[place + 1 :])]
+    found = joined(short)
+    assert found.ahead_ns == whole.ahead_ns
+    assert set(found.exchanges) == set(whole.exchanges) - {whole.exchanges[place]}
+    assert found.lost_share == pytest.approx(1 / 80)
+
+
+def test_a_call_that_ends_at_quite_another_time_on_one_host_is_lost():
+    records = data_parallel(2, 60_000_000, iterations=40).records()
+    first, *others = records[1].calls
+    late = replace(first, end_ns=first.end_ns + 3600 * 10**9)
+    found = joined([records[0], replace(records[1], calls=(late, *others))])
+    assert set(found.exchanges) == set(joined(records).exchanges[1:])
+    assert found.lost_share == pytest.approx(1 / 80)
