@@ -26,7 +26,12 @@ LabName = Annotated[
     str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")
 ]
 
-app = typer.Typer(help="Build, look at, enter and take down labs on this machine.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def command() -> None:
+    """Build, look at, enter and take down labs on this machine."""
 
 
 @app.command()

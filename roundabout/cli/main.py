@@ -2,20 +2,24 @@
 """The command line: one command a file; errors are one message, never a traceback."""
 
 import importlib
-import os
+import inspect
+import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
-from importlib.metadata import version
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from roundabout.cli import output
 from roundabout.cli.lines import complain
 from roundabout.errors import RoundaboutError
 
-# Command -> module of roundabout.cli, which offers `command` (a function) or `app` (a group); in a day's order.
+# Command -> module of roundabout.cli, in a day's order. The module's function `command` is the command, or the callback
+# of the module's group `app`.
 COMMANDS = {
     "list": "list_",
     "new": "new",
@@ -39,7 +43,6 @@ COMMANDS = {
     "compare": "compare",
     "scoreboard": "scoreboard",
     "decode": "decode",
-    "lab": "lab",
     "provision": "provision",
     "verify": "verify",
     "rollback": "rollback",
@@ -50,24 +53,57 @@ COMMANDS = {
     "calibrate": "calibrate",
     "clean": "clean",
     "schema": "schema",
+    "lab": "lab",
 }
 
 
-def build_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The typer application with the commands `names`."""
+DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
+
+
+class Commands(TyperGroup):
+    """The group of all commands. It imports only the command that is called: importing all of them takes seconds."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": dict.fromkeys(COMMANDS)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
+        """Return a command that has a name and a help text, for lists of commands; None if there is none."""
+        return TyperCommand(cmd_name, help=read_help(cmd_name)) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name and the imported command that `args` call, and the arguments that remain."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and import_command(name), rest
+
+
+def read_help(name: str) -> str:
+    """Return the help text of a command from the source of its module, without importing it."""
+    source = Path(__file__).with_name(f"{COMMANDS[name]}.py").read_text()
+    found = DOCSTRING.search(source)
+    return inspect.cleandoc(found[1]) if found else ""
+
+
+def import_command(name: str) -> Any:
+    """Import a command and return it as typer's object, a TyperCommand or a TyperGroup."""
+    module = importlib.import_module(f"roundabout.cli.{COMMANDS[name]}")
+    app = typer.Typer()
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name)(module.command)
+    return get_group(app).commands[name]
+
+
+def build_app() -> typer.Typer:
+    """Return the typer application, which knows every command and has imported none."""
     app = typer.Typer(
         name="roundabout",
+        cls=Commands,
         help="Run experiments on how training jobs share a network.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
     app.callback()(_group)
-    for name in names:
-        module = importlib.import_module(f"roundabout.cli.{COMMANDS[name]}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name)
-        else:
-            app.command(name)(module.command)
     return app
 
 
@@ -84,10 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
-        # Only the command that was asked for is imported: the others' libraries cost a second.
-        asked = (words or _being_completed())[:1]
-        app = build_app(asked if asked and asked[0] in COMMANDS else COMMANDS)
-        app(args=words, prog_name="roundabout")
+        build_app()(args=words, prog_name="roundabout")
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except RoundaboutError as error:
@@ -111,13 +144,10 @@ def _cannot_write(error: OSError) -> int:
     return 1
 
 
-def _being_completed() -> list[str]:
-    """The words after the program's name that a shell asks to complete: bash, or zsh and fish."""
-    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()[1:]
-
-
 def _show_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version  # noqa: PLC0415 - its import takes longer than this module's own
+
         print(f"roundabout {version('roundabout')}")
         raise typer.Exit
 

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundabout.errors import UsageError
-from roundabout.spec.changes import from_text
-from roundabout.spec.library import CATALOG, Library
-from roundabout.spec.source import Block, Items, Mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from roundabout.spec.source import Block
+
+# `roundabout.spec` takes longer to import than commands that read no experiment take to run: functions import it.
+
 
 def _experiments(incomplete: str) -> list[str]:
+    from roundabout.spec.library import CATALOG, Library  # noqa: PLC0415
+
     return [name for name in Library().names(CATALOG) if name.startswith(incomplete)]
 
 
@@ -121,8 +124,11 @@ def saved(figure: "Figure", picture: Path) -> None:
         figure.savefig(file, format=picture.suffix.removeprefix("."), dpi=150, metadata=metadata)
 
 
-def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> Block:
-    """What options change in an experiment. Raises UsageError, and SpecError for what is no value."""
+def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
+    """Return what options change in an experiment. Raises UsageError, and SpecError for a value that YAML refuses."""
+    from roundabout.spec.changes import from_text  # noqa: PLC0415
+    from roundabout.spec.source import Items, Mark  # noqa: PLC0415
+
     said = [field.partition("=") for field in fields or ()]
     for path, equals, _ in said:
         if not equals:

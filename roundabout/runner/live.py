@@ -11,29 +11,40 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Self
 
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.machine.journal import JOURNALS
 from roundabout.runner.machine.state import STATE
-from roundabout.runner.progress import Progress
 from roundabout.store import Run, files
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from roundabout.runner.progress import Progress
 
 NAME = "live.json"
 PERIOD_S = 0.5  # writing takes CPU from what is being measured
 
-_PROGRESS = TypeAdapter(Progress)
+
+@cache
+def _progress() -> "TypeAdapter[Progress]":
+    """Return what reads and writes the record. Its imports take longer than to list runs, of which few are live."""
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    from roundabout.runner.progress import Progress  # noqa: PLC0415
+
+    return TypeAdapter(Progress)
 
 
 @dataclass(frozen=True)
 class Live:
     """What a live record says, and whether its writer lives."""
 
-    progress: Progress
+    progress: "Progress"
     lives: bool
 
 
@@ -54,7 +65,7 @@ class Recorder:
     ) -> None:
         self._end()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: "Progress") -> None:
         """Write it, unless that was done of late. A full disk never ends a run."""
         if not progress.path:
             return
@@ -64,7 +75,7 @@ class Recorder:
         if said != self._said or time.monotonic() - self._written_s >= PERIOD_S:
             self._path, self._said, self._written_s = path, said, time.monotonic()
             with suppress(OSError):
-                self._write(path, _PROGRESS.dump_json(progress, indent=1))
+                self._write(path, _progress().dump_json(progress, indent=1))
 
     def leave(self, owed: Sequence[str]) -> None:
         """What lies there stays, and nobody holds it any more."""
@@ -99,12 +110,12 @@ def read(run: Path) -> Live | None:
     while True:
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                progress = _PROGRESS.validate_json(file.read())
+                progress = _progress().validate_json(file.read())
                 if not files.lock(file.fileno(), fcntl.LOCK_SH):
                     return Live(progress, lives=True)
                 if _lies_at(file.fileno(), path):
                     return Live(progress, lives=False)
-        except (OSError, ValidationError):
+        except (OSError, ValueError):
             return None
 
 
