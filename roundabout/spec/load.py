@@ -58,6 +58,7 @@ from roundabout.spec.merge import merge
 from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
 from roundabout.spec.recorded import submitted
+from roundabout.spec.snapshot import snapshot
 from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.trace import Recorded, Submitted
@@ -72,13 +73,17 @@ LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
 
 
 class Summary(NamedTuple):
-    """One line of the catalogue; `error` says why the file cannot be used."""
+    """One line of the catalogue; `error` says why the file cannot be used.
+
+    `reads_elsewhere` says that it names a file outside of the catalogue's folder.
+    """
 
     name: str
     about: str
     source: str
     trials: int
     error: SpecError | None
+    reads_elsewhere: bool = False
 
 
 def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
@@ -156,7 +161,8 @@ def _file(name_or_path: str | Path) -> Document:
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
     """Every experiment below `root`, those that cannot be used included."""
-    return [_summary(name, root) for name in Library(root).names(CATALOG)]
+    with snapshot():
+        return [_summary(name, root) for name in Library(root).names(CATALOG)]
 
 
 def _summary(name: str, root: Path) -> Summary:
@@ -164,7 +170,19 @@ def _summary(name: str, root: Path) -> Summary:
         experiment = load_experiment(name, root)
     except SpecError as error:
         return Summary(name, "", "", 0, error)
-    return Summary(name, experiment.about, experiment.source or "", experiment.trial_count, None)
+    elsewhere = any(not Path(file).is_relative_to(root.resolve()) for file in _named_files(experiment.document))
+    return Summary(name, experiment.about, experiment.source or "", experiment.trial_count, None, elsewhere)
+
+
+def _named_files(value: Any) -> Iterator[str]:
+    """Yield every file that an experiment's document names."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("file"), str):
+            yield value["file"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _named_files(each)
 
 
 def _of_length(document: Document, length: str | None) -> Document:
@@ -192,6 +210,7 @@ def _of_length(document: Document, length: str | None) -> Document:
     return Document(document.file, merge(root, chosen), document.folder)
 
 
+@snapshot()
 def _assemble(source: Document, library: Library, complain: Complain | None) -> Experiment:
     document, over = changed(source)
     header = _header(document)
@@ -397,8 +416,14 @@ def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) ->
     """All expectations; where a factor's levels say what is expected, `at` says for which level."""
     scoping = [factor for factor, levels in factors.items() if any("expect" in overlay for overlay in levels.values())]
     expectations: list[AnyExpectation] = []
+    seen: set[tuple[Any, ...]] = set()
     for merged in combinations:
         at = {factor: merged.levels[factor] for factor in scoping}
+        # Most combinations share one list of expectations, as no overlay replaces it.
+        same = (id(merged.root.get("expect")), *at.values())
+        if same in seen:
+            continue
+        seen.add(same)
         part = _validate(Expectations, merged.document, _part(merged.root, ("expect",)))
         for index, written in enumerate(part.expect):
             scoped = written.model_copy(update={"at": {**(written.at or {}), **at} or None})

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.explain import parse_as
+from roundabout.spec.snapshot import once
 from roundabout.spec.source import Document, read, shown
 from roundabout.spec.transports.declarations import Declaration, Parameter
 
@@ -84,7 +85,9 @@ class ParameterSet(Strict):
 
 def set_names(declared: Declaration) -> tuple[str, ...]:
     """The sets of a transport."""
-    return tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
+    return once(
+        ("sets", declared.program), lambda: tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
+    )
 
 
 def read_set(declared: Declaration, name: str) -> ParameterSet:
@@ -103,7 +106,11 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
 
 
 def published(declared: Declaration, name: str) -> Published:
-    """What an experiment that names a set gets of it. Raises SpecError."""
+    """Return what an experiment that names a set gets from it. Raises SpecError."""
+    return once(("set", declared.program, name), lambda: _published(declared, name))
+
+
+def _published(declared: Declaration, name: str) -> Published:
     found = read_set(declared, name)
     whole = {each.name for each in declared.parameters if each.is_whole}
     values = {each: int(figure.value) if each in whole else figure.value for each, figure in found.parameters.items()}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot of files that specifications are read from: the catalogue asks for some of them thousands of times."""
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Within this block, read each file at most once. Outside of it, every question reads what is on disk then."""
+    if _answers.get() is not None:
+        yield
+        return
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def once(question: Hashable, answer: Callable[[], T]) -> T:
+    """Return what `answer` returns; within a snapshot, what it returned first for the same `question`."""
+    answers = _answers.get()
+    if answers is None:
+        return answer()
+    if question not in answers:
+        answers[question] = answer()
+    found: T = answers[question]
+    return found
