@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations with what they name: printed figures in numbers, with their source; and what is wrong with one."""
+"""Expectations with what they name: printed figures in numbers, with their source."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,21 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from analysis import papers
-from analysis.quantities import Quantity, known
+from analysis.complaints import printed_names
 from roundabout.errors import UsageError
-from roundabout.spec.errors import choices, did_you_mean, show
-from roundabout.spec.expectation import (
-    Bound,
-    Bounds,
-    Complaint,
-    Curve,
-    Expectation,
-    Order,
-    Row,
-    Sign,
-    Value,
-)
-from roundabout.spec.experiment import Cell
+from roundabout.spec.expectation import Bound, Bounds, Curve, Expectation, Order, Row, Sign, Value
 
 Points = Sequence[tuple[float, float]]
 
@@ -101,7 +89,7 @@ class Resolved:
 
 def resolved(expectation: Expectation) -> Resolved:
     """An expectation with printed figures looked up. Raises UsageError where one is not there, or of another shape."""
-    entries = [_take(name, shape) for _, name, shape in _names(expectation)]
+    entries = [_take(name, shape) for _, name, shape in printed_names(expectation)]
     source, places = _sources(expectation, entries)
     known = _NUMBERS[expectation.kind](expectation)
     return replace(known, source=source, rows=places)
@@ -111,66 +99,6 @@ def told_of(expectation: Expectation, expected: Resolved, names: Collection[str]
     """What is expected, in words; of a row, what is expected of the columns `names`, where there are any."""
     columns = {name: each for name, each in expected.columns.items() if name in names}
     return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
-
-
-def complain(expectation: Expectation, cells: Sequence[Cell]) -> Complaint | None:
-    """What is wrong with an expectation about these cells: its quantity, a printed figure, a field that it needs."""
-    if expectation.what not in known():
-        expected = f"a quantity ({choices(known())})"
-        return Complaint(("what",), show(expectation.what), expected, did_you_mean(expectation.what, known()))
-    quantity = known()[expectation.what]
-    return _wrong_field(expectation, quantity, cells) or _wrong_name(expectation)
-
-
-def _wrong_field(expectation: Expectation, quantity: Quantity, cells: Sequence[Cell]) -> Complaint | None:
-    by_variant = isinstance(expectation, Order) and expectation.by == "variant"
-    told = by_variant or expectation.of is not None or len({cell.variant for cell in cells}) == 1
-    if "of" in quantity.needs and not told:
-        return Complaint(("of",), "nothing", f"a variant: '{quantity.name}' is of one")
-    if "over" in quantity.needs and expectation.over is None:
-        return Complaint(("over",), "nothing", f"a variant to compare with: '{quantity.name}' is over one")
-    if "over" not in quantity.needs and expectation.over is not None:
-        return Complaint(("over",), show(expectation.over), f"none: '{quantity.name}' compares nothing")
-    if isinstance(expectation, Curve) != quantity.curve:
-        return Complaint(
-            ("what",), show(quantity.name), f"a quantity that is {'a figure' if quantity.curve else 'a curve'}"
-        )
-    missing = [job for job in quantity.jobs if not any(job in cell.spec.jobs for cell in cells)]
-    if missing:
-        return Complaint(("what",), show(quantity.name), f"a quantity of these jobs: there is no {missing[0]}")
-    return None
-
-
-def _wrong_name(expectation: Expectation) -> Complaint | None:
-    for location, name, shape in _names(expectation):
-        if name not in papers.names():
-            return Complaint(location, show(name), papers.EXPECTED, did_you_mean(name, papers.names()))
-        if papers.printed(name).entry.shape != shape:
-            return Complaint(location, f"{name}, a {papers.printed(name).entry.shape}", f"a {shape}")
-    return None
-
-
-def _names(expectation: Expectation) -> list[tuple[tuple[str, ...], str, str]]:
-    """What it names of what is printed: where, the name, and the shape that is to have."""
-    fields: list[tuple[tuple[str, ...], Any, str]] = []
-    match expectation:
-        case Value():
-            fields = [(("paper",), expectation.paper, "figure")]
-        case Bound():
-            fields = _ends((), expectation)
-        case Curve():
-            fields = [(("curve",), expectation.curve, "curve")]
-        case Row(row=str()):
-            fields = [(("row",), expectation.row, "row")]
-        case Row(row=dict()):
-            for name, column in cast("dict[str, Any]", expectation.row).items():
-                here = ("row", name)
-                fields += _ends(here, column) if isinstance(column, Bounds) else [(here, column, "figure")]
-    return [(location, name, shape) for location, name, shape in fields if isinstance(name, str)]
-
-
-def _ends(here: tuple[str, ...], bounds: Bounds) -> list[tuple[tuple[str, ...], Any, str]]:
-    return [((*here, "at_least"), bounds.at_least, "figure"), ((*here, "at_most"), bounds.at_most, "figure")]
 
 
 def _take(name: str, shape: str) -> papers.Found:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.expected import complain
+from analysis.complaints import complain
 from analysis.reading import data
 from analysis.reading.given import given
 from roundabout.cli.experiments import check_experiment, checked_experiment

@@ -4,6 +4,7 @@
 from functools import cache
 from typing import NamedTuple
 
+from analysis.complaints import EXPECTED
 from analysis.papers import hotnets, interleaving, salamy
 from analysis.papers.entries import Claim, Entry, Figures, Paper, Row
 from roundabout.errors import UsageError
@@ -24,7 +25,6 @@ __all__ = [
     "rows",
 ]
 
-EXPECTED = "a name of analysis/papers"
 PAPERS: tuple[Paper, ...] = (hotnets.PAPER, interleaving.PAPER, salamy.PAPER)
 
 

@@ -22,12 +22,12 @@ from roundabout import rooms
 from roundabout.errors import UsageError
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.errors import choices, did_you_mean
-from roundabout.store import Run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from analysis.results import Summary
+    from roundabout.store import Run
 
 __path__ = rooms.extended(__path__, __name__)
 DEFAULT = "interleaving"
@@ -59,7 +59,7 @@ class Study:
         rule: Callable[[Experiment], bool] | None = getattr(self._study, "suits", None)
         return rule is not None and rule(experiment)
 
-    def of(self, run: Run, choice: StudyChoice) -> "Summary":
+    def of(self, run: "Run", choice: StudyChoice) -> "Summary":
         """Everything that it finds of a run."""
         found: Summary = self._study.study(run, choice.model_copy(update={"kind": self.kind}))
         return found

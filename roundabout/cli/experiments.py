@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments for commands: checked as a whole, what is expected of them included."""
 
-from roundabout.cassini import CassiniError, meetings
 from roundabout.errors import UsageError
-from roundabout.plan import clusters
 from roundabout.spec import Cell, Experiment
 from roundabout.spec.load import load_experiment
 from roundabout.spec.source import Block
@@ -15,17 +13,17 @@ def checked_experiment(name: str, length: str | None = None, changes: Block | No
     Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
     cannot shift.
     """
-    # Quantities are measured with libraries that take a second to import.
-    from analysis.expected import complain  # noqa: PLC0415
+    from analysis.complaints import complain  # noqa: PLC0415
 
     return check_experiment(name, load_experiment(name, length=length, complain=complain, changes=changes))
 
 
 def check_experiment(name: str, experiment: Experiment) -> Experiment:
-    """The experiment, if its study is there and its jobs can be shifted. Raises like `checked_experiment`."""
-    from analysis.studies import study_of  # noqa: PLC0415
+    """Return the experiment, if its study is there and its jobs can be shifted. Raises like `checked_experiment`."""
+    if experiment.study.kind is not None:
+        from analysis.studies import named  # noqa: PLC0415
 
-    study_of(experiment)
+        named(experiment.study.kind)
     for cell in experiment.cells:
         if cell.spec.cassini and not cell.spec.cassini.timetables:
             _check_timetables(name, cell)
@@ -35,6 +33,8 @@ def check_experiment(name: str, experiment: Experiment) -> Experiment:
 
 
 def _check_timetables(name: str, cell: Cell) -> None:
+    from roundabout.cassini import CassiniError, meetings  # noqa: PLC0415 - takes as long to import as all else
+
     try:
         meetings(cell.spec)
     except CassiniError as error:
@@ -42,6 +42,8 @@ def _check_timetables(name: str, cell: Cell) -> None:
 
 
 def _check_cluster(name: str, cell: Cell, seed: int) -> None:
+    from roundabout.plan import clusters  # noqa: PLC0415 - as above
+
     try:
         clusters.check(cell.spec, seed)
     except UsageError as error:

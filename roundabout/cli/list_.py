@@ -2,36 +2,57 @@
 """`roundabout list`: the catalogue of experiments."""
 
 import json
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Json
 from roundabout.cli.screen import Screen
-from roundabout.spec.load import Summary, catalogue
+from roundabout.memo import remember
+from roundabout.tree import ROOT
+
+FOLDERS = (ROOT / "experiments", ROOT / "transports")
 
 
 def command(
     as_json: Json = False,
 ) -> None:
     """List the experiments that can be run."""
-    summaries = catalogue()
+    records = remember("catalogue", FOLDERS, _records)
     if as_json:
-        print(json.dumps([_record(summary) for summary in summaries], indent=2))
+        print(json.dumps(records, indent=2))
     else:
-        Screen().print(_table(summaries))
+        Screen().print(_table(records))
 
 
-def _record(summary: Summary) -> dict[str, str | int | None]:
-    return {**summary._asdict(), "error": summary.error.message if summary.error else None}
+def _records() -> tuple[list[dict[str, Any]], bool]:
+    """Return what is shown of each experiment, and whether that depends on files of the catalogue alone.
+
+    The message of an error depends on the working directory, by which it names files.
+    """
+    from roundabout.spec.load import catalogue  # noqa: PLC0415 - takes longer than all else here
+
+    summaries = catalogue()
+    records = [
+        {
+            "name": each.name,
+            "about": each.about,
+            "source": each.source,
+            "trials": each.trials,
+            "error": each.error.message if each.error else None,
+        }
+        for each in summaries
+    ]
+    return records, not any(each.error or each.reads_elsewhere for each in summaries)
 
 
-def _table(summaries: list[Summary]) -> Table:
+def _table(records: list[dict[str, Any]]) -> Table:
     table = Table("experiment", "about", "source", box=None, header_style="bold", pad_edge=False)
     table.add_column("trials", justify="right")
-    for summary in summaries:
-        if summary.error:
-            table.add_row(summary.name, Text(summary.error.message, style="red"), "", "-")
+    for each in records:
+        if each["error"]:
+            table.add_row(each["name"], Text(each["error"], style="red"), "", "-")
         else:
-            table.add_row(summary.name, Text(summary.about), Text(summary.source), str(summary.trials))
+            table.add_row(each["name"], Text(each["about"]), Text(each["source"]), str(each["trials"]))
     return table

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.expected import Limits, complain
+from analysis.complaints import complain
+from analysis.expected import Limits
 from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
 from analysis.quantities._registry import Quantity
 from analysis.reading.marks import JobMarks
