@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.fft import irfft, rfft
+import scipy
 
 from analysis.reading.counted import Floats, Integers
 from roundabout.errors import RoundaboutError
@@ -199,8 +199,8 @@ def _likely_period(series: _Series) -> tuple[float, float]:
 def _likeness(values: Floats) -> Floats:
     """The autocorrelation for lags up to half the length, each by as many values as overlap there; 1 at lag 0."""
     length, lags = len(values), len(values) // 2 + 1
-    spectrum = rfft(values - values.mean(), 2 * length)
-    products = irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
+    spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
+    products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
     result: Floats = products / products[0] * length / np.arange(length, length - lags, -1)
     return result
 

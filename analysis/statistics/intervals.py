@@ -17,8 +17,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -84,7 +84,7 @@ def tail(repetitions: Sequence[Array]) -> Measured | None:
         return figure, None
     beyond, worth = 1 - TAIL, _worth([float(np.mean(each > figure)) for each in repetitions], len(together))
     count = beyond * worth
-    shares = betaincinv([count + 1, count], [worth - count, worth - count + 1], [1 - _BEYOND, _BEYOND])
+    shares = scipy.special.betaincinv([count + 1, count], [worth - count, worth - count + 1], [1 - _BEYOND, _BEYOND])
     low, high = np.quantile(together, 1 - shares, method="weibull")
     return figure, (float(low), float(high))
 
@@ -170,7 +170,7 @@ def percentiles95(drawn: Array) -> Interval:
 
 def quantile_of_t(repetitions: int) -> float:
     """By how many standard errors an interval from this many repetitions reaches out."""
-    return float(stdtrit(repetitions - 1, 1 - _BEYOND))
+    return float(scipy.special.stdtrit(repetitions - 1, 1 - _BEYOND))
 
 
 def _worth(shares: Sequence[float], iterations: int) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+import scipy
 
 from analysis.reading.counted import Floats
 from analysis.statistics.folding import QUIET_SHARE, Folded, NoPeriodError, Sent, fold
@@ -158,7 +158,9 @@ def _fitted(line: Floats, points: Floats) -> Floats:
     if len(steps) == 0:
         return line
     # lsmr, since a dense decomposition of so small a problem only wakes up other cores.
-    return vertices(least_squares(misses, steps, loss="soft_l1", f_scale=DETAIL, tr_solver="lsmr", max_nfev=100).x)
+    return vertices(
+        scipy.optimize.least_squares(misses, steps, loss="soft_l1", f_scale=DETAIL, tr_solver="lsmr", max_nfev=100).x
+    )
 
 
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:

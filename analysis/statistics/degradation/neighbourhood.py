@@ -11,8 +11,8 @@ How often these intervals hold the truth is in docs/degradation.md.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from analysis.statistics.degradation.model import exponential
 from analysis.statistics.degradation.shapes import Ranges, Shapes, search
@@ -79,7 +79,7 @@ class Neighbourhood:
     def scatter(self, load_gbps: float) -> float:
         """By how much log t measured at a load may differ from the curve, in 95 % of cases."""
         own = np.interp(load_gbps, self._loads_gbps, self._variances)
-        return float(stdtrit(self._freedom, _TAIL) * np.sqrt(max(own, self._even_variance)))
+        return float(scipy.special.stdtrit(self._freedom, _TAIL) * np.sqrt(max(own, self._even_variance)))
 
     def _log_t_at(self, load_gbps: float, allowance: float, shapes: Shapes) -> Interval:
         below = shapes.gap_gbps + self.ranges.top_gbps - load_gbps
@@ -111,11 +111,11 @@ class Neighbourhood:
         """By how much the squared error may grow along the interval of what has this gradient by the coefficients."""
         weights = gradient @ self._influence
         shares = weights**2 * self._variances
-        even = float(stdtrit(self._freedom, _TAIL)) ** 2 * self._even_variance
+        even = float(scipy.special.stdtrit(self._freedom, _TAIL)) ** 2 * self._even_variance
         if shares.sum() == 0:
             return even
         freedom = shares.sum() ** 2 / (shares**2 / self._freedoms).sum()
-        return max(even, float(stdtrit(freedom, _TAIL) ** 2 * shares.sum() / (weights**2).sum()))
+        return max(even, float(scipy.special.stdtrit(freedom, _TAIL) ** 2 * shares.sum() / (weights**2).sum()))
 
     def _within(self, allowance: float) -> Shapes:
         """The shapes whose error exceeds the least by no more than `allowance`."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The execution of a notebook in this process. Jupyter's kernel would be one more process, which imports all again.
+
+Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and what it
+prints.
+"""
+
+import ast
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import StringIO
+from types import FrameType
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+
+class CellTimeoutError(Exception):
+    """A cell ran for longer than it may."""
+
+
+def execute(notebook: NotebookNode, timeout_s: float) -> None:
+    """Run the code cells in order, and store in each what it shows.
+
+    Raises CellTimeoutError, and whatever a cell raises.
+    """
+    printed = StringIO()
+    names: dict[str, Any] = {"__name__": "__main__", "print": partial(print, file=printed)}
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            with _limit(timeout_s), warnings.catch_warnings(record=True) as warned:
+                value = _value(cell.source, f"<cell {number}>", names)
+            cell.outputs = [*_texts("stdout", printed.getvalue()), *_texts("stderr", _told(warned)), *_shown(value)]
+            printed.seek(printed.truncate(0))
+
+
+def _value(source: str, file: str, names: dict[str, Any]) -> Any:
+    """Run a cell's source. Return the value of its last statement if that is an expression, else None."""
+    tree = ast.parse(source, file)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, file, "exec"), names)  # noqa: S102 - a study's own notebook
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), file, "eval"), names)  # noqa: S307
+
+
+def _shown(value: Any) -> list[NotebookNode]:
+    """Return the output for a value, as HTML where it has any; none for None."""
+    if value is None:
+        return []
+    data = {"text/plain": repr(value)}
+    if hasattr(value, "_repr_html_"):
+        data["text/html"] = value._repr_html_()
+    return [new_output("execute_result", data)]  # type: ignore[no-untyped-call]
+
+
+def _texts(stream: str, text: str) -> list[NotebookNode]:
+    return [new_output("stream", name=stream, text=text)] if text else []  # type: ignore[no-untyped-call]
+
+
+def _told(warned: list[warnings.WarningMessage]) -> str:
+    return "".join(warnings.formatwarning(each.message, each.category, each.filename, each.lineno) for each in warned)
+
+
+@contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    """Raise CellTimeoutError in this block once it has run for so long. Only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise CellTimeoutError
