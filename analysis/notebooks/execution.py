@@ -42,9 +42,11 @@ def execute(notebook: NotebookNode, timeout_s: float) -> None:
 def _value(source: str, file: str, names: dict[str, Any]) -> Any:
     """Run a cell's source. Return the value of its last statement if that is an expression, else None."""
     tree = ast.parse(source, file)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     exec(compile(tree, file, "exec"), names)  # noqa: S102 - a study's own notebook
-    if last is None:
+    if not isinstance(last, ast.Expr):
         return None
     return eval(compile(ast.Expression(last.value), file, "eval"), names)  # noqa: S307
 
