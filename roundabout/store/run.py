@@ -455,8 +455,9 @@ def _drop(folder: Path) -> None:
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    with _readable(path):
-        return pq.read_table(path, partitioning=None)
+    # `read_table` would import pyarrow.dataset, and with it pandas where that is installed.
+    with _readable(path), pq.ParquetFile(path) as file:
+        return file.read()
 
 
 def _read_schema(path: Path) -> pa.Schema:
