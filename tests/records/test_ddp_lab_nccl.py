@@ -22,6 +22,13 @@ def test_traces_of_a_gpu_agree_with_the_workers_own_figures():
     assert found.course.found.phases[0].duration_ms.value == pytest.approx(timed["compute_ms"], rel=0.05)
 
 
+def test_a_step_on_the_cpu_and_the_gpu_counts_once():
+    timed = json.loads((FOLDER / "timed.json").read_text())
+    found = recorded(sorted(FOLDER.glob("*.json.gz")), "seen")
+    assert [len(record.steps_ns) for record in found.job.records] == [40, 40]
+    assert found.steps_ms == pytest.approx(timed["period_ms"], rel=0.001)
+
+
 def test_nccl_tells_its_log_how_it_sends():
     used = nccl.used((FOLDER / "nccl.log").read_text())
     assert (used.version, used.network, used.interfaces, used.channels) == (
