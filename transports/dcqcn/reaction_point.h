@@ -8,7 +8,7 @@
 
 #define MANY_STAGES 64 // so many increases owed at once bring any flow to the line rate
 
-// The most increases of the byte counter at one ACK. The verifier wants a bound; what is above it waits for the next ACK.
+// The most increases of the byte counter at one ACK. The verifier wants a bound; the rest waits for the next ACK.
 // At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then 327 bytes.
 #define MOST_BYTE_EVENTS 128
 
