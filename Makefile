@@ -15,7 +15,7 @@ RUN ?= last
 # and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py exit_status.py given.py loads.py output.py parts.py programs.py screen.py stopped.py threads.py watch.py ways.py) \
   algorithms analysis bare cassini cluster dashboards fluid golden plan records schedulers settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py judge/test_objects.py slurm/test_allocation.py slurm/test_sweep.py trainers/test_nccl.py trainers/test_recording.py trainers/test_flows.py \
-  $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,iperf_output.py plan.py crossgen/test_,plan.py toy_tails.py) \
+  $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,iperf_output.py plan.py toy_tails.py) \
   $(addprefix lab/test_,calibrate.py host_settings.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py exported.py facts.py guard.py inventory.py mutations.py recording.py ten_servers.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
