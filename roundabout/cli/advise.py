@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundabout.cli.experiments import checked_experiment
-from roundabout.cli.options import Json, Runs, check_output
+from roundabout.cli.options import Json, Runs, check_capacity, check_output
 from roundabout.cli.running import undo_when_ended
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from analysis.advice.observed import Observed
 
 TABLES = (".csv", ".parquet", ".json")
-MOST_GBPS = 1e6  # of a link; bytes are counted in 64 bits
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -115,8 +114,8 @@ def _check_options(capacity: float | None, page: Path | None, check: Path | None
     for option, path in (("--page", page), ("--check", check)):
         if path:
             check_output(option, path)
-    if capacity is not None and not 0 < capacity <= MOST_GBPS:
-        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
+    if capacity is not None:
+        check_capacity(capacity)
     if check and check.suffix != ".yaml":
         raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
     if check and (capacity is not None or not is_run):

@@ -11,7 +11,7 @@ import typer
 
 from roundabout.cassini import Circle, circle_of, rotate, unify
 from roundabout.cassini.circles import MOST_TURNS, PERIOD_ERROR
-from roundabout.cli.options import Json, Picture, checked_picture, number, saved
+from roundabout.cli.options import Json, Picture, check_capacity, checked_picture, number, saved
 from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.spec import load_profile
@@ -24,7 +24,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     ],
     capacity: Annotated[
         float,
-        typer.Option(min=1e-9, max=1e9, callback=number, metavar="GBPS", help="What the link carries, Gbit/s."),
+        typer.Option(metavar="GBPS", help="What the link carries, Gbit/s."),
     ],
     precision: Annotated[
         float | None,
@@ -55,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.render import screen  # noqa: PLC0415
 
     checked_picture(picture)
+    check_capacity(capacity)
     if not 0 <= period_error < 100:
         raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
     given = _given(shifts, len(profiles))

@@ -57,6 +57,15 @@ def number(value: float | None) -> float | None:
     return value
 
 
+MOST_GBPS = 1e6  # of a link; bytes are counted in 64 bits
+
+
+def check_capacity(capacity: float) -> None:
+    """Raise UsageError for a capacity that no link has."""
+    if not 0 < capacity <= MOST_GBPS:
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
+
+
 # Their limits are those of an experiment's fields of the same names.
 Scale = Annotated[
     float | None,

@@ -52,7 +52,7 @@ def _check(name: str) -> SpecError | None:
         return error
     error_ = _error(name, LOADERS[shelf])
     if error_ and is_path(name) and shelf != CATALOG:
-        error_.hint = "\n  ".join(filter(None, [error_.hint, f"by its fields, the file is {KINDS[shelf]}"]))
+        error_.hint = "\n".join(filter(None, [error_.hint, f"by its fields, the file is {KINDS[shelf]}"]))
     return error_
 
 

@@ -31,7 +31,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roundabout.spec.source import dump
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
@@ -210,6 +209,8 @@ class Run:
 
     def write_experiment(self, document: dict[str, Any]) -> None:
         """Store the experiment as a file, and its SHA-256 in the manifest."""
+        from roundabout.spec.source import dump  # noqa: PLC0415 - commands that only read runs need not wait for it
+
         text = dump(document)
         files.write_text(self.path / EXPERIMENT, text)
         self.write_manifest({**self.manifest, "experiment_sha256": hashlib.sha256(text.encode()).hexdigest()})

@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from roundabout.store import Run, schemas
 from tests.analysis.computed_run import compute
 from tests.analysis.damaged_files import DAMAGES, missing, other_table, pipe, truncated
 
-SHARE = 40  # CI takes one of so many combinations, the long proof all of them
+SHARE = 47  # CI takes one of so many combinations, the long proof all of them; prime, so that it meets every reader
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +150,7 @@ def check(run: Run, scratch: Path, chosen: list[tuple[str, str, str]]) -> list[s
 
 
 def test_each_reader_gives_a_result_or_one_clear_error(whole: Run, tmp_path: Path) -> None:
-    names = combinations(whole)
-    chosen = [each for each in names if zlib.crc32(" ".join(each).encode()) % SHARE == 0]
+    chosen = list(itertools.islice(combinations(whole), 0, None, SHARE))
     assert {reader for _, _, reader in chosen} == READERS.keys()
     assert {damage for _, damage, _ in chosen} == DAMAGES.keys()
     assert check(whole, tmp_path, chosen) == []

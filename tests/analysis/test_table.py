@@ -85,9 +85,16 @@ def test_emulated_and_real_are_mixed_only_when_asked(run, make_run):
     assert "one of them was emulated" in shown(comparison_table(compare(run, real, mixed=True)))
 
 
-def test_runs_without_a_common_cell_are_refused(run, make_run):
-    nothing = make_run(repetitions=1, spoilt={(variant, 1) for variant in ("alone", "fair", "unfair")})
+def test_runs_without_a_common_cell_are_refused(make_run):
+    shared = make_run("shared", repetitions=1, spoilt={("alone", 1)})
+    alone = make_run("alone", repetitions=1, spoilt={("fair", 1), ("unfair", 1)})
     with pytest.raises(CompareError, match="no variant, levels and job in common"):
+        compare(shared, alone)
+
+
+def test_a_run_without_valid_trials_is_refused_by_its_name(run, make_run):
+    nothing = make_run(repetitions=1, spoilt={(variant, 1) for variant in ("alone", "fair", "unfair")})
+    with pytest.raises(CompareError, match=f"{nothing.id} has no valid trial"):
         compare(run, nothing)
 
 

@@ -47,7 +47,9 @@ OUR_WORDS = {
         "apply",
         "calibrate",
         "cassini",
+        "client",
         "compare",
+        "decode",
         "down",
         "export",
         "list",
@@ -56,11 +58,13 @@ OUR_WORDS = {
         "predict",
         "profile",
         "report",
+        "resume",
         "rollback",
         "run",
         "schema",
     ),
     *("replay-rdma", "runs", "scoreboard", "show", "sink", "site", "sleeper", "transport", "unload", "up", "verify"),
+    *("brief", "j1", "nan", "s0", "tiny.yaml", "vgg19-fig1"),
 }
 BY_HAND = {"crossgen/iperf.py": {"iperf"}}  # --tool iperf, which no experiment asks for
 RUNNING = (

@@ -69,7 +69,7 @@ def test_the_circles_are_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("cassini vgg16-fig3 --capacity 0", "found a capacity of 0 Gbit/s, expected more than 0"),
+        ("cassini vgg16-fig3 --capacity 0", "--capacity: found 0 Gbit/s, expected more than 0"),
         ("cassini vgg16-fig3 --capacity 50 --precision 0", "found a precision of 0 degrees"),
         ("cassini vgg16-fig3 --capacity 50 --picture a.pdf", "--picture: found 'a.pdf', expected a name that ends in"),
         ("cassini vgg16-fig3 --capacity 50 --picture none/a.png", "--picture: found no folder 'none'"),

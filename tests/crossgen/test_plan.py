@@ -229,7 +229,7 @@ def test_any_distribution_is_taken_and_none_other(tmp_path: Path) -> None:
     assert (told["flows"], told["bytes"]) == (125_000, 125_000_000)
     sizes.write_text("0 0\n5 .6\n9 .5\n10 1\n")
     assert refusal(*asked).endswith(
-        "sizes.txt, line 3: expected a cumulative probability above 0.6, the line before's, found .5"
+        "sizes.txt, line 3, cumulative probability: expected at least 0.6, the line before's, found `.5`"
     )
     sizes.unlink()
     assert "cannot open" in refusal(*asked)

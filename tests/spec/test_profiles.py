@@ -99,7 +99,7 @@ def test_the_profile_of_figure_1() -> None:
         ("{name: a, bytes: 1, source: x}", "either compute_ms, or bytes and alone_ms"),
         ("{name: a, compute_ms: 0, source: x}", "phases that take time"),
         ("{name: a, compute_ms: .inf, source: x}", r"compute_ms: found '.inf', expected a number"),
-        ("{name: a, compute_ms: 1e999, source: x}", "compute_ms: found inf"),
+        ("{name: a, compute_ms: 1e999, source: x}", "compute_ms: found '1e999', expected a number of ordinary size"),
         ("{name: a, compute_ms: 1, source: x}, {name: a, compute_ms: 1, source: x}", "phases with different names"),
         ("{name: a, bytes: 1.5, alone_ms: 1, source: x}", "found 1.5, expected a whole number"),
     ],
