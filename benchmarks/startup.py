@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much CPU time commands take, against a Python that does nothing, started in turn with them.
 
-    python benchmarks/startup.py [--rounds N] [--json]
+    python benchmarks/startup.py [--rounds N | --short] [--json]
 
 The first start of each command is not counted: it reads files into the cache, compiles modules and remembers answers.
 The last command computes a run of an empty folder and reports on it.
@@ -47,17 +47,22 @@ def cpu_s(command: Sequence[str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument(
+        "--short", action="store_true", help="one round without the run, to see that it runs; its figures mean nothing"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    rounds = 1 if options.short else options.rounds
+    chosen = {name: words for name, words in COMMANDS.items() if words[0] != "run" or not options.short}
     with tempfile.TemporaryDirectory(prefix="roundabout-bench-") as folder:
         commands = {PEER: [sys.executable, "-c", "pass"]}
-        for name, words in COMMANDS.items():
+        for name, words in chosen.items():
             runs = ("--runs", folder) if words[0] in WITH_RUNS else ()
             commands[name] = [str(PROGRAM), *words, *runs]
-        found = [{name: cpu_s(command) for name, command in commands.items()} for _ in range(options.rounds + 1)][1:]
+        found = [{name: cpu_s(command) for name, command in commands.items()} for _ in range(rounds + 1)][1:]
     medians = {name: statistics.median(each[name] for each in found) for name in commands}
     if options.json:
-        print(json.dumps({"rounds": options.rounds, "cpu_s": medians}, indent=1))
+        print(json.dumps({"rounds": rounds, "cpu_s": medians}, indent=1))
         return
     for name, median in medians.items():
         least, most = (limit(each[name] for each in found) for limit in (min, max))

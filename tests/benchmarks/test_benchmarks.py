@@ -26,8 +26,9 @@ RATIOS = {
     "placements": r"peer_over_a_candidate {}",
     "sampler": r"ratio +{} samplers / sleepers",
     "scrape": r"the relay takes {} of the time",
+    "startup": r"--version .*: +{} x python",
 }
-WITHOUT_ROOT = ("cassini", "decode", "fluid_engine", "placements")
+WITHOUT_ROOT = ("cassini", "decode", "fluid_engine", "placements", "startup")
 AT_ONCE = 3  # they wait more than they compute, and their figures mean nothing here
 
 

@@ -49,6 +49,9 @@ class Flows:
         self._sockets, self._workers = [], workers
         peers = {worker["address"]: index for index, worker in enumerate(workers) if index != rank}
         for descriptor in sorted(int(each) for each in os.listdir("/proc/self/fd")):
+            # The descriptor by which the list was read is closed, and a copy may have its number now.
+            if descriptor in {copy.fileno() for copy, *_ in self._sockets}:
+                continue
             own = copied(descriptor)
             if own and not self._takes(own, peers):
                 own.close()
