@@ -11,7 +11,7 @@ class DamagedError(ValueError):
 
 
 @contextmanager
-def intact(name: str) -> Iterator[None]:
+def refuse_damage(name: str) -> Iterator[None]:
     """Raise DamagedError where reading bytes of the format `name` finds what no intact ones hold."""
     try:
         yield

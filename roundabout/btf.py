@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from roundabout.binary import DamagedError, intact
+from roundabout.binary import DamagedError, refuse_damage
 
 MAGIC = 0xEB9F
 ARRAY, STRUCT, UNION, FUNCTION, FUNCTION_PROTOTYPE = 3, 4, 5, 12, 13
@@ -49,7 +49,7 @@ class Field(NamedTuple):
 class Btf:
     """The types in one BTF blob. Reading a damaged one raises DamagedError, here or later."""
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def __init__(self, blob: bytes) -> None:
         (magic,) = struct.unpack_from("<H", blob)
         if magic != MAGIC:
@@ -72,36 +72,36 @@ class Btf:
         """Whether a type, member or function is called `name`."""
         return self._name_at(name) is not None
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def has_function(self, name: str) -> bool:
         """Whether there is a function `name`."""
         return any(True for _ in self._called(name, FUNCTION))
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def has_field(self, field: Field) -> bool:
         """Whether a structure has that member, whatever nameless structures lie between."""
         return any(self._leads(each, field.path) for each in self._called(field.structure, STRUCT))
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def outside_functions(self) -> list[str]:
         """The functions that a program calls and somebody else has."""
         return sorted(
             self.name(each.name_at) for each in self._types if each.kind == FUNCTION and each.members == EXTERN
         )
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def member(self, structure: str, name: str) -> Member | None:
         """A structure's own member."""
         found = (member for each in self._called(structure, STRUCT) for member in self._members(each))
         return next((member for member in found if member.name == name), None)
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def fields(self, relocations: bytes) -> list[Field]:
         """What a program reads or writes of kernel structures, by its section .BTF.ext."""
         found = (self._field(type_id, self.name(access)) for type_id, access in _accesses(relocations))
         return sorted({each for each in found if each.path})
 
-    @intact("BTF")
+    @refuse_damage("BTF")
     def callback_arguments(self, structure: str, member: str) -> int | None:
         """How many arguments the function at `member` of `structure` takes; None if there is no such member."""
         found = self.member(structure, member)

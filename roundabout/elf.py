@@ -4,7 +4,7 @@
 import struct
 from typing import NamedTuple
 
-from roundabout.binary import DamagedError, intact
+from roundabout.binary import DamagedError, refuse_damage
 
 MAGIC = b"\x7fELF\x02\x01"
 SYMBOLS, NOT_IN_FILE, OBJECT = 2, 8, 1  # a section's types; a symbol's
@@ -23,7 +23,7 @@ class Section(NamedTuple):
 class Elf:
     """The sections of one object file, and the variables in them. Reading a damaged one raises DamagedError."""
 
-    @intact("ELF")
+    @refuse_damage("ELF")
     def __init__(self, blob: bytes) -> None:
         if not blob.startswith(MAGIC):
             raise DamagedError(f"found {blob[:6]!r} at its begin, expected ELF of 64 bits, little-endian")
@@ -34,13 +34,13 @@ class Elf:
         names_at = headers[names][4]
         self.sections = [Section(self._text(names_at + each[0]), each[1], *each[4:7]) for each in headers]
 
-    @intact("ELF")
+    @refuse_damage("ELF")
     def section(self, name: str) -> bytes | None:
         """What a section holds; None if there is none of that name."""
         found = next((each for each in self.sections if each.name == name), None)
         return None if found is None else self._held(found)
 
-    @intact("ELF")
+    @refuse_damage("ELF")
     def variables(self, section: str) -> dict[str, int]:
         """The variables of a section by name: where in the file each begins."""
         found: dict[str, int] = {}

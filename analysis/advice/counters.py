@@ -148,7 +148,7 @@ def _readable(values: Any, where: str) -> Floats:
     return found
 
 
-def naming(columns: Mapping[str, Iterable[str]], named: Collection[str]) -> str | None:
+def host_column(columns: Mapping[str, Iterable[str]], named: Collection[str]) -> str | None:
     """The column, or label, whose values name most of the hosts `named`; in doubt the first of HOSTS that is there."""
     usual = [name for name in HOSTS if name in columns]
     fits = {name: len({host_of(value, named) for value in values} & {*named}) for name, values in columns.items()}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.advice.counters import HOSTS, Counter, counter, host_of, naming
+from analysis.advice.counters import HOSTS, Counter, counter, host_column, host_of
 from analysis.advice.errors import AdviceError
 from analysis.reading.counted import Floats
 from roundabout.spec import json_source
@@ -63,7 +63,7 @@ def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
     for each in labels:
         for label, value in each.items():
             columns.setdefault(label, []).append(value)
-    label = naming(columns, named)
+    label = host_column(columns, named)
     if label is None:
         raise AdviceError(
             f"{content.file}: found labels {choices(columns) or 'none'}, expected one of {choices(HOSTS)}"

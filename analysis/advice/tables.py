@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.advice.counters import HOSTS, Counter, counter, naming
+from analysis.advice.counters import HOSTS, Counter, counter, host_column
 from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import choices
 
@@ -48,7 +48,7 @@ def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[
     for name in numbers:
         _check_numbers(table[name], f"column {name}", source)
     columns = {name: [str(each) for each in pc.unique(table[name]).to_pylist()] for name in texts if name in HOSTS}
-    host = naming(columns, named) or _column(names, HOSTS, source)
+    host = host_column(columns, named) or _column(names, HOSTS, source)
     hosts = table[host].cast(pa.string())
     found = {}
     for name in pc.unique(hosts).to_pylist():

@@ -140,7 +140,7 @@ def _cannot_write(error: OSError) -> int:
     """Say that output, or a file, cannot be written. A pipe whose reader ended wants to hear nothing."""
     output.mute(sys.stdout)
     if not isinstance(error, BrokenPipeError):
-        complain(output.told_of(error), None)
+        complain(output.describe(error), None)
     return 1
 
 

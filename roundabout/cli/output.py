@@ -32,7 +32,7 @@ def mute(stream: "IO[Any] | Any") -> None:
         os.close(nowhere)
 
 
-def told_of(error: OSError) -> str:
+def describe(error: OSError) -> str:
     """Say why the operating system refused: `cannot write: the disk is full`."""
     where = f" {error.filename}" if error.filename else ""
     if error.errno in FULL:

@@ -124,12 +124,12 @@ def _stepping_down(folder: Path) -> list[str]:
     if os.geteuid() != 0:
         return []
     with files.disk_errors(folder):
-        with _opened(folder) as handle:
+        with _open_folder(folder) as handle:
             _take(folder, handle)
         with suppress(FileExistsError):
             (folder / DATA).mkdir(0o755)
             os.chown(folder / DATA, *_unprivileged()[0], follow_symlinks=False)
-        with _opened(folder / DATA) as handle:
+        with _open_folder(folder / DATA) as handle:
             about = os.fstat(handle)
     if about.st_uid == 0:
         raise UsageError(
@@ -161,7 +161,7 @@ def _unprivileged() -> list[tuple[int, int]]:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[int]:
+def _open_folder(folder: Path) -> Iterator[int]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield handle

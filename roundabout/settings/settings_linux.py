@@ -302,7 +302,7 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
         raise SettingsError(f"route {target}: found {len(lines)} routes, expected one", "look at: ip route")
-    words = _given(lines[0].split())
+    words = _as_input(lines[0].split())
     if words[0].isalpha():
         raise SettingsError(f"route {target}: found a route of type {words[0]}, expected one to a data network")
     found: Values = dict.fromkeys(ROUTE_WORDS, "none")
@@ -319,7 +319,7 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     return words, found
 
 
-def _given(shown: List[str]) -> List[str]:
+def _as_input(shown: List[str]) -> List[str]:
     """The words of a route as `ip route` takes them."""
     words = [word for at, word in enumerate(shown) if word not in ROUTE_FLAGS or shown[at - 1] == "dev"]
     if "scope" not in words and not {"via", "nexthop", "nhid"} & set(words):

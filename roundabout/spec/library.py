@@ -9,7 +9,7 @@ from roundabout.spec.expectation import Expectations
 from roundabout.spec.experiment import Header, Treatment
 from roundabout.spec.explain import parse_as
 from roundabout.spec.profile import Profile
-from roundabout.spec.snapshot import once
+from roundabout.spec.snapshot import answer_once
 from roundabout.spec.source import Block, Document, read, shown
 from roundabout.spec.topology import Topology
 from roundabout.tree import ROOT
@@ -101,7 +101,7 @@ class Library:
             folder = shown(self.root / shelf)
             raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_of(name) or did_you_mean(name, known))
         path = self.root / shelf / f"{name}.yaml"
-        return once(path, lambda: read(path, shown(path)))
+        return answer_once(path, lambda: read(path, shown(path)))
 
 
 def _file_of(name: str) -> str | None:

@@ -24,7 +24,7 @@ def snapshot() -> Iterator[None]:
         _answers.reset(token)
 
 
-def once(question: Hashable, answer: Callable[[], T]) -> T:
+def answer_once(question: Hashable, answer: Callable[[], T]) -> T:
     """Return what `answer` returns; within a snapshot, what it returned first for the same `question`."""
     answers = _answers.get()
     if answers is None:

@@ -114,7 +114,7 @@ def shown(path: Path) -> str:
         return str(path)
 
 
-def without_waiting(path: str, flags: int) -> int:
+def open_without_waiting(path: str, flags: int) -> int:
     """Open a file, as an `opener`. A pipe without a writer is empty, instead of being waited for."""
     handle = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(handle, True)
@@ -143,7 +143,7 @@ def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> 
 def read_text(path: Path, file: str, most_bytes: int) -> str:
     """Return the text of a file of at most `most_bytes` bytes. Raises SpecError."""
     try:
-        with open(path, "rb", opener=without_waiting) as stream:
+        with open(path, "rb", opener=open_without_waiting) as stream:
             content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -24,7 +24,7 @@ KEPT_LOGS = 10  # of each user; older ones go when one is added
 @contextmanager
 def folder(purpose: str) -> Iterator[Path]:
     """Yield a new folder for temporary files, which is removed at the end."""
-    path, lock = _locked(purpose)
+    path, lock = _make_locked(purpose)
     try:
         yield path
     finally:
@@ -47,7 +47,7 @@ def write_crash_log(text: str) -> Path:
 def remove_dead() -> Iterator[Path]:
     """Remove what dead processes left in the folder for temporary files, and crash logs. Yield each that is gone."""
     for path in _ours(FOLDER, stat.S_ISDIR):
-        with suppress(OSError), _unlocked(path) as is_dead:
+        with suppress(OSError), _hold_lock(path) as is_dead:
             if is_dead:
                 shutil.rmtree(path)
                 yield path
@@ -56,7 +56,7 @@ def remove_dead() -> Iterator[Path]:
         yield path
 
 
-def _locked(purpose: str) -> tuple[Path, int]:
+def _make_locked(purpose: str) -> tuple[Path, int]:
     """A new folder and its lock. Children that inherit all descriptors hold the lock too, until they end."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"roundabout-{purpose}-"))
@@ -69,7 +69,7 @@ def _locked(purpose: str) -> tuple[Path, int]:
 
 
 @contextmanager
-def _unlocked(path: Path) -> Iterator[bool]:
+def _hold_lock(path: Path) -> Iterator[bool]:
     """Hold a folder's lock, unless a living process does. Raises OSError for a folder without our lock file."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from roundabout.spec import load_experiment
-from roundabout.spec.snapshot import once, snapshot
+from roundabout.spec.snapshot import answer_once, snapshot
 from roundabout.spec.transports import known
 
 COUNTER = 'COUNTER(__u64, {name}, "segments", "heard");\n'
@@ -29,10 +29,10 @@ def test_a_source_is_read_once_in_a_snapshot_and_anew_after_it(tmp_path: Path) -
 
 def test_an_answer_is_computed_anew_outside_of_a_snapshot() -> None:
     answers = iter(range(5))
-    assert [once("question", lambda: next(answers)) for _ in range(2)] == [0, 1]
+    assert [answer_once("question", lambda: next(answers)) for _ in range(2)] == [0, 1]
     with snapshot():
-        assert [once("question", lambda: next(answers)) for _ in range(2)] == [2, 2]
-    assert once("question", lambda: next(answers)) == 3
+        assert [answer_once("question", lambda: next(answers)) for _ in range(2)] == [2, 2]
+    assert answer_once("question", lambda: next(answers)) == 3
 
 
 def test_each_experiment_sees_the_program_as_it_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.spec.recorded.cells import instant, zoned_instant
+from roundabout.spec.recorded.values import instant, zoned_instant
 from roundabout.spec.trace import KINDS, Recorded
 from tests.spec.test_recorded import garbled
 from tests.spec.trace_files import (

@@ -286,25 +286,25 @@ def _watch(
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
-            silence.lasts(REFRESH_S)  # and no more than that while this process was stopped
+            silence.extend(REFRESH_S)  # and no more than that while this process was stopped
         else:
             if line is None and worker not in running:
                 continue
             _show(now, worker, event := _event(now, programs, arrived, worker, line))
-            silence.ends(worker, event["event"])
+            silence.end(worker, event["event"])
             if event["event"] == "done":
                 running.discard(worker)
 
 
 class _Silence:
-    """How long no trainer has said anything, and how long that may be: longer while one of them exports a record."""
+    """The silence of all trainers: how long it has lasted, and may last. It may last longer while one exports a record."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._lasted_s = 0.0
         self._recording: set[Worker] = set()
 
-    def lasts(self, longer_s: float) -> None:
+    def extend(self, longer_s: float) -> None:
         """Raise TrialFailedError if the silence lasts too long."""
         self._lasted_s += longer_s
         if self._recording and self._lasted_s > RECORDING_S:
@@ -313,8 +313,8 @@ class _Silence:
         if not self._recording and self._lasted_s > self._patience_s:
             raise TrialFailedError(f"no trainer finished an iteration for {self._patience_s:.0f} s")
 
-    def ends(self, worker: Worker, event: str) -> None:
-        """Take an event of a worker."""
+    def end(self, worker: Worker, event: str) -> None:
+        """End the silence with an event of a worker."""
         self._lasted_s = 0.0
         if event == "recording":
             self._recording.add(worker)

@@ -9,8 +9,8 @@ time from submission to end, so that the column is not read. A job that runs whe
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.cells import Whole, ZonedInstant, ZonedInstantIfKnown, elapsed
 from roundabout.spec.recorded.rows import Row, table
+from roundabout.spec.recorded.values import Whole, ZonedInstant, ZonedInstantIfKnown, elapsed
 from roundabout.spec.trace import Submitted
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.cells import PercentIfKnown, SecondsIfKnown, WholeIfKnown, elapsed
 from roundabout.spec.recorded.rows import Row, table
+from roundabout.spec.recorded.values import PercentIfKnown, SecondsIfKnown, WholeIfKnown, elapsed
 from roundabout.spec.trace import Submitted
 
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")

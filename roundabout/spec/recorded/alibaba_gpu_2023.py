@@ -10,8 +10,8 @@ refused.
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.cells import Seconds, SecondsIfKnown, Whole, elapsed
 from roundabout.spec.recorded.rows import Row, table
+from roundabout.spec.recorded.values import Seconds, SecondsIfKnown, Whole, elapsed
 from roundabout.spec.trace import Submitted
 
 PENDING = "Pending"  # the phase of a pod that was never scheduled

@@ -8,8 +8,8 @@ zone. A job that runs or is suspended when the log ends has no end.
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.recorded.cells import Instant, InstantIfKnown, Whole, elapsed
 from roundabout.spec.recorded.rows import Row, table
+from roundabout.spec.recorded.values import Instant, InstantIfKnown, Whole, elapsed
 from roundabout.spec.trace import Submitted
 
 

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError
 from roundabout.spec.json_source import parse
-from roundabout.spec.recorded.cells import MOST_GPUS, Instant, InstantIfKnown, KnownName, elapsed, is_unknown, whole
 from roundabout.spec.recorded.rows import Row, complaint, table
+from roundabout.spec.recorded.values import MOST_GPUS, Instant, InstantIfKnown, KnownName, elapsed, is_unknown, whole
 from roundabout.spec.topology import Topology
 from roundabout.spec.trace import Submitted
 

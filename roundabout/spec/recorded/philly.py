@@ -16,8 +16,8 @@ from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError, show
 from roundabout.spec.explain import first_fault
 from roundabout.spec.json_source import parse
-from roundabout.spec.recorded.cells import Instant, InstantIfKnown, elapsed
 from roundabout.spec.recorded.rows import Row, load_text
+from roundabout.spec.recorded.values import Instant, InstantIfKnown, elapsed
 from roundabout.spec.source import dotted, shown
 from roundabout.spec.trace import Submitted
 

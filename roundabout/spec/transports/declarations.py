@@ -66,7 +66,7 @@ class Parameter:
         """Whether it is counted, and not measured."""
         return self.unit not in _MEASURED
 
-    def held(self, value: float) -> int | float:
+    def host_value(self, value: float) -> int | float:
         """Return what a host holds for `value`: the nearest multiple of what the program counts in.
 
         Raises ValueError, which says what is allowed, if the multiple is out of range, or 0 for another value than 0.

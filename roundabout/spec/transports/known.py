@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roundabout import rooms, tree
 from roundabout.spec.errors import SpecError, show
-from roundabout.spec.snapshot import once
+from roundabout.spec.snapshot import answer_once
 from roundabout.spec.source import shown
 from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
 
@@ -38,7 +38,9 @@ def declaration(name: str, file: str | None = None) -> Declaration | None:
     if file is None and name in KERNELS_OWN:
         return None
     program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
-    return once(program, lambda: _read(program, tuple((each, each.stat().st_mtime_ns) for each in sources(program))))
+    return answer_once(
+        program, lambda: _read(program, tuple((each, each.stat().st_mtime_ns) for each in sources(program)))
+    )
 
 
 def program_name(path: Path) -> str:
@@ -73,7 +75,7 @@ def kernel_name(name: str) -> str:
 
 def _programs() -> dict[str, Path]:
     """Each transport's program by its name; what is in the tree goes first."""
-    return once("programs", _found_programs)
+    return answer_once("programs", _found_programs)
 
 
 def _found_programs() -> dict[str, Path]:

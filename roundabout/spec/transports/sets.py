@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.explain import parse_as
-from roundabout.spec.snapshot import once
+from roundabout.spec.snapshot import answer_once
 from roundabout.spec.source import Document, read, shown
 from roundabout.spec.transports.declarations import Declaration, Parameter
 
@@ -85,7 +85,7 @@ class ParameterSet(Strict):
 
 def set_names(declared: Declaration) -> tuple[str, ...]:
     """The sets of a transport."""
-    return once(
+    return answer_once(
         ("sets", declared.program), lambda: tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
     )
 
@@ -107,7 +107,7 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
 
 def published(declared: Declaration, name: str) -> Published:
     """Return what an experiment that names a set gets from it. Raises SpecError."""
-    return once(("set", declared.program, name), lambda: _published(declared, name))
+    return answer_once(("set", declared.program, name), lambda: _published(declared, name))
 
 
 def _published(declared: Declaration, name: str) -> Published:

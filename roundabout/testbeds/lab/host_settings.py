@@ -138,7 +138,7 @@ def _parameters(
             times = calibration.scale / bytes_scale if each.name in of_jobs else calibration.timer_scale
             in_lab = _in_lab(each, asked, calibration.scale, bytes_scale, times)
         try:
-            values[each.name] = in_lab if isinstance(in_lab, str) else each.held(in_lab)
+            values[each.name] = in_lab if isinstance(in_lab, str) else each.host_value(in_lab)
         except ValueError as error:
             where = f"{transport.name}.{each.name}: {asked:g} is {in_lab:.6g} in this lab"
             raise LabError(f"{where}; allowed is {error}", MEND) from None

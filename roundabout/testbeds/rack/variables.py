@@ -137,20 +137,20 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
-        document["transport"] = {transport.name: _held(transport)}
+        document["transport"] = {transport.name: _host_values(transport)}
     if rdma and transport.name in NIC_TRANSPORTS:
         document[transport.name] = {server.nic: _for_nic(asked)}  # the NIC's own
     return document
 
 
-def _held(transport: Transport) -> dict[str, float | str]:
+def _host_values(transport: Transport) -> dict[str, float | str]:
     """The parameters that are asked for, as a host's program holds them. Raises RoundaboutError if it holds none."""
     assert transport.declaration
     held: dict[str, float | str] = {}
     declared = {each.name: each for each in transport.declaration.parameters}
     for name, value in transport.asked.items():
         try:
-            held[name] = value if isinstance(value, str) else declared[name].held(value)
+            held[name] = value if isinstance(value, str) else declared[name].host_value(value)
         except ValueError as error:
             raise RoundaboutError(f"{transport.name}.{name}: found {value:g}; allowed is {error}") from None
     return held
