@@ -10,6 +10,7 @@ from typing import Any
 
 from analysis.advice.expected import Crossing, Outlook, outlook
 from analysis.advice.observed import MOST_TOGETHER, Observed
+from analysis.advice.senders import MOST_YAML_BYTES
 from analysis.statistics.phases import SAME_RATE
 from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
 from roundabout.spec.errors import choices, did_you_mean, show
@@ -27,9 +28,6 @@ SIMULATED = 3
 """Placements of which the cost is worked out: the best by score."""
 MOST_JOBS = 8
 """Of so many jobs all placements are looked at."""
-
-
-MOST_BYTES = 1_000_000  # of a file of placements: reading that much takes ten seconds
 
 
 class Verdict(Enum):
@@ -209,7 +207,7 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
     """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
-    content = load(path, MOST_BYTES, all_text=True)
+    content = load(path, MOST_YAML_BYTES, all_text=True)
     if not isinstance(content.root, Mapping) or not content.root:
         raise content.error((), show(content.root), "placements by name")
     known = {each.job for each in jobs}

@@ -20,12 +20,11 @@ from analysis.advice.errors import AdviceError
 from analysis.reading.counted import Floats
 from roundabout.spec import json_source
 from roundabout.spec.errors import choices, show
+from roundabout.spec.json_source import Location
 from roundabout.spec.source import Content, decode
 
 TIMEOUT_S = 30
 MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples
-
-Location = tuple[str | int, ...]
 
 
 def ask(url: str, named: Collection[str]) -> dict[str, Counter]:

@@ -10,12 +10,11 @@ from typing import Any
 
 from roundabout.spec import json_source
 from roundabout.spec.errors import show
+from roundabout.spec.json_source import Location
 from roundabout.spec.source import Content, load
 
 Senders = Mapping[str, tuple[str, ...]]
 """By job, its hosts."""
-
-Location = tuple[str | int, ...]
 
 SLURM = "as `squeue --json` has it"
 PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")

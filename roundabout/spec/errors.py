@@ -50,6 +50,11 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def shorten(word: str) -> str:
+    """Return a word of a file as a message quotes it: a damaged file has words of any length."""
+    return word if len(word) <= 40 else f"{word[:37]}..."
+
+
 def choices(known: Iterable[object]) -> str:
     """`known` as a message lists it."""
     names = [str(name) for name in known]

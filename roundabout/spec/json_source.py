@@ -12,7 +12,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from roundabout.spec.errors import SpecError
+from roundabout.spec.errors import SpecError, shorten
 from roundabout.spec.source import Block, Content, Mark, dotted, finite_number, read_text, shown, whole_number
 
 Location = tuple[str | int, ...]
@@ -65,7 +65,8 @@ def parse(text: str, file: str, line: int = 1) -> JsonContent:
             parse_constant=_refused_constant,
         )
     except JSONDecodeError as error:
-        found = _shown(text[error.pos : error.pos + 20].partition("\n")[0]) if error.pos < len(text) else "the end"
+        rest = text[error.pos : error.pos + 20].partition("\n")[0]
+        found = f"'{rest}'" if error.pos < len(text) else "the end"
         problem = error.msg[:1].lower() + error.msg[1:]
         raise SpecError(file, found, f"valid JSON ({problem})", line=line + error.lineno - 1) from None
     except RecursionError:
@@ -168,7 +169,7 @@ def _refuse_key(content: JsonContent, key: str) -> NoReturn:
 def _refuse_number(content: JsonContent, odd: _OddNumberError) -> NoReturn:
     place = next(each for each in _places(content.text) if not each.is_key and each.word.startswith(odd.word))
     field, line = dotted(place.location), content.line_of(place.at)
-    raise SpecError(content.file, _shown(odd.word), odd.expected, field=field, line=line)
+    raise SpecError(content.file, f"'{shorten(odd.word)}'", odd.expected, field=field, line=line)
 
 
 def _check_characters(content: JsonContent) -> None:
@@ -176,7 +177,3 @@ def _check_characters(content: JsonContent) -> None:
         if _SURROGATE.search(place.word) and any("\ud800" <= each <= "\udfff" for each in json.loads(place.word)):
             field, line = dotted(place.location), content.line_of(place.at)
             raise SpecError(content.file, "half of a surrogate pair", "whole characters", field=field, line=line)
-
-
-def _shown(word: str) -> str:
-    return f"'{word}'" if len(word) <= 40 else f"'{word[:37]}...'"

@@ -142,6 +142,11 @@ def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> 
 
 def read_text(path: Path, file: str, most_bytes: int) -> str:
     """Return the text of a file of at most `most_bytes` bytes. Raises SpecError."""
+    return decode(read_bytes(path, file, most_bytes), file)
+
+
+def read_bytes(path: Path, file: str, most_bytes: int) -> bytes:
+    """Return the content of a file of at most `most_bytes` bytes. Raises SpecError."""
     try:
         with open(path, "rb", opener=open_without_waiting) as stream:
             content = stream.read(most_bytes + 1)
@@ -151,7 +156,7 @@ def read_text(path: Path, file: str, most_bytes: int) -> str:
         raise SpecError(file, reason.lower(), "a file that can be read") from None
     if len(content) > most_bytes:
         raise SpecError(file, f"more than {most_bytes} bytes", f"{most_bytes} bytes at most")
-    return decode(content, file)
+    return content
 
 
 def decode(content: bytes, file: str) -> str:

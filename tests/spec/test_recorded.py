@@ -2,6 +2,7 @@
 """Real traces, tried on small files of the published form: what is read of them, and what is said of bad rows."""
 
 import json
+import os
 from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -210,11 +211,17 @@ def test_what_is_wrong_with_lingjuns_rows_is_said(tmp_path, jobs, workers, said)
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(SpecError, match="no-such: found no such file or directory, expected a file of UTF-8 text"):
+    with pytest.raises(SpecError, match="no-such: found no such file or directory, expected a file that can be read"):
         submitted(Philly(kind="philly", file="no-such"), tmp_path)
     (tmp_path / "job.csv").write_text(JOBS)
     with pytest.raises(SpecError, match=r"worker\.csv: found no such file"):
         submitted(Lingjun(kind="lingjun", file="job.csv"), tmp_path)
+
+
+def test_a_trace_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecError, match="pipe:1: found the end, expected valid JSON"):
+        submitted(Philly(kind="philly", file="pipe"), tmp_path)
 
 
 def test_a_topology_without_hosts_is_said(tmp_path):

@@ -297,7 +297,7 @@ def _watch(
 
 
 class _Silence:
-    """The silence of all trainers: how long it has lasted, and may last. It may last longer while one exports a record."""
+    """The silence of all trainers, which may last longer while one of them exports a record."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s

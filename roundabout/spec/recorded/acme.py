@@ -8,17 +8,15 @@ time from submission to end, so that the column is not read. A job that runs whe
 
 from pathlib import Path
 
-from roundabout.spec.base import Name
-from roundabout.spec.recorded.rows import Row, table
-from roundabout.spec.recorded.values import Whole, ZonedInstant, ZonedInstantIfKnown, elapsed
+from roundabout.spec.recorded import helios
+from roundabout.spec.recorded.rows import table
+from roundabout.spec.recorded.values import ZonedInstant, ZonedInstantIfKnown
 from roundabout.spec.trace import Submitted
 
 
-class JobRow(Row):
-    """A row of either file."""
+class JobRow(helios.JobRow):
+    """A row of either file, which has the columns of Helios' table, but times with a zone."""
 
-    job_id: Name
-    gpu_num: Whole
     submit_time: ZonedInstant
     start_time: ZonedInstantIfKnown
     end_time: ZonedInstantIfKnown
@@ -26,13 +24,4 @@ class JobRow(Row):
 
 def read(path: Path) -> tuple[Submitted, ...]:
     """Return the jobs of a trace_seren.csv or a trace_kalos.csv. Raises SpecError for the first thing wrong with it."""
-    return tuple(
-        Submitted(
-            name=job.job_id,
-            at_s=job.submit_time,
-            gpus=job.gpu_num,
-            ran_s=elapsed(job.submit_time, job.start_time, job.end_time),
-        )
-        for job in table(path, JobRow)
-        if job.gpu_num
-    )
+    return tuple(job.submitted for job in table(path, JobRow) if job.gpu_num)

@@ -22,16 +22,13 @@ class JobRow(Row):
     start_time: InstantIfKnown
     end_time: InstantIfKnown
 
+    @property
+    def submitted(self) -> Submitted:
+        """The job of this row."""
+        ran_s = elapsed(self.submit_time, self.start_time, self.end_time)
+        return Submitted(name=self.job_id, at_s=self.submit_time, gpus=self.gpu_num, ran_s=ran_s)
+
 
 def read(path: Path) -> tuple[Submitted, ...]:
     """Return the jobs of a cluster_log.csv. Raises SpecError for the first thing wrong with it."""
-    return tuple(
-        Submitted(
-            name=job.job_id,
-            at_s=job.submit_time,
-            gpus=job.gpu_num,
-            ran_s=elapsed(job.submit_time, job.start_time, job.end_time),
-        )
-        for job in table(path, JobRow)
-        if job.gpu_num
-    )
+    return tuple(job.submitted for job in table(path, JobRow) if job.gpu_num)

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from roundabout.spec.errors import SpecError, choices, did_you_mean
+from roundabout.spec.errors import SpecError, choices, did_you_mean, shorten
 from roundabout.spec.explain import first_fault
-from roundabout.spec.source import decode, dotted, shown
+from roundabout.spec.source import decode, dotted, read_bytes, shown
 
+MOST_BYTES = 1 << 30  # of a file: far more than any published table has, and no more than memory holds
 DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
 # What people give instead of a trace's text, by its first bytes: what it is, and what to do.
 OTHER_FORMATS = {
@@ -35,20 +36,11 @@ Read = TypeVar("Read", bound=Row)
 
 def load_text(path: Path) -> str:
     """Return the text of a trace's file. Raises SpecError."""
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SpecError(shown(path), reason.lower(), "a file of UTF-8 text") from None
+    content = read_bytes(path, shown(path), MOST_BYTES)
     for start, (found, remedy) in OTHER_FORMATS.items():
         if content.startswith(start):
             raise SpecError(shown(path), found, "UTF-8 text", hint=remedy)
     return decode(content, shown(path))
-
-
-def shorten(column: str) -> str:
-    """Return a column's name as a message quotes it: a damaged file has names of any length."""
-    return column if len(column) <= 40 else f"{column[:37]}..."
 
 
 def complaint(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
