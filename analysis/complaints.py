@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of an expectation's words: quantities, and what papers printed. What measures them is not imported."""
+"""The check of an expectation's words: quantities and printed figures. The modules that measure are not imported."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -23,7 +23,7 @@ class Term(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """What expectations may name: quantities by name, and the shape of each printed figure by its name."""
+    """The words of expectations: quantities by name, and the shape of each printed figure by its name."""
 
     quantities: dict[str, Term]
     printed: dict[str, str]
@@ -31,7 +31,7 @@ class Vocabulary(NamedTuple):
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Return every word. The modules that define them take a second to import: it is remembered what they say."""
+    """Return every word, remembered from the last start, since the modules that define them take a second to import."""
     terms, printed = remember("vocabulary", (), _words)
     return Vocabulary({term[0]: Term(*term) for term in terms}, printed)
 

@@ -58,14 +58,14 @@ class Rule:
 
     @property
     def ratio(self) -> float:
-        """The largest, or smallest, that it may be over A's."""
+        """The largest, or smallest, allowed ratio of the other run's quantity to A's."""
         return 1 + self.percent / 100
 
 
 class Judged(Result):
     """One rule of one job in one cell of a run, against A.
 
-    `chance` is p, corrected for all that is judged at once. What was computed is exact: it is 0 or 1.
+    `chance` is p, corrected for all that is judged at once. A computed figure is exact: its chance is 0 or 1.
     """
 
     rule: str
@@ -136,7 +136,7 @@ def rule(text: str) -> Rule:
 def judge(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[Judged]:
     """Judge each rule of every job in every cell that A and another run share.
 
-    p is corrected over all that was measured (Holm). What was computed has no scatter, and needs no p.
+    p is corrected over all measured figures (Holm). Computed figures have no scatter and need no p.
     """
     exact = _exactness(one)
     asked = [
@@ -158,7 +158,7 @@ def judge(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[Judged
 
 
 def _exactness(run: Run) -> Callable[[CellTrials], bool]:
-    """Return what tells of a run's cells whether a repetition would give the same: computed, and no seed draws."""
+    """Return a predicate of a run's cells: True if a repetition would give the same, since no seed draws anything."""
     if fidelity(run.manifest["testbed"]).nature != "computed":
         return lambda _: False
     drawn = any(cell.spec.draws for cell in experiment_of(run).cells)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each transport costs and carries beside the kernel's own cubic: one veth pair, turn by turn, in one run.
+"""Cost and throughput of each transport beside the kernel's own cubic: one veth pair, in turn, in one run.
 
     python benchmarks/ack_cost.py [--only NAME,...] [--rounds N] [--seconds S] [--short] [--json]
 
@@ -75,7 +75,7 @@ def in_kernel(names: list[str]) -> list[str]:
 
 
 def unstuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
-    """Return the samples of those whose flows came through in every round, and name the others."""
+    """Return the samples of transports whose flows came through in every round, and name the others."""
     stuck = [name for name, samples in found.items() if len(samples) < rounds]
     if stuck:
         print(f"flows got stuck, and are left out: {', '.join(stuck)}", file=sys.stderr)

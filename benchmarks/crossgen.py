@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crossgen sends, against iperf3, against a bare sleep, and against what it planned; each in one run.
+"""Traffic of crossgen against iperf3, against a bare sleep, and against its plan; each in one run.
 
     python benchmarks/crossgen.py [--only NAME,...] [--seconds S] [--short] [--json]
 

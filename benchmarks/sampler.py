@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sampling costs: six lab hosts' samplers at once, against loops that only sleep to the same instants. Needs root.
+"""Cost of sampling: six lab hosts' samplers at once, against loops that only sleep to the same instants. Needs root.
 
     python benchmarks/sampler.py [--seconds N] [--period-ms N] [--short] [--json]
 

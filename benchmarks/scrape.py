@@ -71,7 +71,7 @@ def taken_s(work: Callable[[], int]) -> float:
 
 
 def cpu_s(pids: Sequence[int]) -> dict[int, float]:
-    """CPU time of those of these processes that have not ended."""
+    """Return the CPU time of each of these processes that has not ended."""
     used = {}
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -81,7 +81,7 @@ def cpu_s(pids: Sequence[int]) -> dict[int, float]:
 
 
 def descendants() -> list[int]:
-    """This process, exporters and their samplers."""
+    """Return the ids of this process, the exporters and their samplers."""
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
     found = {os.getpid()}

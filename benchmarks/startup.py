@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much CPU time commands take, against a Python that does nothing, started in turn with them.
+"""CPU time of commands, against a Python that does nothing, started in turn with them.
 
     python benchmarks/startup.py [--rounds N | --short] [--json]
 
@@ -33,9 +33,9 @@ WITH_RUNS = ("runs", "run")
 
 
 def cpu_s(command: Sequence[str]) -> float:
-    """The CPU time of a command and of all that it starts."""
+    """Return the CPU time of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Make does the same for every command (Makefile).
+    # Commands keep their compiled modules, as they do under Make (Makefile).
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
     if done.returncode:

@@ -49,7 +49,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// True if a word is a number, or was meant to be one.
+// True for a number, and for a word that was meant as one.
 bool has_number(const std::vector<std::string_view> &words) {
   return std::any_of(words.begin(), words.end(), [](std::string_view word) {
     double number = 0;

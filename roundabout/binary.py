@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of binary formats have in common: bytes that are damaged are refused, whatever is wrong with them."""
+"""The refusal of damaged bytes, for readers of binary formats."""
 
 import struct
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class DamagedError(ValueError):
-    """Bytes that are not what their format says: cut short, or of another format."""
+    """Bytes that are cut short, or of another format."""
 
 
 @contextmanager
 def refuse_damage(name: str) -> Iterator[None]:
-    """Raise DamagedError where reading bytes of the format `name` finds what no intact ones hold."""
+    """Raise DamagedError for every error of reading bytes of the format `name`."""
     try:
         yield
     except DamagedError:

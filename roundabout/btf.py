@@ -16,7 +16,7 @@ FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 PER_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 # Of a CO-RE relocation (libbpf's relo_core.h): what is read or written; the other kinds only ask whether it exists.
 FIELD_ACCESS = (0, 1, 3, 4, 5)
-RECORD_BYTES = 16  # of one
+RECORD_BYTES = 16  # size of a relocation (bpf_core_relo): later versions may have longer ones
 FLAVOUR = "___"  # what follows it in a structure's name distinguishes versions of it
 
 
@@ -56,7 +56,7 @@ class Btf:
             raise DamagedError(f"found magic {magic:#x}, expected {MAGIC:#x}, which BTF of this byte order begins with")
         _, _, _, header, types_at, types_bytes, names_at, names_bytes = struct.unpack_from("<HBBIIIII", blob)
         if max(header + types_at + types_bytes, header + names_at + names_bytes) > len(blob):
-            raise DamagedError(f"found {len(blob)} bytes of BTF, expected more: its header says so")
+            raise DamagedError(f"found {len(blob)} bytes of BTF, expected more, as its header says")
         self._blob = blob
         self._names = blob[header + names_at : header + names_at + names_bytes]
         self._types = list(self._walk(header + types_at, header + types_at + types_bytes))
@@ -126,11 +126,11 @@ class Btf:
                 yield Member(self.name(name_at), type_id, offset & 0xFFFFFF)  # above: the size of a bit field
 
     def _numbered(self, type_id: int) -> _Type:
-        """A type by its number, from 1; 0 is void, which has no members."""
+        """Return a type by its number, from 1; 0 is void, which has no members."""
         return self._types[type_id - 1] if type_id else _Type(0, 0, 0, 0, 0)
 
     def _plain(self, type_id: int) -> _Type:
-        """What a type is behind other names for it."""
+        """Return the type behind other names for it."""
         found = self._numbered(type_id)
         return self._plain(found.refers_to) if found.kind in SAME else found
 

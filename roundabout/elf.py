@@ -26,7 +26,7 @@ class Elf:
     @refuse_damage("ELF")
     def __init__(self, blob: bytes) -> None:
         if not blob.startswith(MAGIC):
-            raise DamagedError(f"found {blob[:6]!r} at its begin, expected ELF of 64 bits, little-endian")
+            raise DamagedError(f"found {blob[:6]!r} at its beginning, expected ELF of 64 bits, little-endian")
         self._blob = blob
         (at,) = struct.unpack_from("<Q", blob, 0x28)
         size, count, names = struct.unpack_from("<HHH", blob, 0x3A)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers that are kept from one start of the program to the next, since computing them takes a second.
 
-An answer is kept under a hash of all that it depends on: the program's own source, the files that it is computed from,
-Python and the installed packages. It is a JSON value in the user's cache folder, and anything that is wrong there only
-costs time: then the answer is computed.
+An answer is kept under a hash of everything that it depends on: the program's own source, the files that it is computed
+from, Python and the installed packages. It is a JSON value in the user's cache folder. If anything is wrong there, the
+answer is computed again.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from roundabout.tree import PACKAGES
 
 SOURCE = (PACKAGES / "roundabout", PACKAGES / "analysis")
 MOST_BYTES = 1_000_000  # of an answer; the catalogue's takes 8,000
-MOST_ANSWERS = 8  # of a name: those of as many checkouts or branches
+MOST_ANSWERS = 8  # of a name: enough for eight checkouts or branches
 FOLDER = "roundabout"
 
 
 def remember(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any, bool]]) -> Any:
     """Return a JSON value that depends on the program and on files in `folders` alone, computed unless it was kept.
 
-    `compute` returns the value, and whether that may be kept: False if it depends on something else. Nothing is kept
+    `compute` returns the value, and True if it may be kept: False if it depends on something else. Nothing is kept
     while ROUNDABOUT_PATH adds modules, whose files are not known here.
     """
     if rooms.folders():
@@ -44,7 +44,7 @@ def remember(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any
 
 
 def _files(folders: Iterable[Path], endings: tuple[str, ...]) -> list[str]:
-    """Return every file below `folders` whose name has one of these endings, compiled modules apart."""
+    """Return every file below `folders` whose name has one of these endings, without compiled modules."""
     return sorted(
         os.path.join(path, each)
         for folder in folders
@@ -56,7 +56,7 @@ def _files(folders: Iterable[Path], endings: tuple[str, ...]) -> list[str]:
 
 
 def _fingerprint(files: Iterable[str]) -> tuple[str, tuple[int, ...]] | None:
-    """Return a hash of files, Python and its packages, and when each file changed; None if a file cannot be read."""
+    """Return a hash of files, Python and its packages, and each file's time of change; None if one is unreadable."""
     digest, changed = hashlib.sha256(sys.version.encode()), []
     try:
         for package in _packages():

@@ -206,7 +206,7 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 
 def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
-    """Candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
+    """Return the candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
     content = load(path, MOST_YAML_BYTES, all_text=True)
     if not isinstance(content.root, Mapping) or not content.root:
         raise content.error((), show(content.root), "placements by name")

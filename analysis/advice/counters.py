@@ -14,22 +14,22 @@ from roundabout.spec.frames import HEADER_BYTES
 from roundabout.store.rates import WRAPS_BITS, Increments, increments
 
 HOSTS = ("host", "instance", "node")
-"""Labels and columns that name hosts; of those that fit equally well, the first one is taken."""
+"""Labels and columns that name hosts; the first one is taken of several that fit equally well."""
 GAP = 5.0
 """Times the usual distance of samples: what is longer is a gap."""
 MOST_MISSING = 0.25
 """Of the time: where gaps and resets take more of it, nothing is read from the counter."""
 FASTER = 4.0
-"""A host's interface is at most so many times as fast as the link: bounds what a counter gained while it wrapped."""
+"""Times the link's rate that a host's interface has at most, a guess: bounds what a counter gained while it wrapped."""
 UNEVEN = 2.0
-"""Times the fastest rise elsewhere that a counter of 32 bits may have gained while it wrapped."""
+"""Times the fastest rise elsewhere that a counter of 32 bits may have gained while it wrapped, a guess."""
 FALLS = 0.25
-"""Of a counter's changes: where more are falls, and more than MOST_RESETS, it is no counter."""
+"""Share of changes that may be falls: values with more falls, and with more than MOST_RESETS, are no counter."""
 MOST_RESETS = 2
 ON_WIRE = 1.1
 """Times the capacity that a counter may have on average: headers of small packets take 5 % beside the payload."""
 END_NS = 2.0**62
-"""Of times, in the year 2116: their differences are 64-bit integers."""
+"""The year 2116: differences of earlier times are 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class Counter:
 
     @property
     def falls(self) -> tuple[int, int]:
-        """How often the value fell, and how often it changed; of bytes or packets, whichever fell more often."""
+        """The numbers of falls and of changes, of bytes or of packets: of the values that fell more often."""
         counted = [values for values in (self.bytes, self.packets) if values is not None]
         steps = [np.diff(values[~np.isnan(values)]) for values in counted]
         return max((int((each < 0).sum()), int((each != 0).sum())) for each in steps)
 
     def sent(self, capacity_gbps: float) -> Sent:
-        """What it gained since its first sample, without headers where packets are counted.
+        """Return what the counter gained since its first sample, without headers if packets are counted.
 
-        What was lost where the counter was reset, or could not be read, counts as 0: the iteration in which that was
-        then differs from the others and is left out.
+        Bytes that a reset or an unreadable sample hides count as 0: their iteration differs from the others and is
+        left out.
 
-        Raises AdviceError where too much of it is missing, or where it gained more than a link can carry.
+        Raises AdviceError if too much of the time is missing, or if the counter gained more than a link can carry.
         """
         if len(self.at_ns) < 2:
             found = "one sample" if len(self.at_ns) else "no sample"
@@ -74,7 +74,7 @@ class Counter:
         return Sent(self.at_ns, np.concatenate([[0], np.cumsum(payload)]).astype(np.int64))
 
     def _gained(self, values: Floats, most_per_s: float) -> Increments:
-        """What was gained between samples; nothing is known of a rise that no interface is fast enough for.
+        """Return the gains between samples; a rise that no interface is fast enough for has an unknown gain.
 
         A counter that falls has 32 bits if each value fits into them, and if no fall, taken for a wrap, is a much
         faster rise than all others. Otherwise falls are resets.
@@ -114,7 +114,7 @@ class Counter:
 
 
 def check_counters(hosts: Mapping[str, Counter], named: Collection[str], source: str) -> None:
-    """Raises AdviceError for the first of the `named` hosts whose values fall too often for a counter."""
+    """Raise AdviceError for the first one of the `named` hosts whose values fall too often for a counter."""
     for host in sorted(named):
         fell, changed = hosts[host].falls if host in hosts else (0, 0)
         if fell > max(MOST_RESETS, FALLS * changed):
@@ -140,7 +140,7 @@ def counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> Cou
 
 
 def _readable(values: Any, where: str) -> Floats:
-    """As numbers; nan where a sample has none."""
+    """Return samples as numbers; nan for a sample without one. Raises AdviceError for a negative one."""
     found: Floats = values.astype(np.float64)
     found[np.isinf(found)] = np.nan
     if (found < 0).any():
@@ -149,7 +149,7 @@ def _readable(values: Any, where: str) -> Floats:
 
 
 def host_column(columns: Mapping[str, Iterable[str]], named: Collection[str]) -> str | None:
-    """The column, or label, whose values name most of the hosts `named`; in doubt the first of HOSTS that is there."""
+    """Return the column, or label, whose values name most of the hosts `named`; in doubt the first one of HOSTS."""
     usual = [name for name in HOSTS if name in columns]
     fits = {name: len({host_of(value, named) for value in values} & {*named}) for name, values in columns.items()}
     best = max((*usual, *columns), key=lambda name: fits[name], default=None)
@@ -157,7 +157,7 @@ def host_column(columns: Mapping[str, Iterable[str]], named: Collection[str]) ->
 
 
 def host_of(value: str, named: Collection[str]) -> str:
-    """The host that an address is of: without its port, unless jobs name it so."""
+    """Return the host of an address: without its port, unless jobs name the host with it."""
     host, _, port = value.rpartition(":")
     has_port = host and port.isdecimal() and (":" not in host or host.endswith("]"))
     return host if value not in named and has_port else value

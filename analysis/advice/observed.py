@@ -191,6 +191,6 @@ def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
 
 
 def read(source: str, sending: Senders, capacity_gbps: float) -> list[Observed]:
-    """Each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
+    """Return each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
     named = {host for hosts in sending.values() for host in hosts}
     return of_counters(sources.read(source, named), sending, capacity_gbps)

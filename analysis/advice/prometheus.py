@@ -28,17 +28,17 @@ MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples
 
 
 def ask(url: str, named: Collection[str]) -> dict[str, Counter]:
-    """The counters of each host that a server answers with. Raises AdviceError or SpecError."""
+    """Return the counters of each host in a server's answer. Raises AdviceError or SpecError."""
     return _of_answer(json_source.parse(decode(_fetched(url), url), url), named)
 
 
 def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
-    """The counters of each host in a stored answer. Raises AdviceError or SpecError."""
+    """Return the counters of each host in a stored answer. Raises AdviceError or SpecError."""
     return _of_answer(json_source.read(path, MOST_BYTES), named)
 
 
 def _fetched(url: str) -> bytes:
-    """What a server answers; a query may be written as Prometheus has it, with braces and quotes."""
+    """Return a server's answer. Braces and quotes in the query are escaped. Raises AdviceError."""
     address, mark, query = url.partition("?")
     written = urllib.parse.quote(query, safe="%&=+:,~()")
     try:
@@ -55,7 +55,7 @@ def _fetched(url: str) -> bytes:
 
 
 def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
-    """The counters in an answer, by the label that has the hosts `named`."""
+    """Return the counters in an answer, by the label that has the hosts `named`."""
     series = _series(content)
     labels = [each["metric"] for each in series]
     columns: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ def _check_series(content: Content, where: Location, series: Any) -> None:
 
 
 def _samples(content: Content, where: Location, samples: Sequence[Any]) -> tuple[Floats, Floats]:
-    """Times in seconds, and values; nan for one that is null, no number, or infinite."""
+    """Return times in seconds, and values: nan for one that is null. Raises SpecError for one that is no number."""
     at, values = np.empty(len(samples)), np.empty(len(samples))
     for place, sample in enumerate(samples):
         if not isinstance(sample, list) or len(sample) != 2:

@@ -25,10 +25,10 @@ MOST_JSON_BYTES = 1 << 30  # `squeue --json` writes 10 kB for each job
 
 
 def read(path: Path) -> Senders:
-    """The hosts of each job.
+    """Return the hosts of each job in a file.
 
-    Read are YAML (`j1: [s0, s2]`; hosts may be written as Slurm does, `j1: node[01-03]`), and what `squeue --json`
-    prints, of which jobs that run count, by `<name>-<id>`.
+    The file is YAML (`j1: [s0, s2]`, or `j1: node[01-03]` as Slurm writes hosts) or the output of `squeue --json`, of
+    which the running jobs count, called `<name>-<id>`.
 
     Raises SpecError.
     """
@@ -61,7 +61,7 @@ def shared(senders: Senders) -> dict[str, str]:
 
 
 def _of_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
-    """Jobs that run and have hosts, of `squeue --json` (Slurm 21.08 and later: `nodes` is a list of hosts as text)."""
+    """Return the running jobs with hosts of `squeue --json` (since Slurm 21.08 `nodes` is a list of hosts as text)."""
     senders: dict[str, tuple[str, ...]] = {}
     for place, job in enumerate(jobs):
         where: Location = ("jobs", place)
@@ -103,7 +103,7 @@ def _hosts(content: Content, where: Location, found: Any) -> tuple[str, ...]:
 
 
 class HostsError(Exception):
-    """A list of hosts that is not written as Slurm does."""
+    """A list of hosts in another form than Slurm's."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found)
@@ -112,7 +112,7 @@ class HostsError(Exception):
 
 
 def expanded(hosts: str) -> list[str]:
-    """The hosts of a list as Slurm writes it, `a[1-3,07],b`; as `scontrol show hostnames` would. Raises HostsError."""
+    """Return the hosts of Slurm's list `a[1-3,07],b`, as `scontrol show hostnames` does. Raises HostsError."""
     found: list[str] = []
     for part in re.split(r",(?![^\[]*\])", hosts):
         if not PART.fullmatch(part.strip()):

@@ -12,9 +12,9 @@ READERS = {".csv": tables.read, ".parquet": tables.read, ".json": prometheus.rea
 
 
 def read(source: str, named: Collection[str] = ()) -> dict[str, Counter]:
-    """The counters of each host in a `.csv`, `.parquet` or `.json` file, or that a Prometheus server answers with.
+    """Return the counters of each host in a `.csv`, `.parquet` or `.json` file, or in a Prometheus server's answer.
 
-    Hosts are found by the label, or column, that has those that jobs name. Raises AdviceError or SpecError.
+    The label, or column, that has the hosts `named` tells the host. Raises AdviceError or SpecError.
     """
     if source.startswith(("http://", "https://")):
         found = prometheus.ask(source, named)

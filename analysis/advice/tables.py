@@ -15,16 +15,16 @@ from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import choices
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
-"""Columns that say when, and their unit in ns; the first is what the table `counters` of a run has."""
+"""Columns of times, with their unit in ns; the table `counters` of a run has the first one."""
 BYTES = ("tx_bytes", "bytes")
 PACKETS = "tx_packets"
 INTERFACE = "interface"
 TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.string()))
-"""Names stay as they are written: a host `01` is no number."""
+"""Types of columns with names, which stay text as written: a host `01` is no number."""
 
 
 def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
-    """The counters of each host in a file. Raises AdviceError."""
+    """Return the counters of each host in a file. Raises AdviceError."""
     try:
         if path.suffix.lower() == ".csv":
             in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
@@ -37,7 +37,7 @@ def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
 
 
 def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, Counter]:
-    """The counters of each host in a table, by the column that has the hosts `named`. Raises AdviceError."""
+    """Return the counters of each host in a table, by the column that has the hosts `named`. Raises AdviceError."""
     names = table.column_names
     when, count = (_column(names, known, source) for known in (tuple(NS), BYTES))
     numbers = [when, count, *([PACKETS] if PACKETS in names else [])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The execution of a notebook in this process. Jupyter's kernel would be one more process, which imports all again.
+"""The execution of a notebook in this process. Jupyter's kernel would be a second process that imports all again.
 
 Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and what it
 prints.
@@ -21,7 +21,7 @@ from nbformat.v4 import new_output
 
 
 class CellTimeoutError(Exception):
-    """A cell ran for longer than it may."""
+    """A cell that ran for longer than it may."""
 
 
 def execute(notebook: NotebookNode, timeout_s: float) -> None:

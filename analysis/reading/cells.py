@@ -142,7 +142,7 @@ def experiment_of(run: Run) -> Experiment:
 
 @read_once
 def cell_of_trial(run: Run) -> dict[str, CellId]:
-    """The cell that each committed trial is of. Raises StoreError for a trial of another experiment."""
+    """Return the cell of each committed trial. Raises StoreError for a trial of another experiment."""
     cells = {CellId(cell.levels) for cell in experiment_of(run).cells}
     found = {record["trial"]: CellId.of(record) for record in run.trials()}
     for trial, cell in found.items():

@@ -21,7 +21,7 @@ LEAST_SAMPLES = 60
 ZOOM = 4
 MOST_ZOOMS = 6
 LONGEST_NS = 2**63 // (2 * SAMPLES)
-"""Of a record: 13 days, so that samples' times stay within 64 bits. A longer one has a time that is wrong."""
+"""Longest record, 13 days: times of samples stay within 64 bits. A longer record has a wrong time."""
 OVERLAP = 0.05
 """Of a phase's bytes: families that hold less of them are not named."""
 

@@ -13,7 +13,7 @@ from analysis.records.nccl_tests import Fabric
 SHOWN_BYTES = 40
 EXECUTION_TRACE = re.compile(rb'\s*\{.*"nodes"\s*:\s*\[', re.DOTALL)
 SCHEMA = re.compile(rb'"(schema|op_schema|rf_id)"\s*:')
-"""What PyTorch's ExecutionTraceObserver writes: a schema beside its nodes, or in each."""
+"""Fields of PyTorch's ExecutionTraceObserver: a schema beside its nodes, or in each."""
 
 
 class Format(Protocol):

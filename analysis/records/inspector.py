@@ -237,7 +237,7 @@ class _Log:
         return notes
 
     def _losses(self) -> Iterator[str]:
-        """Return what was lost, a sentence each."""
+        """Yield what was lost, a sentence each."""
         if dropped := sum(self._dropped.values()):
             yield f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more."
         elif gaps := self._gaps().total():

@@ -17,8 +17,8 @@ TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all
 """Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
 SHOWN = 8
 APART_NS = 10 * 10**9
-"""Ends of one call on two hosts, as their clocks are compared: farther apart, one of its times is wrong. A guess, far
-above what clocks drift within a record (0.1 s an hour), and what a rank waits for another."""
+"""Ends of one call on two hosts by compared clocks: if they are farther apart, a time is wrong. A guess, far above the
+drift of clocks within a record (0.1 s an hour) and above the time that a rank waits for another."""
 MOST_SHIFTS = 32
 """Calls that a rank may lack before its first, where calls are paired by when they end."""
 
@@ -152,8 +152,8 @@ def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
             other = places[group].setdefault(call.rank, rank)
             if other != rank:
                 what = f"rank {call.rank} of group {shown(call.group)} in both"
-                who = f"{record.path} and {records[other].path}"
-                raise RecordError(f"{who}: found {what}, expected each once", "one file a process, of one job")
+                files = f"{record.path} and {records[other].path}"
+                raise RecordError(f"{files}: found {what}, expected each once", "one file a process, of one job")
     for group, found in places.items():
         if missing := sorted(set(range(sizes[group])) - set(found)):
             who = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
@@ -164,10 +164,10 @@ def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
 
 
 def _matched(records: Sequence[Record], members: Mapping[Group, tuple[int, ...]]) -> list[tuple[Group, Taken]]:
-    """Calls that are one: by number, where they have one; else they come in one order, those of a size by themselves.
+    """Return the groups and calls of all exchanges, each call by its rank.
 
-    Messages are told by who sends and who receives: their numbers count each process's own. If a rank lacks some, calls
-    are matched by when they end, as the clocks of all others tell.
+    Calls are matched by number, or else by their order among calls of one size. Messages are matched by sender and
+    receiver, since numbers count each process's own. If a rank lacks some, calls are matched by when they end.
     """
     alike: dict[tuple[Group, Told], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for rank, record in enumerate(records):
@@ -243,9 +243,9 @@ def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]
 
 
 def _clocks(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, int]:
-    """How far clocks are ahead of rank 0's, by the median over what ended together for two of them.
+    """Return how far clocks are ahead of rank 0's, by the median over calls that ended together for two of them.
 
-    Hosts have a clock each. Who shares no collective with others is compared by messages, which take longer to come.
+    Hosts have a clock each. A rank that shares no collective is compared by messages, which take longer to come.
     """
     ahead = {0: 0}
     links = _links(records, whole)

@@ -150,7 +150,7 @@ class _Losses:
         self._messages: dict[tuple[str, str], str] = {}
 
     def add(self, name: Any, error: FieldError, count: int = 1) -> None:
-        """Count events of a name, which have one fault."""
+        """Count events of one name with one fault."""
         label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
         if not label.isprintable() or not label:
             label = f"events with the name {shown(name)}"
@@ -189,7 +189,7 @@ class _Reading:
         self._sort(trace["traceEvents"])
 
     def _sort(self, events: list[Any]) -> None:
-        """Put each event where it belongs; most are of nothing that is read."""
+        """Sort out the events that are read; most are not."""
         takers: dict[str, Callable[[Event], None] | None] = {}
         for event in events:
             if type(event) is not dict:
@@ -346,14 +346,14 @@ class _Reading:
         return self._lost.total() + self._posted
 
     def losses(self) -> Iterator[str]:
-        """Return what was left out of the calls."""
+        """Yield what was left out of the calls."""
         if self._lost.total():
             yield f"calls that cannot be read are left out: {self._lost}"
         if self._posted:
             yield f"{self._posted} messages over gloo are left out: their events end when they are posted, not sent"
 
     def notes(self) -> Iterator[str]:
-        """Return what else is not used."""
+        """Yield what else is not used."""
         if self._kernels and self._gloos:
             yield f"{len(self._gloos)} calls over gloo, beside NCCL's kernels, are left out"
         if self._lost_steps.total():

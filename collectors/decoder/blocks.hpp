@@ -50,7 +50,7 @@ public:
   static constexpr std::size_t kRows = 122'880;
   static constexpr std::size_t kBatch = 1024; // records that stay in a CPU's cache
   static constexpr std::size_t kMaxFlows = 1 << 20;
-  static constexpr std::size_t kMaxLinkTypes = 16; // a capture has few; damaged ones may have any
+  static constexpr std::size_t kMaxLinkTypes = 16; // bounds the totals of damaged captures; a sound one has a few
 
   // Writes to `fd`; packets that one of `own` sent are outgoing, those to them incoming.
   Blocks(int fd, const std::vector<Address> &own);

@@ -9,7 +9,7 @@ namespace decoder {
 
 constexpr std::size_t kFormatBytes = 8; // that tell one format from another
 
-// What a file that begins like this is, and how to make a capture of it that can be read: for an error message.
+// The format of a file with this beginning, and the way to make a readable capture of it, for an error message.
 std::string describe_format(std::span<const std::uint8_t> head);
 
 } // namespace decoder

@@ -14,7 +14,7 @@ PATIENCE_S = 30.0  # somebody else may be undoing it at this moment
 
 
 def command() -> None:
-    """Undo everything that killed runs left: labs, transports, settings, temporary files, crash logs.
+    """Undo everything that killed runs left: labs, transports, settings, temporary files and crash logs.
 
     Live runs and other labs are left alone.
     """

@@ -64,7 +64,7 @@ def _standing(facility: Facility) -> Iterator[Exported]:
 
 
 def _folder(keep: Path) -> Path:
-    """Return the folder `keep`, made where missing. Raises UsageError for one that holds something else."""
+    """Return the folder `keep`, made if missing. Raises UsageError if it holds files of others."""
     make_directory(keep, 0o755)
     with disk_errors(keep):
         if strange := sorted({path.name for path in keep.iterdir()} - {*KEPT}):

@@ -33,7 +33,7 @@ def check_experiment(name: str, experiment: Experiment) -> Experiment:
 
 
 def _check_timetables(name: str, cell: Cell) -> None:
-    from roundabout.cassini import CassiniError, meetings  # noqa: PLC0415 - takes as long to import as all else
+    from roundabout.cassini import CassiniError, meetings  # noqa: PLC0415 - importing it takes as long as all else
 
     try:
         meetings(cell.spec)

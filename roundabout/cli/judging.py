@@ -61,12 +61,14 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     """Judge a program, store and show what came of it.
 
     Raises RefusedError where it does not compile or the kernel does not take it, FailedError where a condition holds,
-    and UnmeasuredError where no trial of jobs is valid; all after the page is written.
+    and UnmeasuredError where no trial is valid; all after the page is written.
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
     name = known.program_name(asked.program.resolve())
-    known.declaration(name, str(asked.program))  # a mistake there is told by its own file, not by what is written of it
+    known.declaration(
+        name, str(asked.program)
+    )  # a mistake is reported for this file, not for the experiment that names it
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
         jobs = load_experiment(_written(asked, name, folder))
     path = make_directory(asked.runs / "cc" / new_run_id())

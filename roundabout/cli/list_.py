@@ -27,7 +27,7 @@ def command(
 
 
 def _records() -> tuple[list[dict[str, Any]], bool]:
-    """Return what is shown of each experiment, and whether that depends on files of the catalogue alone.
+    """Return a record of each experiment, and True if the records depend on files of the catalogue alone.
 
     The message of an error depends on the working directory, by which it names files.
     """

@@ -186,9 +186,9 @@ def left(owed: Sequence[str]) -> str:
 
 
 class Outlived:
-    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies. Nothing is then said.
+    """A stream that may end before a run does, silently: a terminal hangs up, a pipe's reader dies.
 
-    `refusal` is why, for a disk that is full: its user is there to be told.
+    `refusal` is the error of a full disk, which is reported at the end of the run.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -225,7 +225,7 @@ def can_redraw(console: Console) -> bool:
 
 @contextmanager
 def watching(console: Console) -> Iterator[Observer]:
-    """Show a run on this console, and to other processes. What is shown never ends the run.
+    """Show a run on this console, and to other processes. An error of showing never ends the run.
 
     Raises OSError at the end, if the disk behind the console was full.
     """
@@ -237,5 +237,5 @@ def watching(console: Console) -> Iterator[Observer]:
         else:
             with Live(console=console, auto_refresh=False, transient=True) as live:
                 yield Follower(TerminalView(console, live), recorder)
-    if stream.refusal and not console.stderr:  # else nothing more can be said, and stdout has what counts
+    if stream.refusal and not console.stderr:  # a full stderr takes no message, and stdout has the result
         raise stream.refusal

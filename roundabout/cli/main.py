@@ -18,8 +18,8 @@ from roundabout.cli import output
 from roundabout.cli.lines import complain
 from roundabout.errors import RoundaboutError
 
-# Command -> module of roundabout.cli, in a day's order. The module's function `command` is the command, or the callback
-# of the module's group `app`.
+# Command -> module of roundabout.cli, in the order of a working day. The module's function `command` is the command, or
+# the callback of the module's group `app`.
 COMMANDS = {
     "list": "list_",
     "new": "new",
@@ -61,7 +61,7 @@ DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULT
 
 
 class Commands(TyperGroup):
-    """The group of all commands. It imports only the command that is called: importing all of them takes seconds."""
+    """The group of all commands. It imports only the called command, since importing all of them takes seconds."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**{**attributes, "commands": dict.fromkeys(COMMANDS)})
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output.prepare()
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        sys.stdout.flush()  # or it would fail when Python ends
+        sys.stdout.flush()  # Python's own flush at its end could not report an error
     except OSError as error:
         return _cannot_write(error)
     return status
@@ -137,7 +137,7 @@ def _run(words: list[str]) -> int:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Say that output, or a file, cannot be written. A pipe whose reader ended wants to hear nothing."""
+    """Say that output, or a file, cannot be written. Say nothing if the reader of a pipe ended."""
     output.mute(sys.stdout)
     if not isinstance(error, BrokenPipeError):
         complain(output.describe(error), None)
@@ -164,10 +164,10 @@ def _crash_log() -> str:
     """Write the current exception's traceback to a file of its own and say where it is."""
     details = f"command: {sys.argv}\n\n{traceback.format_exc()}"
     try:
-        from roundabout.store import scratch  # noqa: PLC0415 - commands that end well need not wait for it
+        from roundabout.store import scratch  # noqa: PLC0415 - commands that end well do not need it
 
         path = scratch.write_crash_log(details)
-    except Exception as error:  # it may be what crashed
+    except Exception as error:  # the crash may come from `scratch` itself
         return f"this is a bug in roundabout; its details could not be written to a file: {error}"
     return f"this is a bug in roundabout; the details are in {path}"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from roundabout.spec.source import Block
 
-# `roundabout.spec` takes longer to import than commands that read no experiment take to run: functions import it.
+# Functions import `roundabout.spec`, since that takes longer than a whole command that reads no experiment.
 
 
 def _experiments(incomplete: str) -> list[str]:
@@ -51,13 +51,13 @@ Repetitions = Annotated[int | None, typer.Option("--repetitions", metavar="N", h
 
 
 def number(value: float | None) -> float | None:
-    """Return an option's value. Raises BadParameter for NaN, which is within all limits."""
+    """Return an option's value. Raises BadParameter for NaN, which compares as within all limits."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is not a number.")
     return value
 
 
-MOST_GBPS = 1e6  # of a link; bytes are counted in 64 bits
+MOST_GBPS = 1e6  # of a link, a guess: bytes are counted in 64 bits
 
 
 def check_capacity(capacity: float) -> None:

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import IO, Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the kernel says of a write for which there is no room."""
+"""The kernel's errors of a write for which there is no room."""
 
 
 def prepare() -> None:
     """Give this process an output that takes any text.
 
-    A caller may have closed it (`>&-`), and the next file that is opened would take its place. A terminal that knows
-    ASCII alone gets escapes.
+    A caller may have closed stdout (`>&-`); then the next open file would get its number. An output that knows ASCII
+    alone gets escapes.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lasts
@@ -25,7 +25,7 @@ def prepare() -> None:
 
 
 def mute(stream: "IO[Any] | Any") -> None:
-    """Let what a stream still holds back, and all that follows, go nowhere: it would fail again when we end."""
+    """Send the buffer of a stream, and all further output, to /dev/null: flushing it would fail again at the end."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -41,5 +41,5 @@ def describe(error: OSError) -> str:
 
 
 def is_refusal(error: OSError) -> bool:
-    """Return True for what the system says of a file by its name, or of writing to a stream: no fault of ours."""
+    """Return True for the system's errors about a file by its name, or about writing to a stream: they are no bugs."""
     return error.filename is not None or error.errno in (*FULL, errno.EIO, errno.EROFS, errno.EPIPE, errno.EBADF)

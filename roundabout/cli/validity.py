@@ -15,7 +15,7 @@ SHOWN = 3
 
 
 class UnmeasuredError(RoundaboutError):
-    """No trial of a run was valid."""
+    """A run without any valid trial."""
 
 
 def check_measured(run: Run) -> None:
@@ -42,7 +42,7 @@ def cells_without_valid_trial(trials: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def most_frequent_reason(trials: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return why most of the invalid trials are so, and how many are. Reasons that differ in figures alone are one."""
+    """Return the most frequent reason of invalid trials, and their number. Reasons may differ in figures."""
     kinds: Counter[str] = Counter()
     example: dict[str, str] = {}
     for each in trials:
@@ -58,7 +58,7 @@ def most_frequent_reason(trials: Sequence[Mapping[str, Any]]) -> tuple[str, int]
 
 def _unmeasured(trials: Sequence[Mapping[str, Any]]) -> str:
     if not trials:
-        return "no trial was committed, so that nothing was measured"
+        return "no trial was committed, so nothing was measured"
     reason, count = most_frequent_reason(trials)
     return f"none of {len(trials)} trials is valid; the most frequent reason ({count} of {len(trials)}): {reason}"
 

@@ -27,8 +27,8 @@ RULES = DASHBOARDS / "rules.yml"
 EVERY_S = 5  # what rules and dashboards count on
 READY_S, END_S, LOOK_S = 60, 10, 0.1
 CONFIGURATION, LOG, DATA = "prometheus.yml", "prometheus.log", "data"
-KEPT = (CONFIGURATION, LOG, DATA, RULES.name)  # all that a folder of ours holds
-UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first; jobs of the lab run as the second
+KEPT = (CONFIGURATION, LOG, DATA, RULES.name)  # the content of a folder of --keep
+UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first user; the lab's jobs run as the second
 
 
 def configuration(relay: str) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _stepping_down(folder: Path) -> list[str]:
-    """Return setpriv's options that make Prometheus the owner of `folder`/data, which is made where missing.
+    """Return setpriv's options that run Prometheus as the owner of `folder`/data, which is made if missing.
 
-    Only that folder is Prometheus' own. Root writes beside it, so nobody else may have write access there.
-    Raises UsageError where somebody has.
+    Only `data` is Prometheus' own. Root writes beside it, so no other user may have write access there. Raises
+    UsageError if one has.
     """
     if os.geteuid() != 0:
         return []
@@ -140,7 +140,7 @@ def _stepping_down(folder: Path) -> list[str]:
 
 
 def _take(folder: Path, handle: int) -> None:
-    """Let root, or the user who called sudo, own `folder`. Earlier revisions gave it to Prometheus' user."""
+    """Make root, or the caller of sudo, the owner of `folder`. Earlier revisions gave it to Prometheus' user."""
     if os.fstat(handle).st_uid in {user for user, _ in _unprivileged()}:
         os.fchown(handle, 0, 0)
         files.give_back(handle)
@@ -155,7 +155,7 @@ def _take(folder: Path, handle: int) -> None:
 
 
 def _unprivileged() -> list[tuple[int, int]]:
-    """Return the users, with their groups, who may own new measurements: the first that there is does."""
+    """Return the known users and groups of UNPRIVILEGED; the first of them owns new measurements."""
     known = {user.pw_name: (user.pw_uid, user.pw_gid) for user in pwd.getpwall()}
     return [known[name] for name in UNPRIVILEGED if name in known]
 

@@ -53,7 +53,7 @@ def _needed(program: Path) -> tuple[list[str], list[Field]]:
 
 
 def _read(path: Path) -> Btf:
-    """A kernel's types, from BTF as /sys has it or from an ELF file with a section of it."""
+    """Return a kernel's types, from BTF as /sys has it or from an ELF file with a section of it."""
     try:
         blob = path.read_bytes()
         return Btf(Elf(blob).section(".BTF") or b"" if blob.startswith(MAGIC) else blob)

@@ -22,22 +22,24 @@ AT_ONCE_MS = 0.001
 """How much later than it did a job leaves its GPUs: an iteration that ends in that instant shall count."""
 
 LATEST_S = 1e6
-"""The latest arrival that is played: up to there, floats tell apart instants that are 1e-9 s apart."""
+"""The latest arrival that is played: a float of a later one cannot tell instants 1e-9 s apart."""
 
 
 def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
-    """Return the jobs of a cluster's trace. Raises UsageError, also for a job that can never run, or for too long."""
+    """Return the jobs of a cluster's trace. Raises UsageError, also for a job that can never run or runs too long."""
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
     wanted = requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
     part = spec.cluster.slice
     for each in wanted:
-        who = f"{spec.cluster.trace.kind} trace, job {each.name}: found"
+        where = f"{spec.cluster.trace.kind} trace, job {each.name}"
         if each.arrives_s > LATEST_S and (part is None or each.arrives_s < part.from_s + part.lasts_s):
-            message = f"{who} an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
+            message = (
+                f"{where}: found an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
+            )
             raise TraceError(message, "give the trace fewer `jobs`, or its file only those of some days")
         if each.iterations > MOST_ITERATIONS and part is None:
-            message = f"{who} {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
+            message = f"{where}: found {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
             raise TraceError(message, "leave longer jobs out of the trace, or play a `slice` of it")
     return wanted
 

@@ -32,7 +32,7 @@ PERIOD_S = 0.5  # writing takes CPU from what is being measured
 
 @cache
 def _progress() -> "TypeAdapter[Progress]":
-    """Return what reads and writes the record. Its imports take longer than to list runs, of which few are live."""
+    """Return the record's reader and writer, imported here: the import takes longer than to list runs."""
     from pydantic import TypeAdapter  # noqa: PLC0415
 
     from roundabout.runner.progress import Progress  # noqa: PLC0415
@@ -91,7 +91,7 @@ class Recorder:
             partial.rename(path)  # not synced: nobody reads it after a power cut
             spare, self._held = self._held, spare
         finally:
-            if spare is not None:  # of the record that lay there before, or of the one that could not take its place
+            if spare is not None:  # the lock of the previous record, or of a new one that could not replace it
                 os.close(spare)
             partial.unlink(missing_ok=True)
 

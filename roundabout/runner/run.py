@@ -204,7 +204,7 @@ class Runner:
         if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
             raise UsageError(
                 f"found a thread for a run on testbed {self.facility.where['testbed']}, expected the main thread: "
-                "only that hears the signals on which all is undone",
+                "only that thread gets the signals that undo everything",
                 "call it from the main thread; computed runs may have threads of their own",
             )
         with ExitStack() as stack:
@@ -473,7 +473,7 @@ class _Ending:
             self._handle(number, lambda *_: None)
 
     def _handle(self, number: int, handler: Callable[..., None]) -> None:
-        if threading.current_thread() is threading.main_thread():  # others hear no signals
+        if threading.current_thread() is threading.main_thread():  # other threads get no signals
             self._handlers[number] = signal.signal(number, handler)
 
     def _interrupt(self, *_signal: object) -> None:

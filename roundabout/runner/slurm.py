@@ -15,7 +15,7 @@ from pathlib import Path
 from roundabout.errors import RoundaboutError, UsageError
 
 ENGINE = "slurm"
-ANSWER_S = 120  # its programs themselves give up before, unless the network swallows what they say
+ANSWER_S = 120  # Slurm's own programs give up earlier, unless the network swallows their messages
 LARGEST_ARRAY = 1000  # of Slurm's default, MaxArraySize=1001
 
 
@@ -69,7 +69,7 @@ class Slurm:
         if self.partition and not there:
             raise SlurmError(
                 f"found no partition {self.partition!r}: Slurm lists none to this user",
-                "`sinfo --all` shows hidden ones; ask whoever runs the cluster which of them takes your jobs",
+                "`sinfo --all` shows hidden ones; ask the cluster's administrators which of them takes your jobs",
             )
         if self.partition and self.partition not in there:
             raise SlurmError(

@@ -86,9 +86,9 @@ class Sweep:
 
     @contextmanager
     def _cancelled(self, job: Job) -> Iterator[None]:
-        """Leave no job where something ends the run: jobs that go on then undo what they made.
+        """Cancel all jobs if an error ends the run: they undo what they made.
 
-        If jobs may be left, that is said beside what ended the run.
+        If jobs may be left, the error says so beside what ended the run.
         """
         try:
             yield
@@ -104,7 +104,7 @@ class Sweep:
             raise
 
     def _cancel(self, job: Job) -> list[SweepError]:
-        """Cancel what is left of the run, and wait for its end. Return the error to raise if jobs may be left."""
+        """Cancel the jobs that are left, and wait for their end. Return the error to raise if jobs may be left."""
         deadline, cancelled = time.monotonic() + END_S, False
         while True:
             there, said = Counter({"unknown": 1}), ""

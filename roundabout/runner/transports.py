@@ -107,7 +107,7 @@ def _rename(found: Declaration, path: Path) -> None:
 
 
 def _operations(program: Path, blob: bytes) -> tuple[dict[str, int], Member | None, Member | None]:
-    """Where an object has its congestion controls, and where these have their name and flags.
+    """Return where an object has its congestion controls, and where these have their name and flags.
 
     Raises:
         RoundaboutError: the object is damaged.
@@ -115,7 +115,7 @@ def _operations(program: Path, blob: bytes) -> tuple[dict[str, int], Member | No
     try:
         elf = Elf(blob)
         described = elf.section(".BTF")
-        if not described:  # as of a program without anything in it
+        if not described:  # an empty program has no types
             return {}, None, None
         types = Btf(described)
         return elf.variables(REGISTERED), types.member(OPERATIONS, "name"), types.member(OPERATIONS, "flags")

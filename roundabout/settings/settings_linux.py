@@ -61,7 +61,7 @@ UNKNOWN = "unknown"  # the speed of a link that is down
 LINK_UP_S = 15  # a guess: how long a link may take to come back after what takes it down
 LOOK_S = 0.1  # between two looks at it; a guess: the kernel has heard within this that a link went down
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
-# What `ip route` shows and does not take.
+# Words that `ip route` shows and does not take.
 ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap", "unresolved", "\\"}
 
 
@@ -320,13 +320,11 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
 
 
 def _as_input(shown: List[str]) -> List[str]:
-    """The words of a route as `ip route` takes them."""
+    """Return the words of a route as `ip route` takes them."""
     words = [word for at, word in enumerate(shown) if word not in ROUTE_FLAGS or shown[at - 1] == "dev"]
     if "scope" not in words and not {"via", "nexthop", "nhid"} & set(words):
-        words += [
-            "scope",
-            "global",
-        ]  # it is not shown, and `link` is what stands for none where there is a device alone
+        # `ip route` does not show this scope, and takes a route with a device alone for one of scope `link`.
+        words += ["scope", "global"]
     return _tos_first(words)
 
 
@@ -341,7 +339,7 @@ def _tos_first(words: List[str]) -> List[str]:
 
 
 def _without_next_hops(words: List[str]) -> List[str]:
-    """A route's words without what its next-hop id stands for."""
+    """Return a route's words without those that its next-hop id stands for."""
     kept = words[: words.index("nexthop")] if "nexthop" in words else list(words)
     if "encap" in kept:
         at = kept.index("encap")
@@ -359,7 +357,7 @@ def _ms(told: str) -> int:
 
 
 def _devices(host: Host, words: List[str]) -> Set[str]:
-    """The interfaces by which a route leaves, as its words say, or what its next-hop id stands for."""
+    """Return the interfaces by which a route leaves, by its words or by its next-hop id."""
     found = {words[at + 1] for at, word in enumerate(words) if word == "dev"}
     return _devices_behind(host, words[words.index("nhid") + 1]) if "nhid" in words and not found else found
 
@@ -371,7 +369,7 @@ def _devices_behind(host: Host, next_hop: str) -> Set[str]:
 
 
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What `ip route` gives connections to a prefix; refuses an interface of the default route."""
+    """Return the metrics of connections to a prefix. Raises SettingsError for an interface of the default route."""
     words, found = _route(host, target)
     lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
     default = {device for line in lines for device in _devices(host, line.split())}
@@ -385,7 +383,7 @@ def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Change what is asked for, and leave all else of the route as it is. Next hops come last, as `ip` reads them."""
+    """Change the metrics in `values`, and leave the rest of the route as it is. `ip` reads next hops last."""
     words, found = _route(host, target)
     if "nhid" in words:
         words = _without_next_hops(words)
@@ -411,7 +409,7 @@ def _of_protocol(words: List[str], protocol: str) -> List[str]:
 
 
 def _missing(host: Host, congctl: str) -> str:
-    """What to do about a congestion control that the kernel has not; empty if it has it."""
+    """Return what to do about a congestion control that the kernel lacks; empty if it has it."""
     names = str(read_sysctls(host, "", [AVAILABLE])[AVAILABLE]).split()
     return "" if congctl.rsplit(maxsplit=1)[-1] in ("none", *names) else _available(host)
 

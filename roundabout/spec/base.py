@@ -19,14 +19,15 @@ class Strict(BaseModel):
 Tuple = Annotated[tuple[T, ...], Field(strict=False)]
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
-# Names that a host or switch cannot have, and why. A lab calls a switch's bridge by its name, a port by its neighbor.
+# Names that hosts and switches cannot have, and why. A lab names a bridge after its switch, and a port after its
+# neighbor.
 _TAKEN = {
     **dict.fromkeys(("lo", "all", "default"), "the kernel gives no device this name"),
     **dict.fromkeys(
         ("tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip6gre0"),
         "a kernel with tunnels has such a device everywhere",
     ),
-    **dict.fromkeys(("ungrouped", "localhost"), "Ansible means something else by it"),
+    **dict.fromkeys(("ungrouped", "localhost"), "Ansible gives it another meaning"),
     **dict.fromkeys(("rack", "switches", "testbed", "lab"), "inventories have a group of this name"),
     "controller": "it is this machine",
     **dict.fromkeys(("true", "false", "yes", "no", "on", "off", "null"), "YAML, and so Ansible, reads it as no text"),

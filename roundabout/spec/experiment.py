@@ -29,7 +29,7 @@ from roundabout.spec.transports.queues import QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
-MOST_ITERATIONS = 100_000  # of a job: the fluid engine plays some 7,000 a second
+MOST_ITERATIONS = 100_000  # of a job: the fluid engine plays some 7,000 a second, so more would take minutes
 Iterations = Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
 Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
@@ -253,8 +253,8 @@ TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations
 class ResolvedJob(Worked):
     """A training job with everything that it refers to; trials under Cassini are given its timetable.
 
-    One of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for it has more
-    iterations, and in the windows of a long trace they do not end.
+    A job of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for, it has
+    more iterations; in a window of a long trace it has no end.
     """
 
     profile: Profile

@@ -79,7 +79,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
 
 
 def first_fault(error: ValidationError) -> tuple[tuple[str | int, ...], str, str]:
-    """Return the location of the first thing wrong in data that is no specification, what was found and expected."""
+    """Return the first fault of data that is no specification: its location, what was found, and what is expected."""
     details = error.errors(include_url=False)[0]
     return details["loc"], *_words(details)
 

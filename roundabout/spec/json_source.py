@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads JSON strictly: each key once, finite numbers, bounded nesting; complaints name the line and the field.
+"""Strict reader of JSON: each key once, finite numbers, bounded nesting; complaints name the line and the field.
 
-Files can be as large as a trace: the standard library's scanner reads them, and places are looked for only in order to
-complain.
+Files can be as large as a trace. So the standard library's scanner reads them, and only a complaint looks for a place.
 """
 
 import json
@@ -19,11 +18,11 @@ Location = tuple[str | int, ...]
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_TO_COME = ""  # the step in the place of a key that was not reached yet
+_TO_COME = ""  # stands for a key that was not reached yet
 
 
 class JsonContent(Content):
-    """The content of a JSON file, whose places are found by scanning its text again."""
+    """The content of a JSON file, which finds places by scanning its text again."""
 
     def __init__(self, file: str, root: Any, text: str, line: int = 1) -> None:
         """Take the value `root` of `text`, which begins in the line `line` of `file`."""
@@ -31,7 +30,7 @@ class JsonContent(Content):
         self.text = text
         self.line = line
 
-    def find(self, location: Location, root: Block | None = None) -> Mark | None:  # noqa: ARG002 - JSON has no blocks
+    def find(self, location: Location, root: Block | None = None) -> Mark | None:  # noqa: ARG002 - blocks are YAML's
         """Return the place of the value at `location`, or of the nearest thing around it."""
         nearest: Location = ()
         at = 0
@@ -117,7 +116,7 @@ def _refused_constant(word: str) -> NoReturn:
 
 
 class _Place(NamedTuple):
-    """A key or a value as the text has it (`word`), which begins at the character `at`."""
+    """A key or a value: its `word` in the text, which begins at the character `at`."""
 
     location: Location
     at: int

@@ -105,7 +105,7 @@ class Library:
 
 
 def _file_of(name: str) -> str | None:
-    """A hint for a name that is a file or a folder of the working folder."""
+    """Return a hint for a name that is a file or a folder of the working folder."""
     for path in (Path(name), Path(f"{name}.yaml"), Path(f"{name}.yml")):
         if path.is_file():
             return f"the file {path} is in this folder: call it ./{path}"

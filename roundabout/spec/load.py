@@ -75,7 +75,7 @@ LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
 class Summary(NamedTuple):
     """One line of the catalogue; `error` says why the file cannot be used.
 
-    `reads_elsewhere` says that it names a file outside of the catalogue's folder.
+    `reads_elsewhere` is True if it names a file outside of the catalogue's folder.
     """
 
     name: str
@@ -419,7 +419,7 @@ def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) ->
     seen: set[tuple[Any, ...]] = set()
     for merged in combinations:
         at = {factor: merged.levels[factor] for factor in scoping}
-        # Most combinations share one list of expectations, as no overlay replaces it.
+        # Most combinations share one list of expectations, since no overlay replaces it.
         same = (id(merged.root.get("expect")), *at.values())
         if same in seen:
             continue

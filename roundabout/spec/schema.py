@@ -31,7 +31,7 @@ def write_schemas(folder: Path) -> list[Path]:
     paths = []
     for name, schema in schemas().items():
         path = folder / f"{name}.json"
-        path.unlink(missing_ok=True)  # a link that lies there is not written through
+        path.unlink(missing_ok=True)  # never write through a link that lies there
         with path.open("x") as file:
             file.write(as_text(schema))
         paths.append(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot of files that specifications are read from: the catalogue asks for some of them thousands of times."""
+"""A snapshot of the files of specifications: the catalogue asks for some of them thousands of times."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Within this block, read each file at most once. Outside of it, every question reads what is on disk then."""
+    """Read each file at most once within this block. Outside of it, every question reads the disk again."""
     if _answers.get() is not None:
         yield
         return
@@ -25,7 +25,7 @@ def snapshot() -> Iterator[None]:
 
 
 def answer_once(question: Hashable, answer: Callable[[], T]) -> T:
-    """Return what `answer` returns; within a snapshot, what it returned first for the same `question`."""
+    """Return the answer; within a snapshot, the first answer to the same `question`."""
     answers = _answers.get()
     if answers is None:
         return answer()

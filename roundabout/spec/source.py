@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML into plain data that remembers where each value stood (`json_source` does the same for JSON).
+"""Reader of YAML into plain data that remembers the place of each value (`json_source` does the same for JSON).
 
 The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What
 other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; aliases and tags are refused.
@@ -18,7 +18,7 @@ from roundabout.spec.errors import SpecError
 
 MAX_BYTES = 100_000  # ten times the longest that ships; PyYAML takes a second for them, or two
 MAX_DEPTH = 24
-MAX_DIGITS = 300  # of a whole number: `float` takes each of them, and raises OverflowError for one above 1.8e308
+MAX_DIGITS = 300  # of a whole number: `float` raises OverflowError for numbers above 1.8e308
 
 
 class Mark(NamedTuple):
@@ -95,7 +95,7 @@ class Document(Content):
     root: Block
 
     def __init__(self, file: str, root: Block, folder: Path = Path()) -> None:
-        """`folder` is what names of files in it are relative to."""
+        """Take the mapping `root` of `file`. Names of files in it are relative to `folder`."""
         super().__init__(file, root)
         self.folder = folder
 
@@ -115,7 +115,7 @@ def shown(path: Path) -> str:
 
 
 def open_without_waiting(path: str, flags: int) -> int:
-    """Open a file, as an `opener`. A pipe without a writer is empty, instead of being waited for."""
+    """Open a file, as an `opener` does. A pipe without a writer is read as empty, and not waited for."""
     handle = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     return handle
@@ -128,7 +128,7 @@ def read(path: Path, shown_as: str | None = None) -> Document:
 
 
 def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> Content:
-    """Read YAML of any shape; with `all_text` each scalar is text as it is written, as `007` and `on`.
+    """Read YAML of any shape; with `all_text` each scalar is text as written, such as `007` and `on`.
 
     Raises SpecError like `read`.
     """
@@ -271,10 +271,10 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's writer, which also quotes the text that only we read as a number, such as 1e5 and 08."""
+    """PyYAML's writer, which also quotes text that only our reader takes for a number, such as 1e5 and 08."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Escape what does not print: some line breaks get lost in every other style."""
+        """Escape text that does not print: some line breaks get lost in every other style."""
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if data.isprintable() else '"')
 
 

@@ -70,7 +70,7 @@ def read_record(folder: Path, run: str) -> Record:
 
 
 def _wrong_shape(record: Any) -> str | None:
-    """Return the first field that is not what every record has."""
+    """Return what is wrong with the shape of a record, or None."""
     if not isinstance(record, dict):
         return f"found a {type(record).__name__}, expected an object"
     for kind, fields in FIELDS.items():

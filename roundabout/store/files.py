@@ -17,7 +17,7 @@ from roundabout.errors import RoundaboutError
 
 LOST = "restore the file, or run the experiment again"
 LARGEST_JSON = 256 << 20
-"""Bytes. A manifest of 100,000 trials has 30 MB; what is far larger is another file, and would fill the memory."""
+"""Bytes. A manifest of 100,000 trials has 30 MB; a far larger file is none of ours, and would fill the memory."""
 KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFDIR: "a folder",
@@ -199,7 +199,7 @@ def give_back_tree(root: Path) -> None:
 
 
 def _caller() -> tuple[int, int] | None:
-    """Return the user and group who called sudo, or None if nobody did."""
+    """Return the user and group of the caller of sudo; None without one."""
     user = os.environ.get("SUDO_UID")
     if user is None or os.geteuid() != 0:
         return None

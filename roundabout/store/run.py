@@ -188,7 +188,7 @@ class Run:
 
     @property
     def begun(self) -> datetime:
-        """When the run began, by its id. Raises ValueError for a folder that has another name."""
+        """The time at which the run began, by its id. Raises ValueError for a folder with another name."""
         return datetime.strptime(self.id.partition("-")[0], STAMP).replace(tzinfo=UTC)
 
     @cached_property
@@ -208,8 +208,8 @@ class Run:
         self.__dict__.pop("manifest", None)
 
     def write_experiment(self, document: dict[str, Any]) -> None:
-        """Store the experiment as a file, and its SHA-256 in the manifest."""
-        from roundabout.spec.source import dump  # noqa: PLC0415 - commands that only read runs need not wait for it
+        """Store the experiment as a file, and the file's SHA-256 in the manifest."""
+        from roundabout.spec.source import dump  # noqa: PLC0415 - commands that only read runs do not need it
 
         text = dump(document)
         files.write_text(self.path / EXPERIMENT, text)
@@ -379,14 +379,14 @@ class Run:
         return None
 
     def experiment_fault(self) -> str | None:
-        """Return what is wrong with experiment.yaml, on which no figure depends, or None. Older runs cannot tell."""
+        """Return what is wrong with experiment.yaml, on which no figure depends; None for an older run."""
         expected = self.manifest.get("experiment_sha256")
         fault = contents.fault_of(self.path / EXPERIMENT, {"sha256": expected}) if expected else None
         return f"{fault}; the manifest has the experiment, and figures do not depend on this file" if fault else None
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files that are there: a run that goes on renames and removes some meanwhile."""
+        """The size of the files that are there: a run that goes on renames and removes some meanwhile."""
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):

@@ -33,7 +33,7 @@ def folder(purpose: str) -> Iterator[Path]:
 
 
 def write_crash_log(text: str) -> Path:
-    """Write a log into a file of its own, for the user who called sudo where one did. Raises OSError."""
+    """Write a log into a file of its own, which belongs to the caller of sudo if there is one. Raises OSError."""
     handle, name = tempfile.mkstemp(prefix="roundabout-crash-", suffix=".log")
     with os.fdopen(handle, "w") as log:
         files.give_back(log.fileno())
@@ -45,7 +45,7 @@ def write_crash_log(text: str) -> Path:
 
 
 def remove_dead() -> Iterator[Path]:
-    """Remove what dead processes left in the folder for temporary files, and crash logs. Yield each that is gone."""
+    """Remove temporary folders of dead processes, and crash logs. Yield each path that is gone."""
     for path in _ours(FOLDER, stat.S_ISDIR):
         with suppress(OSError), _hold_lock(path) as is_dead:
             if is_dead:
@@ -57,10 +57,10 @@ def remove_dead() -> Iterator[Path]:
 
 
 def _make_locked(purpose: str) -> tuple[Path, int]:
-    """A new folder and its lock. Children that inherit all descriptors hold the lock too, until they end."""
+    """Make a folder, and return it with its lock. Children that inherit descriptors hold the lock until they end."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"roundabout-{purpose}-"))
-        with suppress(FileNotFoundError):  # `clean` came before the lock
+        with suppress(FileNotFoundError):  # `clean` removed the folder before it was locked
             lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if files.lock(lock, fcntl.LOCK_EX) and (path / LOCK).exists():
                 os.set_inheritable(lock, True)
@@ -83,7 +83,7 @@ def _crash_logs() -> Iterator[Path]:
 
 
 def _ours(name: re.Pattern[str], is_kind: Callable[[int], bool]) -> Iterator[Path]:
-    """Yield the files of that name and kind that belong to this user, or to the user who called sudo."""
+    """Yield the files of that name and kind that belong to this user, or to the caller of sudo."""
     owners = {os.geteuid(), int(os.environ.get("SUDO_UID", "-1")) if os.geteuid() == 0 else -1}
     for path in sorted(Path(tempfile.gettempdir()).glob("roundabout-*")):
         with suppress(FileNotFoundError):

@@ -67,7 +67,7 @@ class Reference:
         return False
 
     def count(self, acked_bytes: int) -> None:
-        """One increase for each whole byte counter."""
+        """Increase once for each whole byte counter."""
         self.bytes += acked_bytes
         events = min(self.bytes // self.p.byte_counter_bytes, MOST_BYTE_EVENTS)
         self.bytes -= events * self.p.byte_counter_bytes
@@ -108,7 +108,7 @@ class InC:
         LIBRARY.reaction_point_begins(ctypes.byref(self.rp), ctypes.byref(p), ctypes.c_uint32(clock))
 
     def ack(self, marked: bool, acked_bytes: int, after_us: int = 0) -> bool:
-        """Whether it was a CNP."""
+        """Take an ACK, and return True for a CNP."""
         self.clock = (self.clock + after_us) % 2**32
         words = (ctypes.c_uint32(self.clock), ctypes.c_int(marked), ctypes.c_uint64(acked_bytes))
         return bool(LIBRARY.reaction_point_hears(*map(ctypes.byref, (self.rp, self.p, self.c)), *words))
@@ -143,7 +143,7 @@ def test_after_a_long_silence_it_starts_at_line_rate_with_alpha_gone(p: DcqcnPar
 
 
 def byte_stages(B: int, acks: list[int]) -> int:  # noqa: N803
-    """The byte counter's stage after ACKs of so many bytes."""
+    """Return the byte counter's stage after ACKs of so many bytes."""
     point = InC(DcqcnParams(T_us=10**6, F=5, byte_counter_bytes=B, R_min=1, R_max=10**9, alpha_timer_us=10**6))
     for acked_bytes in acks:
         point.ack(False, acked_bytes)

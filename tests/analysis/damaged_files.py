@@ -58,7 +58,7 @@ def newer_version(path: Path) -> None:
 
 
 def other_values(path: Path) -> None:
-    """Every field keeps its kind of value, but holds other ones; a record is no longer sealed."""
+    """Give every field another value of its kind; a record is no longer sealed."""
     document = json.loads(path.read_text()) if path.suffix == ".json" else {}
     odd = {dict: {"a": [None, 1e999]}, list: [1], str: "\x1b[31m", int: -1, float: float("nan"), bool: False}
     kept = {name: document[name] for name in ("schema", "run", "trial") if name in document}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `advise` is given: odd samples, labels and lists of jobs give the right result, or one message."""
+"""Inputs of `advise`: odd samples, labels and lists of jobs give the right result, or one message."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def series(host, labels=None, begin_bytes=BEGIN_BYTES):
 
 
 def answer(*changed, **replaced):
-    """An answer of all hosts, with some series in their places, and other fields in `data`."""
+    """Return an answer of all hosts, with some series in their places, and other fields in `data`."""
     result = [*changed, *(series(host) for host in HOSTS[len(changed) :])]
     return {"status": "success", "data": {"resultType": "matrix", "result": result} | replaced}
 
@@ -178,7 +178,7 @@ def counter(*values, step_s=15):
 
 @pytest.mark.parametrize("before_gb", [1, 2, 3, 3.9, 4.2])
 def test_a_host_that_rebooted_early_sent_nothing_meanwhile(before_gb):
-    """A counter of 64 bits that was below 2^32 when it began anew is none of 32 bits that wrapped."""
+    """Tell a counter of 64 bits that was reset below 2^32 from one of 32 bits that wrapped."""
     before = np.arange(before_gb * 1e9 - 10 * 2e7, before_gb * 1e9, 2e7)
     sent = counter(*before, 1e8, 1.2e8, 1.4e8, 1.6e8).sent(GBPS).payload_bytes
     assert sent[-1] == before[-1] - before[0] + 6e7
@@ -396,7 +396,7 @@ WORDS = Mistakes(["n1", "j1", "n[1-2]", "n[2-1]", "n[", "on", "1", "", "nodes", 
 
 
 def outcome(path):
-    """Each job, or None after one message."""
+    """Return each job, or None after one message."""
     try:
         return of_counters(sources.read(str(path), HOSTS), JOBS, GBPS)
     except UsageError as error:
@@ -409,7 +409,7 @@ def assert_one_line(message, path):
 
 
 def check(path, content, sound=()):
-    """Each job has the figures that it has without mistakes, or a reason; the `sound` ones have figures."""
+    """Check that each job has its figures without mistakes, or a reason; `sound` ones have figures."""
     path.write_text(content)
     for job in outcome(path) or ():
         assert job.found or (job.reason and job.job not in sound)

@@ -40,7 +40,7 @@ def run(whole: Run, tmp_path: Path) -> Run:
 
 
 def files_of(run: Run) -> list[str]:
-    """One file of each name, relative to the run."""
+    """Return one file of each name, relative to the run."""
     files = sorted(path for path in run.path.rglob("*") if path.is_file())
     return [str(path.relative_to(run.path)) for path in {path.name: path for path in files}.values()]
 

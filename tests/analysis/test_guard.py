@@ -92,7 +92,7 @@ transport: {name: dcqcn}
 
 @pytest.fixture(scope="module")
 def computed_runs(tmp_path_factory):
-    """Two runs in the fluid model, the second of which computes for 3 % longer."""
+    """Return two runs in the fluid model, the second of which computes for 3 % longer."""
     folder, found = tmp_path_factory.mktemp("computed"), []
     for compute_ms in (100, 103):
         path = folder / "twice.yaml"

@@ -57,13 +57,13 @@ WORDS = {
     "export": ["--csv=out"],
     "lab ssh": ["s0"],
 }
-"""What each command needs besides the option."""
+"""Arguments that each command needs besides the option."""
 OTHERS = ("advise", "clean", "dashboards", "lab down", "list", "schema", "scoreboard", "validate")
 """Commands without a value, that change this machine, or whose readers have property tests of their own."""
 
 
 class StartedError(RoundaboutError):
-    """Work would begin now."""
+    """The start of a command's work."""
 
     exit_code = 77
 
@@ -81,7 +81,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a run and odd files, from which no command gets to work."""
+    """Return a folder with a run and odd files, from which no command gets to work."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(computed, tmp_path, dirs_exist_ok=True)
     for name in ("empty", "empty.yaml"):
@@ -115,7 +115,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def calls() -> Iterator[list[str]]:
-    """Every command with every odd value of each of its parameters, one at a time."""
+    """Return every command with every odd value of each of its parameters, one at a time."""
     for words, command in (pair for name in COMMANDS for pair in _commands(_imported(name), [name])):
         needed = WORDS.get(" ".join(words), [])
         for parameter in () if " ".join(words) in OTHERS else command.params:

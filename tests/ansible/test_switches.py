@@ -408,7 +408,7 @@ def test_sonic_without_what_ours_needs_is_refused_by_name(
 
 
 def test_a_playbook_names_the_port_and_the_field_that_a_switch_lacks(switches: Switches) -> None:
-    """On SONiC the port's speed, on Tofino the port's number."""
+    """Lack the port's speed on SONiC, and the port's number on Tofino."""
     sonic, tofino = (switches.state(system)["running"] for system in ("sonic", "tofino"))
     del sonic["PORT"]["Ethernet4"]["speed"], tofino["port.port_hdl_info"]["1,1"]
     switches.become("sonic", running=sonic)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iperf prints, in every form and damaged: a result, or one IperfError with one message."""
+"""Output of iperf, in every form and damaged: a result, or one IperfError with one message."""
 
 import json
 import math
@@ -26,7 +26,7 @@ FORMS = {"old": ("", OLD), "enhanced": ("", ENHANCED), "2.2": (HEADING + "\n", N
 
 
 def printed(form: str, *reports: tuple[int, float, float, int], end: str = "\n") -> str:
-    """Return what iperf 2 prints of reports: connection, start, end, bytes."""
+    """Return iperf 2's output of reports: connection, start, end, bytes."""
     heading, row = FORMS[form]
     rows = [row.format(id=id_, start=start, end=stop, bytes=size, speed=8 * size) for id_, start, stop, size in reports]
     return heading + "".join(row + end for row in rows)

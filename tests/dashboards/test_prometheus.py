@@ -29,12 +29,12 @@ port = int(sys.argv[-1].rpartition(":")[2])
 http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where every user gets to, with a program that stands in for Prometheus."""
+    """Return a folder for every user, with a program that stands in for Prometheus."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         home.chmod(0o755)

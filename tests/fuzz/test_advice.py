@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `advise` reads, with random mistakes, for FUZZ_SECONDS a kind: each is read, or refused with one message."""
+"""Inputs of `advise` with random mistakes, for FUZZ_SECONDS a kind: each is read, or refused with one message."""
 
 import json
 import os

@@ -24,7 +24,7 @@ WORDS = [word.encode() for word in ODD if len(word) < 100]
 
 
 def with_odd_cell(content: bytes, rng: random.Random) -> bytes:
-    """Replace what stands between two commas, quotes or line ends by another value."""
+    """Replace the text between two commas, quotes or line ends by another value."""
     edges = [at for at, each in enumerate(content) if each in b',"\n']
     begin = rng.randrange(len(edges) - 1)
     return content[: edges[begin] + 1] + rng.choice(WORDS) + content[edges[begin + 1] :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iperf prints, with random mistakes, for FUZZ_SECONDS a tool: each is a result, or one message."""
+"""Output of iperf with random mistakes, for FUZZ_SECONDS a tool: each is a result, or one message."""
 
 import json
 import os

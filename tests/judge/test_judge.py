@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_judged_is_refused(
         (b"", 1, "found no struct tcp_congestion_ops, expected one with name and flags"),
         (b"int nothing;\n", 1, "found no struct tcp_congestion_ops, expected one with name and flags"),
         (b"no C at all\n", 1, "does not build"),
-        (b"\xff\xfe\0", 2, "found a text that is not UTF-8, expected the source of a transport"),
+        (b"\xff\xfe\0", 2, "found text that is not UTF-8, expected the source of a transport"),
         (None, 2, "is a directory, expected the source of a transport"),
     ],
 )

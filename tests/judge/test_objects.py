@@ -31,7 +31,7 @@ CUTS = st.one_of(st.none(), st.integers(0, len(OBJECT)))
 
 
 def changed(whole: bytes, edits: list[tuple[int, bytes]], cut: int | None) -> bytes:
-    """`whole` with some bytes changed, and perhaps cut short."""
+    """Return `whole` with some bytes changed, and perhaps cut short."""
     blob = bytearray(whole)
     for at, word in edits:
         place = at % (len(whole) - len(word))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab's plan asks of hosts and ports is what these hold, whatever the scale, the dilation and the value."""
+"""Plans of a lab: hosts and ports hold the planned values, at every scale and dilation, for every value."""
 
 import math
 import re
@@ -20,18 +20,18 @@ from roundabout.testbeds.lab.host_settings import document, thresholds
 
 DECLARED = {name: found for name in known.names() if (found := known.declaration(name))}
 FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
-# What the program keeps one of people's units in (transports/common/declarations.c).
+# The program's own counts in one declared unit (transports/common/declarations.c).
 KEPT = {"bytes/s": 125_000, "2^-24": 1 << 24}
 
 
 def trial(transport: dict[str, Any]) -> TrialSpec:
-    """`unfair-vgg19`, with another transport for all its jobs."""
+    """Return `unfair-vgg19` with another transport for all its jobs."""
     using = {"transport": Transport.model_validate(transport)}
     return FAIR.model_copy(update={"jobs": {name: job.model_copy(update=using) for name, job in FAIR.jobs.items()}})
 
 
 def held(parameter: Parameter, given: float | str) -> float | str:
-    """What `transport get` tells after `transport set`, as transports/common/values.c has it."""
+    """Return the value of `transport get` after `transport set`, as transports/common/values.c has it."""
     if isinstance(given, str):
         return given
     value, one = float(repr(given)), KEPT.get(parameter.unit, 1)
@@ -41,7 +41,7 @@ def held(parameter: Parameter, given: float | str) -> float | str:
 
 @st.composite
 def transports(draw: st.DrawFn) -> dict[str, Any]:
-    """A transport, one of its sets or none, and some of its parameters within their range."""
+    """Draw a transport, one of its sets or none, and some of its parameters within their range."""
     found = DECLARED[draw(st.sampled_from(sorted(DECLARED)))]
     numbers = [each for each in found.parameters if not each.names]
     given = {each.name: draw(within(each)) for each in draw(st.lists(st.sampled_from(numbers), max_size=4))}
@@ -51,7 +51,7 @@ def transports(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def within(parameter: Parameter) -> st.SearchStrategy[float]:
-    """Values of a parameter's range."""
+    """Return a strategy of values in a parameter's range."""
     if parameter.is_whole:
         return st.integers(math.ceil(parameter.least), int(parameter.most))
     return st.floats(parameter.least, parameter.most)
@@ -59,7 +59,7 @@ def within(parameter: Parameter) -> st.SearchStrategy[float]:
 
 @st.composite
 def facilities(draw: st.DrawFn) -> LabFacility:
-    """Labs at any scale, with time stretched or not."""
+    """Draw a lab at any scale, with time stretched or not."""
     scale = draw(st.one_of(st.floats(1, 100), st.floats(100, 1e5)))
     where = {"scale": repr(scale)}
     if draw(st.booleans()):
@@ -92,14 +92,14 @@ def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any],
 
 
 def test_times_of_whole_microseconds_are_stretched_to_whole_ones() -> None:
-    """As an experiment with the set hpcc at --dilation 17.4 asks: 17 us are held for 17.4."""
+    """Plan the set hpcc at --dilation 17.4: hosts hold 17 us for 17.4 us."""
     spec, labs = trial({"name": "dcqcn", "set": published(DECLARED["dcqcn"], "hpcc")}), facility({"dilation": "17.4"})
     planned = document(spec, "s0", labs.calibration, 17.4)["transport"]["dcqcn"]
     assert (planned["T_us"], planned["alpha_timer_us"], planned["cnp_gap_us"]) == (5220, 17, 70)
 
 
 def dcqcn(**given: Any) -> dict[str, Any]:
-    """DCQCN with NVIDIA's set and what is given."""
+    """Return DCQCN with NVIDIA's set and the `given` parameters."""
     return {"name": "dcqcn", "stands_for": "RDMA", "set": published(DECLARED["dcqcn"], "nvidia"), **given}
 
 

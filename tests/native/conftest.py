@@ -152,7 +152,7 @@ class Pins:
         self._do("put", name, key.hex(), value.hex())
 
     def freeze(self, name: str) -> None:
-        """Let eBPF programs alone write to it."""
+        """Let only eBPF programs write to the map."""
         self._do("freeze", name)
 
     def _do(self, verb: str, name: str, *words: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records in which one field has an odd value: what comes of them is right, or said, or refused with one message."""
+"""Records in which one field has an odd value: the job is right, or losses are named, or one message refuses it."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +120,7 @@ def is_clear(error: RecordError, file: str) -> bool:
 
 
 def is_right(found: Job, good: Job) -> bool:
-    """Return True if nothing changed, or if what is missing is said."""
+    """Return True if nothing changed, or if the losses are named."""
     losses, notes = (set(each.losses + each.notes) for each in (found.records[0], good.records[0]))
     epoch_ns = found.records[0].calls[0].begin_ns - good.records[0].calls[0].begin_ns
     steps_ns = tuple((begin_ns + epoch_ns, end_ns + epoch_ns) for begin_ns, end_ns in good.steps_ns)
@@ -229,7 +229,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 def fabric_or_error(path: Path, content: str) -> nccl_tests.Fabric | RecordError:
-    """Return what nccl-tests' file tells, or why it is refused."""
+    """Return the fabric of nccl-tests' file, or why the file is refused."""
     path.write_text(content)
     try:
         return nccl_tests.read(path)
@@ -238,7 +238,7 @@ def fabric_or_error(path: Path, content: str) -> nccl_tests.Fabric | RecordError
 
 
 def is_right_fabric(found: nccl_tests.Fabric, good: nccl_tests.Fabric) -> bool:
-    """Return True if no figure changed; what may be absent is absent. Names are whatever the file says."""
+    """Return True if no figure changed; optional figures may be absent, and names are as the file says."""
     checked = {replace(each, checked=True) for each in found.measured} <= set(good.measured)
     same = all(one in (None, other) for one, other in ((found.nccl, good.nccl), (found.ranks, good.ranks)))
     return checked and same and found.average_bus_gbps == good.average_bus_gbps

@@ -120,7 +120,7 @@ def test_every_kernel_that_is_called_a_collective_is_counted(tmp_path, name):
 
 
 def test_collectives_that_are_only_asked_for_count_as_lost(tmp_path):
-    """As copy engines do them: there is no kernel. Groups of one send nothing."""
+    """Lack kernels, as with copy engines. Groups of one send nothing."""
     asked = {**kernel(3, **{"Collective name": "_allgather_base"}), "cat": "cpu_op", "name": "record_param_comms"}
     alone = {**asked, "args": {**asked["args"], "Collective name": "alltoall", "Group size": 1}}
     record = read(written(tmp_path, kernel(1), asked, asked, alone))

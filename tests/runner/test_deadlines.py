@@ -98,7 +98,7 @@ def connected_to(
 
 @contextmanager
 def served(freezes_at: str) -> Iterator[fabric.Connection]:
-    """A connection, not yet open, to a server that freezes there; at `banner` it says nothing at all."""
+    """Yield a connection, not yet open, to a server that freezes there; at `banner` it says nothing at all."""
     server = Server(freezes_at)
     with connected_to(server, lambda: server.reaches("banner")) as connection:
         yield connection

@@ -102,7 +102,7 @@ class Recorded:
 
 
 def heard(connection: Any, argv: list[str] | None = None) -> list[str | None]:
-    """Every line that a program's listener gets."""
+    """Return every line that a program's listener gets."""
     lines: list[str | None] = []
     Program("a program", connection, argv or ["true"], lambda _, line: lines.append(line)).finish(PATIENCE_S)
     return lines

@@ -83,7 +83,7 @@ for route in all_routes:
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes routes in a namespace of its own")
 @pytest.mark.parametrize("shows_next_hops", [1, 0])
 def test_every_form_of_a_route_is_read_set_and_restored_exactly(shows_next_hops: int) -> None:
-    """Where `nexthop_compat_mode` is 0, the kernel tells a next-hop id alone."""
+    """Try both forms: the kernel tells a next-hop id alone if `nexthop_compat_mode` is 0."""
     script = f"sysctl -qw net.ipv4.nexthop_compat_mode={shows_next_hops}\n{NETWORK}"
     command = ["unshare", "--net", "sh", "-c", script, "sh", sys.executable, "-c", WALK, json.dumps([ROUTES, WANTED])]
     root = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def test_every_form_of_a_route_is_read_set_and_restored_exactly(shows_next_hops:
 
 
 class Said:
-    """A host whose `ip route` shows one line, and keeps what it is told; its kernel has reno and cubic."""
+    """A host whose `ip route` shows one line, and notes its arguments; its kernel has reno and cubic."""
 
     def __init__(self, root: Path, shows: str, refuses: bool = False) -> None:
         self.root, self.shows, self.refuses = root, shows, refuses

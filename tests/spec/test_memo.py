@@ -16,7 +16,7 @@ from roundabout.spec.load import Summary, catalogue
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """A folder that answers depend on; program and cache folder are the test's own."""
+    """Return a folder that answers depend on; program and cache folder are the test's own."""
     for name in ("files", "source", "cache"):
         (tmp_path / name).mkdir(mode=0o700)
     (tmp_path / "files/one.yaml").write_text("one")

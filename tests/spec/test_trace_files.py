@@ -313,14 +313,14 @@ def test_times_that_are_not_known_leave_the_duration_unknown(tmp_path, kind, wor
 
 @st.composite
 def good_jobs(draw):
-    """Names, submissions in seconds of a trace, waits, durations and numbers of GPUs."""
+    """Draw names, submissions in seconds of a trace, waits, durations and numbers of GPUs."""
     times = st.integers(1, 10**7)
     job = st.tuples(times, times, times, st.integers(1, 10_000))
     return [(f"j{number}", *each) for number, each in enumerate(draw(st.lists(job, min_size=1, max_size=5)))]
 
 
 def on_clock(kind, second):
-    """A second of a trace as its kind writes it."""
+    """Return a second of a trace as its kind writes it."""
     if kind.startswith("alibaba"):
         return str(float(second)) if kind.endswith("2020") else str(second)
     moment = datetime(2023, 3, 1, tzinfo=UTC) + timedelta(seconds=second)
@@ -329,7 +329,7 @@ def on_clock(kind, second):
 
 
 def filled(table, number, **cells):
-    """A table of so many rows like its first, with these cells in their columns."""
+    """Return a table of so many rows like its first, with these cells in their columns."""
     many = replace(table, rows=table.rows[:1] * number)
     for column, values in cells.items():
         for row, value in enumerate(values):

@@ -213,7 +213,7 @@ def test_files_go_back_to_who_called_sudo(tmp_path, monkeypatch):
 
 
 def test_a_link_to_an_open_file_is_never_replaced(tmp_path):
-    """As root, a rename would replace /dev/stdout for the whole machine."""
+    """Refuse the link, since root's rename would replace /dev/stdout for the whole machine."""
     link = tmp_path / "stdout"
     link.symlink_to("/proc/self/fd/1")
     with pytest.raises(StoreError, match="it is a link"):

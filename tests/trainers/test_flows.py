@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trainer finds the connections that its framework made."""
+"""A trainer's search for the connections that its framework made."""
 
 import os
 

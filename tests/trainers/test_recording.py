@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trainer records itself, with a stand-in for PyTorch's profiler."""
+"""A trainer's record of itself, with a stand-in for PyTorch's profiler."""
 
 import base64
 import gzip

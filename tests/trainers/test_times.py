@@ -100,7 +100,7 @@ def test_only_the_first_communication_is_held():
 
 
 def test_paced_computing_begins_once_the_gpu_has_sent_the_previous_iteration():
-    """The host is far ahead of a GPU that still sends, so computing by the host's clock would cost nothing."""
+    """Let the host be far ahead of a GPU that still sends: computing by the host's clock would take no time."""
     queue = Queue()
     clock = times.DeviceClock(queue.event)
     pace = times.Pace(clock, 20_000_000)

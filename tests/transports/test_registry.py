@@ -94,7 +94,7 @@ struct tcp_congestion_ops brief = {.init = (void *)brief_init, .cong_avoid = (vo
 
 @pytest.fixture
 def brief(tools: Any, tmp_path: Path) -> Iterator[Callable[[str], list[str]]]:
-    """The command line that loads or unloads a transport which nothing else uses."""
+    """Return the command line that loads or unloads a transport which nothing else uses."""
     (tmp_path / "brief.bpf.c").write_text(BRIEF)
     for variant in ("brief.bpf.o", "brief.before_6_10.bpf.o"):
         tools.compiled(tmp_path / "brief.bpf.c", tmp_path / variant)

@@ -73,7 +73,7 @@ def test_parameters_change_a_running_flow(pair: Any, dcqcn: str, tools: Any) -> 
 
 
 def test_a_flow_is_active_however_long_the_timers_period_is(pair: Any, dcqcn: str, tools: Any) -> None:
-    """64 periods of 2^26 us are 2^32 us."""
+    """Let 64 periods of 2^26 us be 2^32 us."""
     sender, receiver = pair
     for host in pair:
         host.run("sysctl", "-qw", "net.ipv4.tcp_congestion_control=rb_dcqcn")

@@ -30,7 +30,7 @@ def read(connection):
 
 
 def copied(descriptor):
-    """Return a socket of its own for the connection of a descriptor; None for what is no socket, or closed since."""
+    """Return a new socket for the connection of a descriptor; None for a descriptor of no socket, or a closed one."""
     try:
         copy = os.dup(descriptor)
     except OSError:

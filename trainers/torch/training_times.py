@@ -98,7 +98,7 @@ class Steps:
 
 
 class Pace:
-    """The earliest instant of an iteration's first communication, which a hook waits for before it sends."""
+    """The earliest instant of an iteration's first communication, for which a hook waits before it sends."""
 
     def __init__(self, clock, computing_ns):
         self._clock, self._computing_ns = clock, computing_ns

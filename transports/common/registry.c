@@ -264,7 +264,7 @@ static int attach(struct bpf_map *ops) {
 }
 
 // Registers the first congestion control of an object that the kernel takes: others may be there that lack functions.
-// Each is pinned before: if this is killed, take_out finds what is registered.
+// Pins each before it is registered, so that take_out finds it if this is killed.
 static int register_ops(struct bpf_object *object, const char *name) {
   struct bpf_map *map;
   int error = ENOENT;

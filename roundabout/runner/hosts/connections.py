@@ -157,7 +157,7 @@ class SshChannel:
     def __init__(self, host: str, session: paramiko.Channel) -> None:
         self._host, self._session = host, session
         self._stderr: list[bytes] = []
-        # The two streams share a window: if nothing read this one, a talkative program would wait for ever.
+        # Both streams share a window: without a reader of stderr, a program that prints much there would wait for ever.
         self._draining = threading.Thread(target=self._drain, name="stderr", daemon=True)
         self._draining.start()
 

@@ -13,7 +13,7 @@ from roundabout.runner.hosts.deadlines import within
 CALL_S = 60  # what is read, set, loaded or restored takes seconds
 GRACE_S = 5  # the host itself ends what takes longer, so that nothing goes on there, and has so long to say so
 TIMED_OUT = 124  # as timeout(1) says it
-BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: one that a signal ends may be within a line
+BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: a signal may end a program within a line
 
 
 @dataclass(frozen=True)

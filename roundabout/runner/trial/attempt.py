@@ -35,7 +35,7 @@ START_AHEAD_MS = 150  # every host has heard of the start long before it comes; 
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # by then a broken connection has shown
 STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
-RECORDING_S = 600  # a trainer exports and hands over what it recorded within this: a guess, for some GB of JSON
+RECORDING_S = 600  # a trainer exports its record and hands it over within this: a guess, for some GB of JSON
 PATIENCE_S = 5.0  # a program that was told to end has ended within this
 
 Arrived = SimpleQueue[tuple[Worker, str | None]]

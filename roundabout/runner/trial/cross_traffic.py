@@ -149,7 +149,7 @@ def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
 def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
     """Return a command that writes LOAD_FILE with one command and reads it with another.
 
-    The file has no name from the beginning, so nothing stays behind, whatever fails.
+    The file loses its name before anything is written, so no failure leaves it behind.
     """
     script = f'f=$(mktemp) && exec 3<>"$f" && rm "$f" && {shlex.join(plan)} && exec {shlex.join(send)}'
     return ["sh", "-c", script]

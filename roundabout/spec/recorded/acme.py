@@ -3,7 +3,7 @@
 
 Source: InternLM/AcmeTrace, README (Hu et al., NSDI'24), which names the columns and shows rows. Times have a zone:
 +08:00 in Seren, +00:00 in Kalos. The README calls `duration` the time from start to end. In its rows of Kalos it is the
-time from submission to end, so that the column is not read. A job that runs when the log ends has no end.
+time from submission to end, so the column is not read. A job that runs when the log ends has no end.
 """
 
 from pathlib import Path

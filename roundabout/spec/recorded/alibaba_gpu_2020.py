@@ -42,7 +42,7 @@ class TaskRow(Row):
 
     @property
     def gpus(self) -> int | None:
-        """The GPUs that its instances had, of which a share counts as one; None where that is not known."""
+        """The GPUs of all instances, where a share counts as one; None if the number is not known."""
         if not self.plan_gpu or self.status == WAITING:
             return 0
         return None if self.inst_num is None else self.inst_num * math.ceil(self.plan_gpu / 100)

@@ -57,7 +57,7 @@ class Logged(Row):
 
 
 JOBS = TypeAdapter(list[Logged])
-SOMETHING = re.compile(r"[^ \t\r\n]")  # all but JSON's white space
+SOMETHING = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
 
 
 def read(path: Path) -> tuple[Submitted, ...]:
@@ -86,7 +86,7 @@ def _logged(text: str, file: str) -> Iterator[Logged]:
 
 
 def _values(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each JSON value of `text` with the line in which it begins; what is no JSON, as one more."""
+    """Yield each JSON value of `text` with the line in which it begins, and the rest as one more if that is no JSON."""
     decoder = json.JSONDecoder()
     line, end = 1, 0
     while value := SOMETHING.search(text, end):

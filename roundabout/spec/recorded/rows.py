@@ -15,7 +15,7 @@ from roundabout.spec.source import decode, dotted, read_bytes, shown
 
 MOST_BYTES = 1 << 30  # of a file: far more than any published table has, and no more than memory holds
 DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
-# What people give instead of a trace's text, by its first bytes: what it is, and what to do.
+# Files that people give instead of a trace's text, by their first bytes: what they are, and what to do.
 OTHER_FORMATS = {
     b"\x1f\x8b": ("gzip-compressed data", "decompress it, with tar -xzf if it is a .tar.gz"),
     b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV (UTF-8)"),
@@ -54,8 +54,8 @@ def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> tuple
 
     Args:
         path: the file.
-        model: what is read of a row, by the names of its columns.
-        published: all columns in their order, of a file that is published without a line that names them.
+        model: the columns that are read, by their names.
+        published: all columns in their order, for a file that is published without a line that names them.
     """
     return tuple(_rows(path, model, published))
 

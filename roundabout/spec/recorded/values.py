@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers of single values of real traces, as they are published and as spreadsheets and pandas save them again.
 
-Each returns the value, or raises ValueError with the words for what is allowed.
+Each returns the value, or raises ValueError, which says what is allowed.
 """
 
 import re
@@ -11,21 +11,21 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
-MOST_GPUS = 1_000_000  # of a job or a task: no cluster has as many, so that a larger number is a damaged one
+MOST_GPUS = 1_000_000  # of a job or a task: no cluster has as many, so a larger number is damaged
 MOST_S = 1e12  # on a trace's clock, 30,000 years: a float still tells milliseconds apart
-YEARS = range(1970, 2101)  # spreadsheets and Go write what they do not know as a time in 1899 or in year 1
+YEARS = range(1970, 2101)  # spreadsheets and Go write an unknown time as one in 1899 or in year 1
 UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a", "#n/a", "<na>", "unknown"})
 
 _TIME = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
 )
-_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)  # 1.25E+07 is refused: whoever wrote it has rounded
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)  # 1.25E+07 is refused, because it was rounded
 
 Value = TypeVar("Value")
 
 
 def is_unknown(value: object) -> bool:
-    """Return True for no value, and for a word that stands for none."""
+    """Return True for None, and for a word that stands for no value."""
     return value is None or (isinstance(value, str) and value.strip().lower() in UNKNOWN)
 
 
@@ -64,7 +64,7 @@ def percent(value: object) -> float:
 
 
 def name(value: object) -> str:
-    """Return a name of something that has to be known."""
+    """Return a name, which must be known."""
     if is_unknown(value) or not isinstance(value, str):
         raise ValueError("a name")
     return value

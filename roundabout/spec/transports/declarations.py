@@ -67,7 +67,7 @@ class Parameter:
         return self.unit not in _MEASURED
 
     def host_value(self, value: float) -> int | float:
-        """Return what a host holds for `value`: the nearest multiple of what the program counts in.
+        """Return the value that a host holds for `value`: the nearest multiple of the program's own unit.
 
         Raises ValueError, which says what is allowed, if the multiple is out of range, or 0 for another value than 0.
         """
@@ -193,7 +193,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise SpecError(str(path), "a text that is not UTF-8", "the source of a transport") from None
+        raise SpecError(str(path), "text that is not UTF-8", "the source of a transport") from None
     except OSError as error:
         raise SpecError(str(path), (error.strerror or str(error)).lower(), "the source of a transport") from None
 

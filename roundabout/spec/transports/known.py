@@ -44,10 +44,10 @@ def declaration(name: str, file: str | None = None) -> Declaration | None:
 
 
 def program_name(path: Path) -> str:
-    """The name of the transport whose program is in `path`.
+    """Return the name of the transport whose program is in `path`.
 
     Raises:
-        SpecError: none can be called so.
+        SpecError: no transport can have this name.
     """
     name = path.name.removesuffix(PROGRAM)
     if name == path.name:

@@ -21,7 +21,7 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Of a switch port at full size: 1000 and 2000 cells of 80 bytes, and every packet marked above that, as the switch of
 # Salamy's testbed was set (section 2.4).
 THRESHOLDS_BYTES = (80_000, 160_000)
-CERTAIN = 1 << 16  # what ports keep for a probability of 1
+CERTAIN = 1 << 16  # a probability of 1, as ports hold it (ECN_CERTAIN of ecn.h)
 
 
 class Ecn(Strict):
@@ -33,8 +33,8 @@ class Ecn(Strict):
 
     @field_validator("pmax")
     @classmethod
-    def _held(cls, value: float) -> float:
-        """Ports count a probability in parts of 65536 (ecn.h)."""
+    def _round(cls, value: float) -> float:
+        """Round to a probability that ports hold: they count in parts of 65536 (ecn.h)."""
         if value and value < 0.5 / CERTAIN:
             raise ValueError(f"0, or at least {1 / CERTAIN:.3g}")
         return round(value * CERTAIN) / CERTAIN
@@ -91,7 +91,7 @@ class Calibration(Strict):
     derived_from: Derivation | None = None
 
     def at(self, scale: float | None, dilation: float | None) -> "Calibration":
-        """Return what holds at the scale and dilation asked for.
+        """Return the calibration at the given scale and dilation.
 
         Raises:
             LabError: time cannot be stretched so much at that scale.

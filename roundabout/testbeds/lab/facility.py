@@ -64,7 +64,7 @@ class LabFacility(SshFacility):
 
     @property
     def calibration(self) -> Calibration:
-        """What holds in its labs. Raises LabError."""
+        """The calibration of its labs. Raises LabError."""
         return (self._calibration or load_calibration()).at(self._scale, self._dilation)
 
     def checks(self) -> Iterator[Check]:
@@ -72,7 +72,7 @@ class LabFacility(SshFacility):
         return examine()
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Refuse what no lab at this scale and dilation can hold. Raises LabError."""
+        """Raise LabError for a trial that no lab at this scale and dilation can hold."""
         calibration = self.calibration
         for host in trial.topology.hosts:
             host_settings.document(trial, host, calibration, self.dilation)

@@ -147,7 +147,7 @@ def _parameters(
 
 
 def _check_rules(transport: Transport, values: Mapping[str, float | str]) -> None:
-    """Hold what hosts get to the transport's rules: a lab's own values stand beside an experiment's."""
+    """Check the transport's rules: a lab's own values stand beside an experiment's. Raises LabError."""
     assert transport.declaration
     for rule in transport.declaration.rules:
         if broken := broken_rule(rule, values):

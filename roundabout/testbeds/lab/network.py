@@ -107,7 +107,7 @@ def _limit_bytes(topology: Topology, calibration: Calibration, bytes_scale: floa
 
 
 def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
-    """Refuse a queue that holds no packet, or more than the kernel's count."""
+    """Raise LabError for a queue that holds no packet, or more bytes than the kernel counts."""
     if not frame_bytes(mtu) <= found < MOST_QUEUE_BYTES:
         raise LabError(
             f"a port's queue of {found * bytes_scale:.10g} bytes has {found} in this lab, "

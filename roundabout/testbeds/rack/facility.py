@@ -154,7 +154,7 @@ class RackFacility(SshFacility):
         self.where = {"testbed": "rack", "inventory": str(path.resolve())}
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Refuse what the inventory does not bind wholly, or its hosts cannot hold. Raises RoundaboutError."""
+        """Raise RoundaboutError for a trial that the inventory does not bind wholly, or that its hosts cannot hold."""
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)

@@ -144,7 +144,7 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
 
 
 def _host_values(transport: Transport) -> dict[str, float | str]:
-    """The parameters that are asked for, as a host's program holds them. Raises RoundaboutError if it holds none."""
+    """Return the given parameters as a host's program holds them. Raises RoundaboutError if it cannot hold one."""
     assert transport.declaration
     held: dict[str, float | str] = {}
     declared = {each.name: each for each in transport.declaration.parameters}
