@@ -11,19 +11,9 @@ from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.observers import Silent
+from tests.runner.conftest import experiment
 
-TINY = """
-schema: 1
-name: tiny
-about: Two jobs for a moment
-topology: dumbbell-2x2
-jobs:
-  j1: {profile: vgg19-fig1, workers: [s0, s2]}
-  j2: {profile: vgg19-fig1, workers: [s1, s3]}
-iterations: 3
-transport: {name: dcqcn}
-factors: {variant: {alone: {one_job_at_a_time: true}, fair: {}}}
-"""
+TINY = experiment(3, "alone: {one_job_at_a_time: true}, fair: {}")
 
 
 def compute(folder: Path) -> Run:

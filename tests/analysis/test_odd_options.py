@@ -2,7 +2,6 @@
 """Every option and argument of every command with odd values: a result, a usage error or one clear error."""
 
 import contextlib
-import importlib
 import io
 import os
 import shutil
@@ -15,11 +14,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-import typer
-from typer.main import get_group
 
 from roundabout.cli import judging, profile, resume, run as run_command, watch
-from roundabout.cli.main import COMMANDS, main
+from roundabout.cli.main import COMMANDS, import_command, main
 from roundabout.errors import RoundaboutError
 from roundabout.runner.machine import lease
 from roundabout.testbeds.lab import Lab
@@ -116,7 +113,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def calls() -> Iterator[list[str]]:
     """Return every command with every odd value of each of its parameters, one at a time."""
-    for words, command in (pair for name in COMMANDS for pair in _commands(_imported(name), [name])):
+    for words, command in (pair for name in COMMANDS for pair in _commands(import_command(name), [name])):
         needed = WORDS.get(" ".join(words), [])
         for parameter in () if " ".join(words) in OTHERS else command.params:
             option = parameter.opts[-1]
@@ -127,16 +124,6 @@ def calls() -> Iterator[list[str]]:
             elif not getattr(parameter, "is_flag", False):
                 equals = "=" if option.startswith("--") else ""
                 yield from ([*words, *needed, f"{option}{equals}{value}"] for value in (*NUMBERS, *TEXTS, *FILES))
-
-
-def _imported(name: str) -> Any:
-    """Return a command as typer's object."""
-    module, app = importlib.import_module(f"roundabout.cli.{COMMANDS[name]}"), typer.Typer()
-    if hasattr(module, "app"):
-        app.add_typer(module.app, name=name)
-    else:
-        app.command(name)(module.command)
-    return get_group(app).commands[name]
 
 
 def _commands(command: Any, words: list[str]) -> Iterator[tuple[list[str], Any]]:
