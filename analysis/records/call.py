@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one process recorded.
+    """The record of one process.
 
     `rank` and `world` are of the whole job, None where the record cannot tell; `members` are the global ranks of each
     group, in its order, where it can. `steps_ns` are beginnings and ends of iterations where it names them. `lost` is

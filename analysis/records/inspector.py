@@ -43,7 +43,7 @@ def recognises(head: bytes) -> bool:
 
 
 def read(path: Path) -> Record:
-    """See `formats.Format`. Times are the CPU's callbacks, from the first channel's start to the last one's stop.
+    """Read a log. Times are the CPU's callbacks, from the first channel's start to the last one's stop.
 
     Raises RecordError for a version that is not known, for a log without such times, and for a field that is wrong.
     Blank lines are passed over. Lines that are no JSON, and those that a last dump lacks, count as lost.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trainers over NCCL are told in their environment, and what NCCL then says that it uses.
+"""The environment of trainers over NCCL, and the transport that NCCL's log then names.
 
 Its log's lines are those of NVIDIA/nccl at 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
 src/transport/net_socket.cc; src/transport/net_ib.cc, and net_ib/init.cc and connect.cc since), and as users posted them
