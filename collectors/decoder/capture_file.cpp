@@ -178,10 +178,16 @@ void CaptureFile::begin_pcap(std::uint32_t magic) {
   constexpr std::size_t kHeader = 24;
   constexpr std::uint32_t kLinkTypeBits = 0x03ffffff; // above them: whether frames end in a checksum
   nanoseconds_ = magic == kPcapNano;
-  if (const std::uint8_t *header = take(kHeader))
-    interfaces_.push_back({.link_type = u32(header + 20) & kLinkTypeBits});
-  else
+  const std::uint8_t *header = take(kHeader);
+  if (!header) {
     broken("the file ends within its header");
+    return;
+  }
+  const unsigned major = u16(header + 4), minor = u16(header + 6);
+  if (major != 2 || minor < 4) // before 2.4, a packet's two lengths may be in the other order
+    throw native::Failure(path_ + ": found pcap version " + std::to_string(major) + "." + std::to_string(minor) +
+                          ", expected 2.4: convert it first: `editcap -F pcapng FILE NEW`");
+  interfaces_.push_back({.link_type = u32(header + 20) & kLinkTypeBits});
 }
 
 bool CaptureFile::next_pcap(Frame &frame) {
@@ -189,11 +195,19 @@ bool CaptureFile::next_pcap(Frame &frame) {
   const std::uint8_t *header = take(kHeader);
   if (!header)
     return end_ == begin_ ? false : broken("the file ends within a packet's header");
-  const std::int64_t fraction = u32(header + 4);
-  frame.time_ns = std::int64_t{u32(header)} * kNanosPerS + fraction * (nanoseconds_ ? 1 : 1000);
+  const std::uint32_t seconds = u32(header), fraction = u32(header + 4);
   const std::uint32_t captured = u32(header + 8);
   frame.frame_bytes = u32(header + 12);
   frame.link_type = interfaces_.front().link_type;
+  if (std::all_of(header, header + kHeader, [](std::uint8_t byte) { return byte == 0; }))
+    return broken("zeros in the place of a packet");
+  if ((seconds == kPcapMicro || seconds == kPcapNano) && captured == 0) // its time zone, which nothing sets
+    return broken("another capture begins in the middle of this one: give each as a file of its own; it ends");
+  const std::uint32_t per_second = nanoseconds_ ? kNanosPerS : kNanosPerS / 1000;
+  if (fraction > per_second) // some writers round up to the whole second
+    return broken("a packet with " + std::to_string(fraction) + (nanoseconds_ ? " ns" : " us") +
+                  " after its second, expected at most " + std::to_string(per_second) + ",");
+  frame.time_ns = std::int64_t{seconds} * kNanosPerS + std::int64_t{fraction} * (kNanosPerS / per_second);
   if (captured > kMaxFrameBytes)
     return broken("a packet of " + std::to_string(captured) + " bytes, expected at most 262144,");
   const std::uint8_t *bytes = take(captured);

@@ -237,6 +237,27 @@ def test_a_cut_file_says_where_it_ends(tmp_path: Path) -> None:
     assert decoded(tmp_path, whole)[0].damage == ()
 
 
+def test_what_is_no_packet_of_a_pcap_file_is_named(tmp_path: Path) -> None:
+    frames = random_frames(5, 10)
+    late = struct.pack("<IIII", 1_700_000_000, 999_999_999, 4, 4) + bytes(4)
+    for more, said in (
+        (bytes(100), "zeros in the place of a packet at byte "),
+        (pcap(frames), "another capture begins in the middle of this one: give each as a file of its own; it ends at"),
+        (late, "a packet with 999999999 us after its second, expected at most 1000000, at byte "),
+    ):
+        totals, packets = decoded(tmp_path, pcap(frames, nanoseconds=False) + more)
+        assert (totals.packets, len(packets)) == (10, 10)
+        assert totals.damage[0].startswith(f"{tmp_path}/0.cap: {said}")
+
+
+def test_pcap_files_of_other_versions_are_refused(tmp_path: Path) -> None:
+    for version, name in (((2, 3), "2.3"), ((543, 0), "543.0"), ((3, 4), "3.4")):
+        content = bytearray(pcap(random_frames(5, 3)))
+        content[4:8] = struct.pack("<HH", *version)
+        with pytest.raises(DecodeError, match=rf"found pcap version {name}, expected 2\.4: convert it first: `editcap"):
+            decoded(tmp_path, bytes(content))
+
+
 def test_what_is_no_capture_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="found no capture, expected a pcap or pcapng file"):
         decoded(tmp_path, b"neither of the two formats")
