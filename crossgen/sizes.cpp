@@ -36,9 +36,15 @@ std::string quoted(std::string_view text) {
   return '`' + result + '`';
 }
 
-// The words of a line without its comment: spaces, tabs, commas and semicolons separate them.
+// True for the first line of compressed data and of UTF-16.
+bool has_control_characters(std::string_view line) {
+  return std::any_of(line.begin(), line.end(),
+                     [](unsigned char each) { return each < ' ' && (each < '\t' || each > '\r'); });
+}
+
+// The words of a line without its comment: spaces, tabs, commas and semicolons separate them, quotes may enclose them.
 std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kSeparators = " \t\r\v\f,;";
+  constexpr std::string_view kSeparators = " \t\r\v\f,;\"";
   line = line.substr(0, line.find('#'));
   std::vector<std::string_view> words;
   for (std::size_t at = 0; (at = line.find_first_not_of(kSeparators, at)) != std::string_view::npos;) {
@@ -84,6 +90,8 @@ public:
   void add(std::string_view line) {
     if (++line_ == 1 && line.starts_with("\xef\xbb\xbf")) // a byte-order mark
       line.remove_prefix(3);
+    if (line_ == 1 && has_control_characters(line))
+      throw native::Failure(name_ + ": expected UTF-8 text, found other data: decompress it, or save it as UTF-8");
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty())
       return;
@@ -105,8 +113,13 @@ public:
                                            shown(points_.back().cumulative));
     if (points_.back().bytes == 0)
       refuse("bytes", "expected a size above 0, found none");
-    scale_to_one();
+    if (is_percent_ && !has_percent_sign_ && is_last_alone_above_one())
+      refuse("cumulative probability", "expected percent in all lines or in none, found " +
+                                           shown(points_.back().cumulative) + " behind probabilities up to " +
+                                           shown(points_[points_.size() - 2].cumulative) +
+                                           ": write 1, or percent signs");
     begin_at_zero(between);
+    scale_to_one();
     remove_ends();
     return points_;
   }
@@ -116,6 +129,14 @@ public:
 private:
   // Sums of probabilities that programs print are off by their roundings.
   static bool near(double value, double wanted) { return std::abs(value - wanted) <= 1e-9 * wanted; }
+
+  // True if the last probability looks like percent, and those before it, above 0, do not.
+  bool is_last_alone_above_one() const {
+    if (points_.size() < 2)
+      return false;
+    const double before = points_[points_.size() - 2].cumulative;
+    return before > 0 && before <= 1;
+  }
 
   [[noreturn]] void refuse(const std::string &field, const std::string &why) const {
     throw native::Failure(name_ + ", line " + std::to_string(line_) + ", " + field + ": " + why);
@@ -144,6 +165,8 @@ private:
     double bytes = 0;
     if (!to_number(word, bytes) || bytes > kMostBytes)
       refuse("bytes", "expected a number from 0 to " + shown(kMostBytes) + ", found " + quoted(word));
+    if (bytes > 0 && bytes < 1)
+      refuse("bytes", "expected 0, or at least 1 byte, found " + quoted(word) + ": are the sizes in bytes?");
     return bytes;
   }
 

@@ -85,6 +85,7 @@ TEST(Sizes, EveryFormOfAFileIsTheSameDistribution) {
            "# a comment\n\nBytes Probability # a heading\n0 0\n  100 50.0 # half\n300 1e2",
            "0 0\n0 0\n100 .5\n300 1\n300 1\n400 1\n",
            "0 0\n100 0.5\n300 0.9999999999999998\n",
+           "\"size\",\"cdf\"\n\"0\",\"0\"\n\"100\",\"0.5\"\n\"300\",\"1\"\n",
            "0 0\n100 50\n300 100.00000000000001\n\n\n",
        }) {
     EXPECT_DOUBLE_EQ(read(text).mean_bytes(), .5 * 50 + .5 * 200) << text;
@@ -95,6 +96,7 @@ TEST(Sizes, EveryFormOfAFileIsTheSameDistribution) {
 }
 
 TEST(Sizes, PercentIsSaid) {
+  EXPECT_TRUE(read("0 0\n30 .5%\n300 100%\n").is_percent());
   EXPECT_TRUE(read("0 0\n300 100\n").is_percent());
   EXPECT_FALSE(read("0 0\n300 1\n").is_percent());
 }
@@ -146,13 +148,23 @@ TEST(Sizes, WhatIsNoDistributionIsRefusedByLineAndField) {
   EXPECT_EQ(refusal("10 .2\n30 1\n"),
             "sizes.txt, cumulative probability: expected 0 at the first size, found 0.2: begin with a line `0 0` if "
             "smaller sizes occur, or with `10 0` if none do");
+  EXPECT_EQ(refusal("10 20\n30 100\n"),
+            "sizes.txt, cumulative probability: expected 0 at the first size, found 20: begin with a line `0 0` if "
+            "smaller sizes occur, or with `10 0` if none do");
   EXPECT_EQ(refusal("0 0\n30 .9\n\n\n"),
             "sizes.txt, line 2, cumulative probability: expected the last one to be 1, or 100 in percent, found 0.9");
   EXPECT_EQ(refusal("0 0\n30 50%\n40 1\n"),
             "sizes.txt, line 3, cumulative probability: expected at least 50, the line before's, found `1`");
   EXPECT_EQ(refusal("0 0\n30 .5%\n40 1\n"),
             "sizes.txt, line 3, cumulative probability: expected the last one to be 100 in percent, found 1");
-  for (const std::string line : {"30", "30 1 1", "1,000 0.5", "10;0,5"})
+  for (const std::string before : {"0.5", "1"})
+    EXPECT_EQ(refusal("0 0\n30 " + before + "\n40 100\n"),
+              "sizes.txt, line 3, cumulative probability: expected percent in all lines or in none, found 100 behind "
+              "probabilities up to " +
+                  before + ": write 1, or percent signs");
+  EXPECT_EQ(refusal("0 0\n0.5 1\n"),
+            "sizes.txt, line 2, bytes: expected 0, or at least 1 byte, found `0.5`: are the sizes in bytes?");
+  for (const std::string line : {"30", "30 1 1", "1,000 0.5", "10;0,5", "\"1,000\" 0.5"})
     EXPECT_EQ(refusal("0 0\n" + line + "\n40 1\n"),
               "sizes.txt, line 2: expected two fields, `BYTES CUMULATIVE_PROBABILITY`, found `" + line + "`");
   for (const std::string word : {"nan", "-1", "1.5x", "inf", "1e999", "101", "0x1", "+1", "10000"})
@@ -169,6 +181,11 @@ TEST(Sizes, WhatIsNoDistributionIsRefusedByLineAndField) {
   EXPECT_EQ(refusal("0 0\n0 1\n"), "sizes.txt, line 2, bytes: expected a size above 0, found none");
   EXPECT_EQ(refusal(std::string("0 0\n\0\xff 1\n", 9)),
             "sizes.txt, line 2, bytes: expected a number from 0 to 100000000000000, found `??`");
+  for (const std::string &text : {std::string("\xff\xfe"
+                                              "3\0 \0",
+                                              6),
+                                  std::string("\x1f\x8b\x08", 3), std::string("\0\0", 2)})
+    EXPECT_EQ(refusal(text), "sizes.txt: expected UTF-8 text, found other data: decompress it, or save it as UTF-8");
   for (const std::string text : {"", "\n\n", "# nothing", "size cdf\n"})
     EXPECT_EQ(refusal(text), "sizes.txt: expected lines `BYTES CUMULATIVE_PROBABILITY`, found none");
 }
