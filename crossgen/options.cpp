@@ -59,7 +59,7 @@ void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
       ->delimiter(',')
       ->default_val(std::vector<std::string>{"sink"});
   app.add_option("--seed", plan.spec.seed, "of all that is drawn")
-      ->check(CLI::NonNegativeNumber)
+      ->check(native::whole_64_bits())
       ->capture_default_str();
   app.add_option("--gaps", plan.spec.gaps, "how gaps between flows are drawn")
       ->transform(CLI::CheckedTransformer(kGaps))

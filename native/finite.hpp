@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check for numbers on command lines.
+// Checks for numbers on command lines.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 namespace native {
@@ -15,6 +17,19 @@ inline CLI::Validator finite(double least, double most) {
       return "";
     return "expected a number from " + CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most) +
            ", found " + text;
+  };
+  return {complain, "NUMBER"};
+}
+
+// CLI11 takes a number that does not fit for the largest one.
+inline CLI::Validator whole_64_bits() {
+  const auto complain = [](const std::string &text) -> std::string {
+    std::uint64_t value = 0;
+    const char *end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    return parsed.ec == std::errc{} && parsed.ptr == end
+               ? ""
+               : "expected a whole number from 0 to 18446744073709551615, found " + text;
   };
   return {complain, "NUMBER"};
 }

@@ -244,6 +244,13 @@ def test_bad_usage_is_told_apart() -> None:
         assert run(*words).returncode == 2
 
 
+@pytest.mark.parametrize("seed", ["18446744073709551616", "-1", "1.5", "x", "1e3", ""])
+def test_a_seed_that_is_no_whole_number_of_64_bits_is_refused(seed: str) -> None:
+    done = run("plan", "--load-gbps", 1, "--duration-s", 1, "--output", "/dev/null", "--seed", seed)
+    assert done.returncode == 2
+    assert f"--seed: expected a whole number from 0 to 18446744073709551615, found {seed}" in done.stderr
+
+
 @pytest.mark.parametrize("cut", [1, 19, 20, 21, 1000])
 def test_a_file_that_was_cut_is_noticed(plan: Callable[..., Path], cut: int) -> None:
     path = plan(0.1, 1)
