@@ -130,7 +130,7 @@ class Iperf3:
         """Return the load of one client's JSON, which may have words before and behind it. Raises IperfError."""
         told = Iperf3.json_in(out)
         if "error" in told:
-            error = one_line(str(told["error"])).rstrip(": ")
+            error = one_line(str(told["error"] or "")).rstrip(": ")
             raise IperfError("iperf3: " + (error or "it failed, and did not say why"))
         gbps = number(told, "end", "sum_received", "bits_per_second") / 1e9
         return {"achieved_gbps": gbps, "seconds": Iperf3.seconds(told)}
@@ -200,10 +200,11 @@ class Iperf2:
         seconds: Dict[float, Dict[str, float]] = {}
         achieved_gbps = 0.0
         for reports in connections.values():
-            # The last report is of the whole time, unless iperf was ended early.
-            has_total = len(reports) > 1 and reports[-1]["start_s"] <= reports[0]["start_s"]
-            intervals = reports[:-1] if has_total else reports
-            achieved_gbps += reports[-1]["gbps"] if has_total else mean_gbps(intervals)
+            # Reports of the whole time come last, unless iperf was ended early: over UDP, the receiver's, too.
+            first, *others = reports
+            totals = [each for each in others if each["start_s"] <= first["start_s"]]
+            intervals = [first, *(each for each in others if each["start_s"] > first["start_s"])]
+            achieved_gbps += totals[-1]["gbps"] if totals else mean_gbps(intervals)
             for each in intervals:
                 known = seconds.setdefault(each["start_s"], {**each, "gbps": 0.0})
                 known["gbps"] += each["gbps"]
@@ -243,6 +244,10 @@ class Iperf2:
         sent = parse_number(row.get("bytes", ""), f"the number of bytes {where}")
         lasted_s = end_s - start_s
         gbps = 8e-9 * sent / lasted_s if lasted_s > 0 else 0.0
+        if gbps > MOST_BITS_PER_S / 1e9:
+            raise IperfError(
+                f"iperf: the load {where} is {gbps:.1e} Gbit/s, expected less than {MOST_BITS_PER_S / 1e9:.0e}"
+            )
         return {"start_s": start_s, "end_s": end_s, "gbps": gbps}
 
 

@@ -72,6 +72,18 @@ def test_without_a_total_the_load_is_the_mean() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_receivers_report_over_udp_is_the_total_and_no_interval(form: str) -> None:
+    told = Iperf2.summarise(printed(form, (3, 0, 1, 1000), (3, 1, 2, 1000), (3, 0, 2, 2000), (3, 0, 2, 1500)))
+    assert told["achieved_gbps"] == pytest.approx(8e-9 * 750)
+    assert [each["gbps"] for each in told["seconds"]] == [pytest.approx(8e-9 * 1000)] * 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_load_that_no_link_has_is_refused(form: str) -> None:
+    assert "8.0e+11 Gbit/s, expected less than 1e+09" in refusal(Iperf2.summarise, printed(form, (1, 0, 1, 10**20 - 1)))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_report_over_no_time_is_left_out(form: str) -> None:
     assert refusal(Iperf2.summarise, printed(form, (3, 0.0, 0.0, 0))).startswith("iperf: expected reports")
 
@@ -124,6 +136,7 @@ def test_an_error_of_iperf3_is_told_however_it_is_said() -> None:
     ):
         assert refusal(Iperf3.summarise, out) == "iperf3: unable to receive results"
     assert refusal(Iperf3.summarise, "\n") == "iperf3: it printed nothing, expected JSON"
+    assert refusal(Iperf3.summarise, '{"error": null}') == "iperf3: it failed, and did not say why"
     assert refusal(Iperf3.summarise, '{"error": ""}') == "iperf3: it failed, and did not say why"
 
 
