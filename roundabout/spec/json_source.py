@@ -18,6 +18,7 @@ Location = tuple[str | int, ...]
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TO_PLACE = re.compile(r"( starting)? at$|: $")  # the end of a message that a place follows
 _TO_COME = ""  # stands for a key that was not reached yet
 
 
@@ -64,9 +65,10 @@ def parse(text: str, file: str, line: int = 1) -> JsonContent:
             parse_constant=_refused_constant,
         )
     except JSONDecodeError as error:
-        rest = text[error.pos : error.pos + 20].partition("\n")[0]
-        found = f"'{rest}'" if error.pos < len(text) else "the end"
-        problem = error.msg[:1].lower() + error.msg[1:]
+        near = text[error.pos : error.pos + 20]
+        line_of_it = near.partition("\n")[0] or "\\n"
+        found = f"'{line_of_it}'" if near else "the end"
+        problem = _TO_PLACE.sub("", error.msg[:1].lower() + error.msg[1:])
         raise SpecError(file, found, f"valid JSON ({problem})", line=line + error.lineno - 1) from None
     except RecursionError:
         raise SpecError(file, "too deep a nesting", "at most some hundred levels") from None

@@ -201,7 +201,7 @@ def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
         (JOBS.replace("dlc2", ""), WORKERS, "job.csv:3: job_name: found '', expected"),
         (JOBS, WORKERS.replace('""4""', '""four""'), "worker.csv:4: RES: found .*expected JSON with a whole number"),
         (JOBS, WORKERS.replace('""4""', "-4"), "worker.csv:4: RES: found"),
-        (JOBS, "", "worker.csv:1: found the columns none"),
+        (JOBS, "", "worker.csv:1: found no columns"),
         (JOBS, WORKERS + '"', "worker.csv:8: found unexpected end of data, expected rows of CSV"),
     ],
 )

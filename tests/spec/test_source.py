@@ -67,6 +67,8 @@ def test_any_text_is_read_as_json_or_refused_in_one_line(text: str) -> None:
         ("[" + "7" * 301 + "]", "expected 300 digits at most"),
         ("[" * 100_000, "found too deep a nesting"),
         ("", "f.json:1: found the end, expected valid JSON (expecting value)"),
+        ('{"a": "x\n"}', "f.json:1: found '\\n', expected valid JSON (invalid control character)"),
+        ('{"a": "x', "f.json:1: found '\"x', expected valid JSON (unterminated string)"),
         ("{}\n{}", "f.json:2: found '{}', expected valid JSON (extra data)"),
         ('{"a": 1,\n}', "f.json:2: found '}', expected valid JSON (expecting property name"),
         ('["\\ud83d\\ude00",\n"\\ud83d"]', "f.json:2: [1]: found half of a surrogate pair, expected whole characters"),

@@ -3,6 +3,7 @@
 
 import json
 import math
+import os
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
+from roundabout.spec.recorded import rows
 from roundabout.spec.recorded.values import instant, zoned_instant
 from roundabout.spec.trace import KINDS, Recorded
 from tests.spec.test_recorded import garbled
@@ -256,6 +258,11 @@ def test_a_row_of_too_few_or_too_many_cells_is_said(tmp_path, kind):
     ("content", "found_", "hint"),
     [
         (b"\x1f\x8b\x08", "gzip-compressed data", "decompress"),
+        (b"\x28\xb5\x2f\xfd", "zstd-compressed data", "zstd -d"),
+        (b"BZh91AY", "bzip2-compressed data", "bzip2 -d"),
+        (b"\xfd7zXZ\0", "xz-compressed data", "xz -d"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "7z x"),
+        (b"PAR1", "a Parquet file", "CSV"),
         (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "CSV"),
         ("job_id".encode("utf-16"), "UTF-16 text", "UTF-8"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a Git LFS pointer", "git lfs pull"),
@@ -269,6 +276,47 @@ def test_a_file_that_is_no_text_is_said_with_what_to_do(tmp_path, content, found
             read_file(tmp_path, kind, "file")
         assert raised.value.found == found_
         assert hint is None or hint in raised.value.hint
+
+
+def test_devices_and_pipes_are_neither_waited_for_nor_read_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_BYTES", 1000)
+    with pytest.raises(SpecError, match="found more than 1000 bytes, expected 1000 bytes at most"):
+        read_file(tmp_path, "helios", "/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecError, match="found no columns"):
+        read_file(tmp_path, "helios", "pipe")
+
+
+@pytest.mark.parametrize("content", ["job_id,user".encode("utf-16-le"), b"f.csv\0\0\0job_id,user\n", bytes(9)])
+def test_null_bytes_in_the_line_of_columns_are_said(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(SpecError, match="file:1: found null bytes, expected UTF-8 text"):
+        read_file(tmp_path, "helios", "file")
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_concatenated_tables_are_read_as_one(tmp_path, kind):
+    tables = [replace(each, has_heading=True) for each in TABLES[kind]]
+    expected = read(tmp_path, kind, [replace(each, rows=each.rows * 2) for each in tables])
+    for table in tables:
+        (tmp_path / table.file).write_text(table.text() * 2)
+    assert read_file(tmp_path, kind, tables[0].file) == expected
+
+
+def test_a_quote_that_is_not_closed_is_said_at_its_rows_first_line(tmp_path):
+    columns = "job_id,gpu_num,submit_time,start_time,end_time,note\n"
+    row = '1,8,2020-06-01 10:00:00,,,"one\ntwo"\n'
+    (tmp_path / "file").write_text(columns + row + '2,8,2020-06-01 10:00:00,,,"open\n' + row)
+    with pytest.raises(SpecError, match=r"file:4: .*expected rows of CSV") as raised:
+        read_file(tmp_path, "helios", "file")
+    assert "a quote that is not closed" in raised.value.hint
+
+
+@pytest.mark.parametrize("zone", ["+0800", "+08", "+08:00"])
+def test_zones_are_read_with_or_without_a_colon(zone):
+    assert zoned_instant(f"2023-05-17 19:00:58{zone}") == at("2023-05-17 11:00:58")
+    with pytest.raises(ValueError, match="without a zone"):
+        instant(f"2023-05-17 19:00:58{zone}")
 
 
 @pytest.mark.parametrize(("kind", "at", "column"), COLUMNS)

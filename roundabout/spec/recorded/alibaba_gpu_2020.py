@@ -53,11 +53,12 @@ def read(path: Path) -> tuple[Submitted, ...]:
 
     Raises SpecError for the first thing wrong with either file.
     """
-    tasks = table(path.with_name("pai_task_table.csv"), TaskRow, TASK_COLUMNS)
-    unknown = {task.job_name for task in tasks if task.gpus is None}
+    unknown: set[str] = set()
     gpus: Counter[str] = Counter()
     began: dict[str, float] = {}
-    for task in tasks:
+    for task in table(path.with_name("pai_task_table.csv"), TaskRow, TASK_COLUMNS):
+        if task.gpus is None:
+            unknown.add(task.job_name)
         gpus[task.job_name] += task.gpus or 0
         if task.gpus and task.start_time:
             began[task.job_name] = min(task.start_time, began.get(task.job_name, math.inf))

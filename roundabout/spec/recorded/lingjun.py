@@ -82,7 +82,7 @@ def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_r
     The file tells no rates: a host's link has those given, and a link up all that its hosts have together, which is a
     guess (nothing is over-subscribed; the less is shared, the less jobs meet). Raises SpecError for what is wrong.
     """
-    hosts = table(path, HostRow)
+    hosts = tuple(table(path, HostRow))
     above: dict[tuple[str, ...], tuple[str, ...]] = {}
     below: Counter[tuple[str, ...]] = Counter()
     for host in hosts:

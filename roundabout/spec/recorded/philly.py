@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError, show
@@ -56,7 +56,6 @@ class Logged(Row):
         return sum(known) if known else None
 
 
-JOBS = TypeAdapter(list[Logged])
 SOMETHING = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
 
 
@@ -76,13 +75,14 @@ def _logged(text: str, file: str) -> Iterator[Logged]:
         jobs = [content.root] if is_one_after_another else content.root
         if not isinstance(jobs, list):
             raise content.error((), show(jobs), "a JSON list of jobs, or one job a line")
-        try:
-            yield from JOBS.validate_python(jobs)
-        except ValidationError as error:
-            location, found, expected = first_fault(error)
-            location = location[1:] if is_one_after_another else location
-            mark = content.find(location)
-            raise SpecError(file, found, expected, field=dotted(location), line=mark and mark.line) from None
+        for number, job in enumerate(jobs):
+            try:
+                yield Logged.model_validate(job)
+            except ValidationError as error:
+                fault, found, expected = first_fault(error)
+                location = fault if is_one_after_another else (number, *fault)
+                mark = content.find(location)
+                raise SpecError(file, found, expected, field=dotted(location), line=mark and mark.line) from None
 
 
 def _values(text: str) -> Iterator[tuple[int, str]]:

@@ -18,9 +18,14 @@ DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decima
 # Files that people give instead of a trace's text, by their first bytes: what they are, and what to do.
 OTHER_FORMATS = {
     b"\x1f\x8b": ("gzip-compressed data", "decompress it, with tar -xzf if it is a .tar.gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd-compressed data", "decompress it: zstd -d"),
+    b"BZh": ("bzip2-compressed data", "decompress it: bzip2 -d"),
+    b"\xfd7zXZ": ("xz-compressed data", "decompress it: xz -d"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "unpack it: 7z x"),
+    b"PAR1": ("a Parquet file", "save its table as CSV (UTF-8)"),
     b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV (UTF-8)"),
-    b"\xff\xfe": ("UTF-16 text", "save it as CSV (UTF-8)"),
-    b"\xfe\xff": ("UTF-16 text", "save it as CSV (UTF-8)"),
+    b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
     b"version https://git-lfs": ("a Git LFS pointer", "fetch the file that it points to: git lfs pull"),
 }
 
@@ -49,26 +54,25 @@ def complaint(path: Path, error: ValidationError, line: int | None = None) -> Sp
     return SpecError(shown(path), found, expected, field=dotted(location), line=line)
 
 
-def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> tuple[Read, ...]:
-    """Return the rows of a CSV file. Raises SpecError for the first thing wrong with it.
+def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> Iterator[Read]:
+    """Yield the rows of a CSV file. Raises SpecError for the first thing wrong with it.
+
+    A heading that comes again is skipped, as in files that were concatenated.
 
     Args:
         path: the file.
         model: the columns that are read, by their names.
         published: all columns in their order, for a file that is published without a line that names them.
     """
-    return tuple(_rows(path, model, published))
-
-
-def _rows(path: Path, model: type[Read], published: Sequence[str]) -> Iterator[Read]:
     columns: Sequence[str] = ()
+    heading: Sequence[str] = ()
     for line, cells in _lines(path):
         if not columns:
-            is_heading = not published or not set(published).isdisjoint(cells)
-            columns = cells if is_heading else published
+            heading = cells if not published or not set(published).isdisjoint(cells) else ()
+            columns = heading or published
             _check_columns(path, model, columns, line)
-            if is_heading:
-                continue
+        if cells == heading:
+            continue
         if len(cells) != len(columns):
             expected = f"{len(columns)}, one for each column"
             raise SpecError(shown(path), f"a row of {len(cells)} cells", expected, line=line)
@@ -85,19 +89,24 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     text = load_text(path)
     delimiter = max(DELIMITERS, key=text.lstrip().partition("\n")[0].count)
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begin = 1
     try:
         for row in reader:
             cells = [each.strip() for each in row]
             if any(cells):  # spreadsheets leave empty rows at the end
                 yield reader.line_num, cells
+            begin = reader.line_num + 1
     except csv.Error as error:
-        raise SpecError(shown(path), str(error), "rows of CSV", line=reader.line_num) from None
+        hint = "look for a quote that is not closed"
+        raise SpecError(shown(path), str(error), "rows of CSV", line=begin, hint=hint) from None
 
 
 def _check_columns(path: Path, model: type[Row], columns: Sequence[str], line: int) -> None:
     wanted = [field.alias or name for name, field in model.model_fields.items()]
+    if any("\0" in each for each in columns):
+        raise SpecError(shown(path), "null bytes", "UTF-8 text", line=line, hint="unpack it, or save it as UTF-8")
     if missing := [each for each in wanted if each not in columns]:
-        found = f"the columns {choices([shorten(each) for each in columns] or ['none'])}"
+        found = f"the columns {choices(map(shorten, columns))}" if columns else "no columns"
         hint = did_you_mean(missing[0], columns)
         raise SpecError(shown(path), found, f"{', '.join(missing)} among them", line=line, hint=hint)
     if twice := [each for each in wanted if columns.count(each) > 1]:

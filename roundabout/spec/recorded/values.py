@@ -17,7 +17,8 @@ YEARS = range(1970, 2101)  # spreadsheets and Go write an unknown time as one in
 UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a", "#n/a", "<na>", "unknown"})
 
 _TIME = re.compile(
-    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})[ T](\d{1,2}):(\d{2})(?::(\d{2})(\.\d+)?)?(Z|[+-]\d{2}(?::?\d{2})?)?",
+    re.ASCII,
 )
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)  # 1.25E+07 is refused, because it was rounded
 
