@@ -5,6 +5,7 @@
 #include "native/errors.hpp"
 #include "native/json.hpp"
 
+#include <algorithm>
 #include <zlib.h>
 
 namespace crossgen {
@@ -26,14 +27,17 @@ std::uint32_t add_to_checksum(std::uint32_t checksum, const char *bytes, std::si
 }
 
 std::uint64_t whole_number(const ordered_json &header, const char *key) {
-  const ordered_json &found = header.at(key);
+  const ordered_json found = header.value(key, ordered_json());
   if (!found.is_number_unsigned() || found == 0)
     throw native::Failure(std::string("expected a whole number above 0 as ") + key + ", found " + found.dump());
   return found;
 }
 
 std::vector<std::string> names(const ordered_json &header, const char *key) {
-  const auto found = header.at(key).get<std::vector<std::string>>();
+  const ordered_json found = header.value(key, ordered_json());
+  if (!found.is_array() ||
+      !std::all_of(found.begin(), found.end(), [](const ordered_json &each) { return each.is_string(); }))
+    throw native::Failure(std::string("expected a list of names as ") + key + ", found " + found.dump().substr(0, 80));
   if (found.empty() || found.size() > kMostNames)
     throw native::Failure(std::string("expected 1 to ") + std::to_string(kMostNames) + " " + key + ", found " +
                           std::to_string(found.size()));
@@ -91,6 +95,8 @@ void LoadReader::read_header() {
   std::string line;
   for (int c = 0; line.size() < kMostHeaderBytes && (c = in_.get()) != std::istream::traits_type::eof() && c != '\n';)
     line.push_back(static_cast<char>(c));
+  if (in_.bad())
+    throw native::system_failure("cannot read " + name_);
   ordered_json header;
   try {
     header = native::parse_json<ordered_json>(line);
@@ -109,7 +115,7 @@ void LoadReader::read_header() {
     header_.plan = header.value("plan", ordered_json::object());
     if (!header_.plan.is_object())
       throw native::Failure("expected an object as plan, found " + header_.plan.dump());
-  } catch (const std::exception &error) { // of the JSON library, or ours
+  } catch (const native::Failure &error) {
     refuse(std::string("the first line is wrong: ") + error.what());
   }
   checksum_ = add_to_checksum(0, (line + '\n').data(), line.size() + 1);

@@ -93,6 +93,12 @@ TEST(LoadFile, OtherFilesAreNamedForWhatTheyAreNot) {
   EXPECT_EQ(refusal("{\"format\":\"roundabout-load\",\"version\":2}\n"), "x.load: expected version 1, found 2");
   EXPECT_EQ(refusal("{\"format\":\"roundabout-load\",\"version\":1,\"duration_ns\":-1}\n"),
             "x.load: the first line is wrong: expected a whole number above 0 as duration_ns, found -1");
+  const std::string head = "{\"format\":\"roundabout-load\",\"version\":1";
+  EXPECT_EQ(refusal(head + "}\n"),
+            "x.load: the first line is wrong: expected a whole number above 0 as duration_ns, found null");
+  for (const std::string destinations : {"null", "5", "\"a\"", "{\"a\":1}", "[5]", "[\"a\",null]"})
+    EXPECT_EQ(refusal(head + ",\"duration_ns\":1,\"destinations\":" + destinations + "}\n"),
+              "x.load: the first line is wrong: expected a list of names as destinations, found " + destinations);
 }
 
 } // namespace

@@ -127,6 +127,10 @@ def test_sizes_that_are_no_file_are_refused(tmp_path: Path) -> None:
     assert refusal(*asked, tmp_path) == f"crossgen: cannot read {tmp_path}: Is a directory"
 
 
+def test_a_folder_is_no_load_file(tmp_path: Path) -> None:
+    assert run("show", tmp_path).stderr == f"crossgen: cannot read {tmp_path}: Is a directory\n"
+
+
 def test_a_load_file_says_what_it_offers(plan: Callable[..., Path]) -> None:
     path = plan(0.2, 10, "--burst-width-us", "1000")
     sizes = [int(row["bytes"]) for row in show(path)]
