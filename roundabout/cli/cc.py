@@ -58,7 +58,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 def _list(*, as_json: bool) -> None:
     declared = [found for name in known.names() if (found := known.declaration(name))]
     if as_json:
-        print(json.dumps([_record(each) for each in declared], indent=2))
+        print(json.dumps([_record(each) for each in declared], indent=2, default=str))  # paths
         return
     console = Screen()
     for each in declared:
@@ -73,7 +73,7 @@ def _list(*, as_json: bool) -> None:
 
 def _record(declared: Declaration) -> dict[str, object]:
     sets = [read_set(declared, name).model_dump(exclude_none=True) for name in set_names(declared)]
-    return {**asdict(declared), "program": str(declared.program), "sets": sets}
+    return {**asdict(declared), "sets": sets}
 
 
 def _table(declared: Declaration) -> Table:
