@@ -16,7 +16,7 @@ VARIABLE = "ROUNDABOUT_PATH"
 
 def folders() -> tuple[Path, ...]:
     """The folders outside the tree, in the order of the variable."""
-    return tuple(Path(each).resolve() for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
+    return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
 
 
 def extended(path: Sequence[str], package: str) -> list[str]:

@@ -21,7 +21,7 @@ from roundabout.acceptance.verdicts import Verdict
 from roundabout.cli import accepted, running
 from roundabout.cli.live import watching
 from roundabout.cli.playbook import run as run_playbook
-from roundabout.cli.screen import Screen
+from roundabout.cli.screen import Screen, show_paths
 from roundabout.cli.verify import drifts
 from roundabout.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.playbooks import ProvisionError
@@ -199,5 +199,4 @@ def _show(found: Acceptance, path: Path, console: Console) -> None:
     for table in accepted.tables(found, only_failed=True):
         console.print(screen.shown(table))
     console.print(Text(accepted.outcome(found), style="bold"))
-    told = path / "report.html", path / "acceptance.json"
-    console.print(f"report  {told[0]}\ndata    {told[1]}", soft_wrap=True, highlight=False)
+    show_paths(console, path / "report.html", path / "acceptance.json")

@@ -18,7 +18,7 @@ from analysis.summary import summarise
 from roundabout.cli import judged
 from roundabout.cli.live import watching
 from roundabout.cli.running import undo_when_ended
-from roundabout.cli.screen import Screen
+from roundabout.cli.screen import Screen, show_paths
 from roundabout.cli.validity import check_measured
 from roundabout.errors import RoundaboutError
 from roundabout.judge import experiment
@@ -65,10 +65,9 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
-    name = known.program_name(asked.program.resolve())
-    known.declaration(
-        name, str(asked.program)
-    )  # a mistake is reported for this file, not for the experiment that names it
+    name = known.program_name(_source(asked))
+    # A mistake is reported for this file, not for the experiment that names it.
+    known.declaration(name, str(asked.program))
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
         jobs = load_experiment(_written(asked, name, folder))
     path = make_directory(asked.runs / "cc" / new_run_id())
@@ -94,8 +93,13 @@ def judge(asked: Asked, *, as_json: bool) -> None:
         check_measured(Run(Path(found.run)))
 
 
+def _source(asked: Asked) -> Path:
+    """Return the program's path without links, but for links in a loop, which reading it reports."""
+    return Path(os.path.realpath(asked.program))
+
+
 def _written(asked: Asked, name: str, folder: Path) -> Path:
-    return experiment.written(asked.program.resolve(), name, asked.scenes, ITERATIONS, folder)
+    return experiment.written(_source(asked), name, asked.scenes, ITERATIONS, folder)
 
 
 def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
@@ -142,4 +146,4 @@ def _show(found: Judgement, path: Path, console: Console) -> None:
         console.print(screen.shown(table))
     console.print(Text(judged.asked(found), style="dim"))
     console.print(Text(SAYS, style="dim"))
-    console.print(f"report  {path / 'report.html'}\ndata    {path / 'judgement.json'}", soft_wrap=True, highlight=False)
+    show_paths(console, path / "report.html", path / "judgement.json")

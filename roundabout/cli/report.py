@@ -11,7 +11,7 @@ from analysis.report import on_terminal, render
 from analysis.summary import summarise
 from roundabout.cli.lines import warn
 from roundabout.cli.options import Runs, WhichRun
-from roundabout.cli.screen import Screen
+from roundabout.cli.screen import Screen, show_paths
 from roundabout.cli.validity import UnmeasuredError, check_measured
 from roundabout.store import Run
 
@@ -33,7 +33,7 @@ def command(
     else:
         console = Screen()
         console.print(on_terminal(summary))
-        console.print(f"report  {render(run)}\ndata    {run.path}", soft_wrap=True, highlight=False)
+        show_paths(console, render(run), run.path)
     try:
         check_measured(run)
     except UnmeasuredError as error:  # the report is made all the same: it shows why

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from roundabout.cli.screen import Screen
+from roundabout.cli.screen import Screen, show_paths
 from roundabout.cli.validity import check_measured
 from roundabout.errors import UsageError
 from roundabout.runner.run import Runner
@@ -74,7 +74,7 @@ def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: 
         report = render(run)
         give_back_tree(run.path)
     console.print(on_terminal(summary))
-    console.print(f"report  {report}\ndata    {run.path}", soft_wrap=True, highlight=False)
+    show_paths(console, report, run.path)
     if as_json:
         json.dump(summary.record(), sys.stdout, indent=2)
         print(flush=True)

@@ -2,6 +2,7 @@
 """The screen that commands print on."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -26,3 +27,9 @@ class Screen(Console):
                 yield segment
             else:
                 yield Segment("\n".join(map(in_one_line, segment.text.split("\n"))), segment.style)
+
+
+def show_paths(console: Console, report: Path, data: Path) -> None:
+    """Print where the report and the data are, each path on one line of any length."""
+    for name, path in (("report", report), ("data", data)):
+        console.print(f"{name:<6}  {in_one_line(path)}", soft_wrap=True, highlight=False)

@@ -6,6 +6,7 @@ tell of the machines that do them; then each trial is a job, which raises a test
 share nothing but the run's folder.
 """
 
+import os
 import re
 import shutil
 import time
@@ -55,7 +56,7 @@ class Sweep:
         kind = {"kind": self.facility.where["testbed"]}
         unplanned = {"run": run_id, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
         manifest = unplanned | asked_manifest(self.facility, which, length, clock)
-        run = create_run(runs.resolve(), run_id, experiment, manifest)
+        run = create_run(Path(os.path.realpath(runs)), run_id, experiment, manifest)
         try:
             return self.resume(run, experiment)
         finally:

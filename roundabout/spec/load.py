@@ -2,6 +2,7 @@
 """Reads experiments, and puts every combination of their factors' levels together."""
 
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -447,6 +448,6 @@ def _plain(value: Any, folder: Path | None = None) -> Any:
     if isinstance(value, Mapping):
         plain = {key: _plain(item, folder) for key, item in value.items()}
         if folder and isinstance(plain.get("file"), str):
-            plain["file"] = str((folder / plain["file"]).resolve())
+            plain["file"] = os.path.realpath(folder / plain["file"])
         return plain
     return [_plain(item, folder) for item in value] if isinstance(value, list | tuple) else value

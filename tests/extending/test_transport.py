@@ -204,3 +204,13 @@ def test_what_is_no_congestion_control_is_refused(folder: Path) -> None:
     change(folder, 'SEC(".struct_ops")', 'SEC(".other")')
     with pytest.raises(RoundaboutError, match="found no struct tcp_congestion_ops, expected one with name and flags"):
         build(folder)
+
+
+def test_links_in_a_loop_are_no_folder_of_the_path_and_no_program(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = folder / "loop.bpf.c"
+    loop.symlink_to(loop)
+    monkeypatch.setenv("ROUNDABOUT_PATH", str(loop))
+    with pytest.raises(SpecError, match="too many levels of symbolic links, expected the source of a transport"):
+        load_experiment(write(folder, "{file: ./loop.bpf.c}"))

@@ -2,6 +2,8 @@
 """Judging a congestion control: what it needs, what figures say, what a condition is, and broken ones of our own."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,10 @@ def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
 def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cc"]) == 0
     assert "dcqcn (stands for RDMA)" in capsys.readouterr().out
+    assert main(["cc", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["dcqcn"]["program"].endswith("/transports/dcqcn/dcqcn.bpf.c")
+    assert listed["dcqcn"]["parameters"][0]["home"].endswith("/transports/dcqcn")
     assert main(["cc", "--fail-if", "jain_8 < 1"]) == 2
     assert "without a file, expected FILE.bpf.c" in capsys.readouterr().err
 
@@ -192,15 +198,21 @@ def test_a_file_that_cannot_be_judged_is_refused(
         (b"int nothing;\n", 1, "found no struct tcp_congestion_ops, expected one with name and flags"),
         (b"no C at all\n", 1, "does not build"),
         (b"\xff\xfe\0", 2, "found text that is not UTF-8, expected the source of a transport"),
-        (None, 2, "is a directory, expected the source of a transport"),
+        (lambda path: path.mkdir(), 2, "found a folder, expected the source of a transport"),
+        (os.mkfifo, 2, "found a pipe or a device, expected the source of a transport"),
+        (lambda path: path.symlink_to(path), 2, "found too many levels of symbolic links, expected the source"),
     ],
 )
 def test_a_file_without_a_congestion_control_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, status: int, message: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    content: bytes | Callable[[Path], None],
+    status: int,
+    message: str,
 ) -> None:
     program = tmp_path / "Träumerei 🙂 #1: {x}" / "none.bpf.c"
     program.parent.mkdir()
-    program.mkdir() if content is None else program.write_bytes(content)
+    program.write_bytes(content) if isinstance(content, bytes) else content(program)
     assert main(["cc", str(program), "--only", "alone", "--runs", str(tmp_path / "runs")]) == status
     said = capsys.readouterr().err
     assert message in " ".join(said.split())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The congestion control of a job's hosts and its parameters, which its own header declares."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -216,7 +217,7 @@ def _program(file: Any, folder: Path) -> Path:
     """The source that an experiment names, relative to itself."""
     if not isinstance(file, str) or "\0" in file or not file.endswith(known.PROGRAM):
         _refuse("file", show(file), known.FILE)
-    path = (folder / file).resolve()
+    path = Path(os.path.realpath(folder / file))  # unlike `resolve`, takes links in a loop
     try:
         known.program_name(path)
     except SpecError as error:

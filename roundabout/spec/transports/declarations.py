@@ -191,6 +191,9 @@ def read_declaration(program: Path) -> Declaration:
 
 def _text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # a compiler would wait for a pipe's writer
+            found = "a folder" if path.is_dir() else "a pipe or a device"
+            raise SpecError(str(path), found, "the source of a transport")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise SpecError(str(path), "text that is not UTF-8", "the source of a transport") from None
