@@ -2,8 +2,8 @@
 """Answers that are kept from one start of the program to the next, since computing them takes a second.
 
 An answer is kept under a hash of everything that it depends on: the program's own source, the files that it is computed
-from, Python and the installed packages. It is a JSON value in the user's cache folder. If anything is wrong there, the
-answer is computed again.
+from, Python and the installed packages. It is a JSON value, below its own hash, in the user's cache folder. If
+anything is wrong there, the answer is computed again.
 """
 
 import hashlib
@@ -85,6 +85,8 @@ def _folder(*, create: bool) -> Iterator[int]:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         raise FileNotFoundError from None  # the user has no home
+    if not base.is_absolute():
+        raise FileNotFoundError  # it would be another folder wherever the program starts, and a new one there
     for path in (base, base / FOLDER):
         if create and not path.exists():
             _check_own(path.parent.stat())
@@ -111,13 +113,16 @@ def _read(file: str) -> Any | None:
             found = os.fstat(stream.fileno())
             _check_own(found)
             if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
-                return json.loads(stream.read(MOST_BYTES))
+                digest, _, content = stream.read(MOST_BYTES).partition(b"\n")
+                if digest == _digest(content):
+                    return json.loads(content)
     return None
 
 
 def _write(name: str, file: str, answer: Any) -> None:
     """Keep an answer, and delete the oldest ones of this name. Readers see the whole file or none."""
     content = json.dumps(answer).encode()
+    content = _digest(content) + b"\n" + content
     if len(content) > MOST_BYTES:
         return
     with suppress(OSError), _folder(create=True) as folder:
@@ -131,6 +136,11 @@ def _write(name: str, file: str, answer: Any) -> None:
             with suppress(OSError):
                 os.unlink(partial, dir_fd=folder)
         _bound(name, folder)
+
+
+def _digest(content: bytes) -> bytes:
+    """Return the line above an answer, by which a file that was changed or damaged is known."""
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _bound(name: str, folder: int) -> None:

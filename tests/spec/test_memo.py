@@ -98,7 +98,9 @@ def test_an_answer_that_depends_on_something_else_is_not_kept(files, tmp_path, m
     assert kept(tmp_path) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"null", b"[" * 100_000, b"1" * 1_000_001])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"5", b"[]", b"[5]", b"\n[5]", b"\xff", b"null", b"[" * 100_000, b"1" * 1_000_001]
+)
 def test_damaged_answers_are_computed(content, files, tmp_path):
     ask(files)
     (file,) = kept(tmp_path)
@@ -111,10 +113,10 @@ def test_damaged_answers_are_computed(content, files, tmp_path):
 def test_files_that_are_not_ours_alone_are_not_read(kind, files, tmp_path):
     ask(files)
     (file,) = kept(tmp_path)
-    content = file.read_text().replace("one", "foreign")
+    content = b'{"one.yaml": "foreign"}'
     file.unlink()
     foreign = tmp_path / "foreign"
-    foreign.write_text(content)
+    foreign.write_bytes(memo._digest(content) + b"\n" + content)
     if kind == "link":
         file.symlink_to(foreign)
     elif kind == "pipe":
@@ -148,6 +150,13 @@ def test_it_works_without_a_folder(base, files, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / base))
     assert ask(files) == ({"one.yaml": "one"}, True)
     assert ask(files) == ({"one.yaml": "one"}, True)
+
+
+def test_a_folder_that_is_named_relative_to_the_working_folder_is_not_made(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / "source")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert ask(files)[1]
+    assert not (tmp_path / "source/relative").exists()
 
 
 def test_it_works_without_a_home(files, monkeypatch):
