@@ -4,16 +4,19 @@
 import errno
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import IO, Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The kernel's errors of a write for which there is no room."""
+COLUMNS = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
+"""Widths of a screen that show a table. COLUMNS is 0 where no terminal is; rich would then print nothing."""
 
 
 def prepare() -> None:
-    """Give this process an output that takes any text.
+    """Give this process an output that takes any text, and the width of one that shows some.
 
     A caller may have closed stdout (`>&-`); then the next open file would get its number. An output that knows ASCII
     alone gets escapes.
@@ -22,6 +25,8 @@ def prepare() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lasts
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if not COLUMNS.fullmatch(os.environ.get("COLUMNS", "")):
+        os.environ.pop("COLUMNS", None)
 
 
 def mute(stream: "IO[Any] | Any") -> None:
@@ -34,6 +39,8 @@ def mute(stream: "IO[Any] | Any") -> None:
 
 def describe(error: OSError) -> str:
     """Say why the operating system refused: `cannot write: the disk is full`."""
+    if _is_lost_folder(error):
+        return "the working folder was deleted: change to another one"
     where = f" {error.filename}" if error.filename else ""
     if error.errno in FULL:
         return f"cannot write{where}: the disk is full"
@@ -42,4 +49,10 @@ def describe(error: OSError) -> str:
 
 def is_refusal(error: OSError) -> bool:
     """Return True for the system's errors about a file by its name, or about writing to a stream: they are no bugs."""
-    return error.filename is not None or error.errno in (*FULL, errno.EIO, errno.EROFS, errno.EPIPE, errno.EBADF)
+    of_streams = error.errno in (*FULL, errno.EIO, errno.EROFS, errno.EPIPE, errno.EBADF)
+    return error.filename is not None or of_streams or _is_lost_folder(error)
+
+
+def _is_lost_folder(error: OSError) -> bool:
+    """Return True for what getcwd(2) says of a working folder that was deleted. It names no file."""
+    return error.errno == errno.ENOENT and error.filename is None

@@ -14,7 +14,7 @@ import pytest
 from roundabout.cli import clean
 from roundabout.cli.live import watching
 from roundabout.cli.main import main
-from roundabout.cli.screen import Screen
+from roundabout.cli.screen import Screen, show_paths
 from roundabout.tree import ROOT
 
 FULL = "error: cannot write: the disk is full\n"
@@ -88,6 +88,41 @@ def test_what_the_system_refuses_is_no_bug(
     monkeypatch.setattr(clean, "command", command)
     assert main(["clean"]) == 1
     assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def test_a_working_folder_that_was_deleted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["cc", "mine.bpf.c"]) == 1
+    assert capsys.readouterr().err == "error: the working folder was deleted: change to another one\n"
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "19", "²", "9" * 5000])
+def test_a_table_is_printed_for_a_terminal_of_an_odd_width(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["plan", "unfair-vgg19"]) == 0
+    assert "trial  repetition  variant  jobs    iterations  expected\n" in capsys.readouterr().out
+    assert main(["plan", "--help"]) == 0
+    assert "Usage: roundabout plan" in capsys.readouterr().out
+
+
+def test_each_path_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show_paths(Screen(), Path("a\nb\x1b[31m/report.html"), Path("x" * 200))
+    assert capsys.readouterr().out == f"report  a\\nb\\x1b[31m/report.html\ndata    {'x' * 200}\n"
+
+
+def test_matplotlib_needs_neither_its_backend_nor_a_home(tmp_path: Path) -> None:
+    words = ["cassini", "vgg19-1400", "vgg16-1700", "--capacity", "50", "--picture", str(tmp_path / "circles.svg")]
+    environment = {**os.environ, "MPLBACKEND": "none-of-its-own", "HOME": "/dev/null"}
+    environment = {name: value for name, value in environment.items() if name[:4] not in ("XDG_", "MPLC")}
+    done = subprocess.run([sys.executable, "-m", "roundabout.cli.main", *words], env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "circles.svg").stat().st_size
 
 
 def test_a_run_goes_on_to_its_end_where_its_screen_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
