@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from roundabout.cli.lines import say
 from roundabout.cli.options import check_output
 from roundabout.errors import UsageError
-from roundabout.spec.base import Name
+from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.library import EXPERIMENTS
 from roundabout.store.files import write_text
 
@@ -25,7 +25,7 @@ def command(
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
-        raise UsageError(f"found '{name}', expected a name of letters, digits, '.', '_' and '-'") from None
+        raise UsageError(f"found '{name}', expected a name of {NAME_RULE}") from None
     path = Path(f"{name}.yaml")
     if path.exists():
         raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path}")

@@ -19,7 +19,7 @@ from roundabout.cli.screen import Screen
 from roundabout.errors import UsageError
 from roundabout.runner.testbed import Facility
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
-from roundabout.spec.base import Name
+from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.library import PROFILES
 from roundabout.spec.source import dump, shown
 from roundabout.store import Run
@@ -119,8 +119,7 @@ def _free(name: str) -> Path:
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
-        expected = "at most 64 letters, digits, '.', '_' and '-'"
-        raise UsageError(f"--save: found '{name}', expected a name of {expected}") from None
+        raise UsageError(f"--save: found '{name}', expected a name of {NAME_RULE}") from None
     shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
     path = shelf / f"{name}.yaml"
     if path.exists():

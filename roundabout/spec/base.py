@@ -19,6 +19,7 @@ class Strict(BaseModel):
 Tuple = Annotated[tuple[T, ...], Field(strict=False)]
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
+NAME_RULE = "at most 64 letters, digits, '.', '_' and '-', a letter or digit first"
 # Names that hosts and switches cannot have, and why. A lab names a bridge after its switch, and a port after its
 # neighbor.
 _TAKEN = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from roundabout.spec.base import NAME_RULE
 from roundabout.spec.errors import did_you_mean, show
 from roundabout.spec.experiment import Job
 from roundabout.spec.source import Block, Document, Items, Mark
@@ -85,7 +86,7 @@ def nested(path: Sequence[str], value: object, mark: Mark | None) -> Block:
 def _check_names(document: Document, here: tuple[str, ...], names: tuple[str, ...] | list[str]) -> None:
     for name in names:
         if not _NAME.fullmatch(name):
-            raise document.error(here, f"the name {show(name)}", "letters, digits, '.', '_' and '-'")
+            raise document.error(here, f"the name {show(name)}", NAME_RULE)
 
 
 def _meant(document: Document, factor: str, levels: Items) -> str | None:

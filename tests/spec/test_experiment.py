@@ -97,6 +97,7 @@ WRONG = [
     ("{name: cubic}", "{name: cubic, F: 2}", 17, "factors.variant.cubic.transport.F", "unknown", "no param", None),
     ("T_us: 100", "T_ms: 100", 16, "factors.variant.unfair.jobs.j1.transport.T_ms", "unknown field", "T_us", "T_us"),
     ("T_us: 100", "T_us: -1", 16, "factors.variant.unfair.jobs.j1.transport.T_us", "-1", "a number from 1 to", None),
+    ("variant:\n", "variant:\n    " + "x" * 65 + ": {}\n", 13, "factors.variant", "the name", "at most 64", None),
     ("jobs.j2.flows: [1, 4]", "job.j2.flows: [1]", 18, "factors.job.j2.flows", "'job'", "one of topology", "jobs"),
     ("[1, 4]", "[1, 1]", 18, "factors.jobs.j2.flows[1]", "1 a second time", "once", None),
     ("[1, 4]", "[]", 18, "factors.jobs.j2.flows", "a list of 0", "levels", None),
