@@ -164,7 +164,7 @@ def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[s
             only = np.logical_and.reduce([sends[job] for job in group]) & ~np.logical_or.reduce(
                 [*others, np.zeros_like(sends[group[0]])]
             )
-            if only.sum() < TOGETHER * min(sends[job].sum() for job in group):
+            if only.sum() <= TOGETHER * min(sends[job].sum() for job in group):
                 continue
             part = np.sum([rates[job] for job in group], axis=0)[only] / capacity_gbps
             if np.median(np.abs(part - 1)) < NEAR and np.percentile(part, 99) < 1 + NEAR:

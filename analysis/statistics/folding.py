@@ -245,7 +245,8 @@ def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
     for _ in range(ALIGNMENTS):
         until = series.until(anchors + offset_ms)
         sent = np.diff(until)
-        usual = like & (np.abs(sent / np.median(sent) - 1) < SAME_BYTES)
+        middle = float(np.median(sent)) if len(sent) else 0.0
+        usual = like & (np.abs(sent - middle) < SAME_BYTES * middle)
         if not usual.any():
             break
         when = np.interp(until[:-1, None] + SHARES * sent[:, None], series.bytes, series.at_ms) - anchors[:-1, None]
