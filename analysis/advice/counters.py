@@ -26,6 +26,8 @@ UNEVEN = 2.0
 FALLS = 0.25
 """Share of changes that may be falls: values with more falls, and with more than MOST_RESETS, are no counter."""
 MOST_RESETS = 2
+RESETS = 0.001
+"""Of a counter's changes: where more are falls that are no wraps, and more than MOST_RESETS, it is no counter."""
 ON_WIRE = 1.1
 """Times the capacity that a counter may have on average: headers of small packets take 5 % beside the payload."""
 END_NS = 2.0**62
@@ -77,7 +79,7 @@ class Counter:
         """Return the gains between samples; a rise that no interface is fast enough for has an unknown gain.
 
         A counter that falls has 32 bits if each value fits into them, and if no fall, taken for a wrap, is a much
-        faster rise than all others. Otherwise falls are resets.
+        faster rise than all others. Otherwise falls are resets. Raises AdviceError if there are too many of them.
         """
         steps_s = np.diff(self.at_ns) / 1e9
         rises = np.diff(values) / steps_s
@@ -87,6 +89,10 @@ class Counter:
             wraps = increments(self.at_ns, values, WRAPS_BITS, most_per_s=min(most_per_s, fastest))
             if (wraps.kind[fell] == "wrap").all():
                 return wraps
+        falls, changes = int(fell.sum()), int((np.abs(rises) > 0).sum())
+        if falls > max(MOST_RESETS, RESETS * changes):
+            expected = f"{MOST_RESETS} resets at most, or wraps at 2^{WRAPS_BITS}: is that a gauge, and not a counter?"
+            raise AdviceError(f"found values that fell {falls} times in {changes} changes, expected {expected}")
         gained = increments(self.at_ns, values, most_per_s=most_per_s)
         too_fast = gained.gained > most_per_s * steps_s
         return Increments(np.where(too_fast, np.nan, gained.gained), np.where(too_fast, "backwards", gained.kind))

@@ -3,7 +3,6 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 
 from analysis.advice.counters import HOSTS, Counter, counter, host_column
 from analysis.advice.errors import AdviceError
-from roundabout.spec.errors import choices
+from roundabout.spec.errors import choices, show
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
 """Columns of times, with their unit in ns; the table `counters` of a run has the first one."""
@@ -47,6 +46,8 @@ def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[
             raise AdviceError(f"{source}: found the column {name} twice, expected it once")
     for name in numbers:
         _check_numbers(table[name], f"column {name}", source)
+    for name in texts:
+        _check_names(table[name], f"column {name}", source)
     columns = {name: [str(each) for each in pc.unique(table[name]).to_pylist()] for name in texts if name in HOSTS}
     host = host_column(columns, named) or _column(names, HOSTS, source)
     hosts = table[host].cast(pa.string())
@@ -69,22 +70,33 @@ def _column(names: list[str], known: tuple[str, ...], source: str) -> str:
     for name in known:
         if name in names:
             return name
-    raise AdviceError(f"{source}: found columns {choices(names)}, expected one called {' or '.join(known)}")
+    hint = "separate columns by commas" if len(names) == 1 else None
+    raise AdviceError(f"{source}: found columns {choices(names)}, expected one called {' or '.join(known)}", hint)
 
 
 def _check_numbers(column: pa.ChunkedArray, where: str, source: str) -> None:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return
-    if pa.types.is_string(kind):
-        row, text = next((row, text) for row, text in enumerate(column.to_pylist(), 1) if not _is_number(text))
-        raise AdviceError(f"{source}: row {row}, {where}: found '{text[:40]}', expected a number")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        odd = ((row, text) for row, text in enumerate(column.to_pylist(), 1) if not _is_number(text))
+        row, text = next(odd, (0, ""))
+        if row:
+            raise AdviceError(f"{source}: row {row}, {where}: found {show(text)}, expected a number")
     raise AdviceError(f"{source}: {where}: found {kind}, expected numbers")
 
 
-def _is_number(text: Any) -> bool:
+def _check_names(column: pa.ChunkedArray, where: str, source: str) -> None:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_name = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_integer, pa.types.is_null)
+    if not any(is_kind(kind) for is_kind in is_name):
+        raise AdviceError(f"{source}: {where}: found {kind}, expected text")
+
+
+def _is_number(text: str | None) -> bool:
+    """Return True if a cell has a number, or none. Python's float also takes `1_000` and digits of other scripts."""
     try:
         float(text or "nan")
     except ValueError:
         return False
-    return True
+    return text is None or (text.isascii() and "_" not in text)

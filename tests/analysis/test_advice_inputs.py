@@ -5,6 +5,8 @@ import json
 import math
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -186,7 +188,7 @@ def test_a_host_that_rebooted_early_sent_nothing_meanwhile(before_gb):
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 2**28), min_size=40, max_size=60))
 def test_a_counter_of_32_bits_wraps(begin, steps):
-    steps[3:5] = 2**28, 2**28  # one of them does not wrap, and none that does is twice as fast
+    steps[3] = steps[9] = 2**28  # one of them does not wrap: no wrap is more than twice as fast as all others
     sent = np.concatenate([[0], np.cumsum(steps)])
     found = counter(*((begin + sent) % 2**32), step_s=0.1).sent(GBPS).payload_bytes
     assert found.tolist() == sent.tolist()
@@ -204,6 +206,27 @@ def test_a_rate_is_no_counter(folder, form):
     with pytest.raises(AdviceError, match=r"host n1: found values that fell \d+ times in \d+ changes") as caught:
         read(folder, answer(changed))
     assert "without rate()" in caught.value.hint
+
+
+def test_a_gauge_that_mostly_rises_is_no_counter(folder):
+    """It falls once an iteration only, which is no reboot either."""
+    fills = np.cumsum(np.tile(np.repeat([STEP_BYTES, 0], [19, 1]), 8)) % (19 * STEP_BYTES)
+    changed = series("n1")
+    changed["values"] = [[BEGIN_S + place / 100, str(fill)] for place, fill in enumerate(fills.tolist())]
+    j1, j2 = of_counters(read(folder, answer(changed)), JOBS, GBPS)
+    assert j1.reason.startswith("host n1: found values that fell 8 times in 151 changes, expected 2 resets at most")
+    assert j2.found
+
+
+@pytest.mark.parametrize("silent", [("n1",), ("n1", "n2")])
+@pytest.mark.filterwarnings("error")
+def test_a_host_that_sends_nothing_is_no_ground_for_advice(folder, silent):
+    changed = [series(host) for host in silent]
+    for each in changed:
+        each["values"] = [[at, "5"] for at, _ in each["values"]]
+    j1, j2 = of_counters(read(folder, answer(*changed)), JOBS, GBPS)
+    assert j1.reason and not j1.found
+    assert j2.found
 
 
 def test_a_mean_beyond_the_capacity_is_no_ground_for_advice():
@@ -276,6 +299,58 @@ def test_a_table_that_is_none_is_refused_by_row_and_column(folder, content, comp
     with pytest.raises(AdviceError) as caught:
         read(folder, content, "a.csv")
     assert complaint in caught.value.message and "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("at", "sent", "complaint"),
+    [
+        ("1", "1_000", "row 2, column tx_bytes: found '1_000', expected a number"),
+        ("1", "\u0663", "row 2, column tx_bytes: found '\u0663', expected a number"),
+        ("1_0", "5", "row 2, column at_s: found '1_0', expected a number"),
+    ],
+)
+def test_only_what_other_programs_take_for_a_number_is_one(folder, at, sent, complaint):
+    with pytest.raises(AdviceError) as caught:
+        read(folder, csv([["0", "n1", "1"], [at, "n1", sent]], "at_s,host,tx_bytes"), "a.csv")
+    assert complaint in caught.value.message
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_table_with_other_separators_is_refused(folder, separator):
+    with pytest.raises(AdviceError, match="found columns at_ms") as caught:
+        read(folder, csv(rows()).replace(",", separator), "a.csv")
+    assert caught.value.hint == "separate columns by commas"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "complaint"),
+    [
+        ("tx_bytes", ["1", "2"], "column tx_bytes: found string, expected numbers"),
+        ("tx_bytes", pa.array(["1", "2"], pa.large_string()), "column tx_bytes: found large_string, expected numbers"),
+        ("tx_bytes", [[1], [2]], "column tx_bytes: found list<element: int64>, expected numbers"),
+        ("at_s", pa.array([1, 2], pa.timestamp("ms")), "column at_s: found timestamp[ms], expected numbers"),
+        ("host", [["n1"], ["n1"]], "column host: found list<element: string>, expected text"),
+        ("host", [{"a": 1}, {"a": 2}], "column host: found struct<a: int64>, expected text"),
+        ("host", [1.5, 2.5], "column host: found double, expected text"),
+        ("interface", [["e"], ["e"]], "column interface: found list<element: string>, expected text"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(folder, name, cells, complaint):
+    columns = {"at_s": [1, 2], "host": ["n1", "n1"], "interface": ["e", "e"], "tx_bytes": [1, 2]}
+    pq.write_table(pa.table(columns | {name: cells}), folder / "a.parquet")
+    with pytest.raises(AdviceError) as caught:
+        sources.read(str(folder / "a.parquet"))
+    assert complaint in caught.value.message
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string()), pa.int64()])
+def test_a_host_may_be_of_several_types(folder, kind):
+    hosts = [1, 1] if kind == pa.int64() else ["1", "1"]
+    table = {"at_s": [1, 2], "host": pa.array(hosts, pa.string() if "dict" in str(kind) else kind), "tx_bytes": [1, 2]}
+    if "dict" in str(kind):
+        table["host"] = table["host"].dictionary_encode()
+    pq.write_table(pa.table(table), folder / "a.parquet")
+    assert list(sources.read(str(folder / "a.parquet"))) == ["1"]
 
 
 def test_bytes_that_are_no_text_are_refused(folder):
