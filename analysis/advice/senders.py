@@ -36,7 +36,7 @@ def read(path: Path) -> Senders:
     content = json_source.read(path, MOST_JSON_BYTES) if is_json else load(path, MOST_YAML_BYTES, all_text=True)
     jobs = content.root
     if not isinstance(jobs, Mapping):
-        raise content.error((), show(jobs), "jobs with their hosts")
+        raise content.error((), show(jobs), "hosts by job, as in j1: [n1, n2]")
     listed = jobs.get("jobs")
     if isinstance(listed, list) and not (listed and all(isinstance(each, str) for each in listed)):
         senders = _of_slurm(content, listed)

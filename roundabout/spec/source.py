@@ -21,6 +21,10 @@ MAX_DEPTH = 24
 MAX_DIGITS = 300  # of a whole number: `float` raises OverflowError for numbers above 1.8e308
 
 
+_EXPECTED = re.compile(r"(?:expected (?P<expected>.+), )?but (?:found|got) (?P<found>.+)")
+"""PyYAML's problems that say both; of some the context says what was expected."""
+
+
 class Mark(NamedTuple):
     """A place in a file: its line, counted from 1, and the dotted path of the field there; or an option without one."""
 
@@ -227,12 +231,25 @@ def _node(text: str, file: str) -> yaml.Node | None:
         line = mark.line + 1 if mark else None
         if "'\\t'" in (error.problem or ""):
             raise SpecError(file, "a tab", "spaces, where YAML indents", line=line) from None
-        problem = _one_line(error.problem or str(error)).removeprefix("found ")
-        raise SpecError(file, problem, "valid YAML", line=line) from None
+        raise SpecError(file, *_found_and_expected(error), line=line) from None
+    except yaml.reader.ReaderError as error:
+        character = error.character if isinstance(error.character, str) else chr(error.character)
+        line = text.count("\n", 0, error.position) + 1
+        raise SpecError(file, f"the character {character!r}", "characters that print", line=line) from None
     except yaml.YAMLError as error:
         raise SpecError(file, _one_line(str(error)), "valid YAML") from None
     except _RefusedError as refused:
         raise SpecError(file, refused.found, refused.expected, line=refused.line) from None
+
+
+def _found_and_expected(error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    """Return what PyYAML found, and what it expected there."""
+    problem = _one_line(error.problem or str(error)).replace("'<stream end>'", "the end")
+    if parts := _EXPECTED.fullmatch(problem):
+        context = _one_line(error.context or "").partition("expected ")[2]
+        return parts["found"], parts["expected"] or context or "valid YAML"
+    found, missing, expected = problem.removeprefix("found ").partition("could not find expected ")
+    return ("none", expected) if missing else (found, "valid YAML")
 
 
 def _compose(text: str) -> yaml.Node | None:

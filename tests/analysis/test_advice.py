@@ -182,7 +182,7 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
         ("j1: 'a[1-'", "expected hosts as in node"),
         ("j1: 'a[x]'", "expected numbers as in"),
         ("j1: 'a[1-99999]'", "more than 10000 hosts"),
-        ("[s0]", "found a list of 1, expected jobs with their hosts"),
+        ("[s0]", "found a list of 1, expected hosts by job, as in j1: "),
         ("{}", "found no job that runs, expected one at least"),
         ("jobs: [{name: x}]", r"jobs\[0\]: found nothing, expected a state or a list of them"),
     ],

@@ -137,7 +137,7 @@ WRONG = [
     ("name: rich", "name: .x", 2, "name", "'.x'", "letters, digits", None),
     ("about: Uses", "about: *uses", 3, "", "an alias", "the value itself", None),
     ("about: Uses", "about: !!python/name:os.system", 3, "about", "the tag", "without a tag", None),
-    ("about: Uses", "about: [Uses", 4, "", "expected ',' or ']'", "valid YAML", None),
+    ("about: Uses", "about: [Uses", 4, "", "':'", "',' or ']'", None),
     ("seed: 7", "seed: " + "7" * 5000, 25, "seed", "7", "ordinary size", None),
     ("seed: 7", "\tseed: 7", 25, "", "a tab", "spaces", None),
     ("jobs.j2.flows: [1, 4]", "jitter: [0, 0.1]", 18, "factors.jitter", "'jitter'", "one of top", "jobs.j1.jitter"),
