@@ -22,6 +22,8 @@ ZOOM = 4
 MOST_ZOOMS = 6
 LONGEST_NS = 2**63 // (2 * SAMPLES)
 """Longest record, 13 days: times of samples stay within 64 bits. A longer record has a wrong time."""
+LEAST_MS = 0.001
+"""Of a phase: a profile has times in microseconds."""
 OVERLAP = 0.05
 """Of a phase's bytes: families that hold less of them are not named."""
 
@@ -52,7 +54,9 @@ def course(job: Job, families: Sequence[Family]) -> Course:
     worker = _worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
-    if not 0 < end_ns - begin_ns < LONGEST_NS:
+    if end_ns <= begin_ns:
+        raise RecordError(f"{job.whose}: found no call that ends after the first step, expected ten iterations or more")
+    if end_ns - begin_ns >= LONGEST_NS:
         days = (end_ns - begin_ns) / 86400e9
         raise RecordError(f"{job.whose}: found calls over {days:.1f} days, expected less than 13: a time is wrong")
     try:
@@ -60,6 +64,9 @@ def course(job: Job, families: Sequence[Family]) -> Course:
         found = find_in(folded)
     except NoPeriodError as error:
         raise RecordError(f"{job.whose}: {error.message}", error.hint) from error
+    if (shortest_ms := min(phase.duration_ms.value for phase in found.phases)) < LEAST_MS:
+        what = f"a phase of {shortest_ms * 1e6:.0f} ns, expected {LEAST_MS * 1e6:.0f} at least"
+        raise RecordError(f"{job.whose}: found {what}", "are its times in another unit?")
     return Course(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
 
 

@@ -3,7 +3,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -75,7 +75,7 @@ def joined(records: Sequence[Record]) -> Job:
     Raises RecordError where ranks are missing or come twice, where records are of different jobs, where more than
     `MOST_LOST` of the calls is lost, and where clocks cannot be compared.
     """
-    ranked = _ranked(records)
+    ranked = tuple(map(_without_copies, _ranked(records)))
     members = _members(ranked)
     matched = _matched(ranked, members)
     whole = [(group, taken) for group, taken in matched if _is_whole(taken, members[group])]
@@ -84,9 +84,27 @@ def joined(records: Sequence[Record]) -> Job:
     _lost_share(ranked, len(whole), len(matched))
     ahead_ns = _ahead(ranked, [taken for _, taken in whole])
     together = [(group, taken) for group, taken in whole if _ends_together(taken, ahead_ns)]
+    if not together:
+        what = f"ends of each call that are more than {APART_NS // 10**9} s apart, as clocks compare"
+        raise RecordError(
+            f"{_names(ranked)}: found {what}, expected less", "are the times of one file in another unit?"
+        )
     lost = _lost_share(ranked, len(together), len(matched))
     exchanges = (_exchange(taken, members[group], ahead_ns) for group, taken in together)
     return Job(ranked, tuple(sorted(exchanges, key=lambda each: each.begin_ns)), lost, ahead_ns)
+
+
+def _without_copies(record: Record) -> Record:
+    """Return a record with each collective once: files put together from parts can hold some twice, to the same ns."""
+    calls = tuple(
+        dict.fromkeys(
+            (call, place if call.kind in ("send", "receive") else 0) for place, call in enumerate(record.calls)
+        )
+    )
+    if len(calls) == len(record.calls):
+        return record
+    note = f"{len(record.calls) - len(calls)} calls of {record.path.name} stand in it twice, and count once"
+    return replace(record, calls=tuple(call for call, _ in calls), notes=(*record.notes, note))
 
 
 def _lost_share(records: Sequence[Record], used: int, matched: int) -> float:

@@ -237,3 +237,44 @@ def test_a_call_that_ends_at_quite_another_time_on_one_host_is_lost():
     found = joined([records[0], replace(records[1], calls=(late, *others))])
     assert set(found.exchanges) == set(joined(records).exchanges[1:])
     assert found.lost_share == pytest.approx(1 / 80)
+
+
+def test_a_collective_that_stands_twice_in_a_file_counts_once():
+    records = data_parallel(2, 60_000_000, iterations=40).records()
+    again = replace(records[0], calls=records[0].calls + records[0].calls[7:9])
+    found = joined([again, records[1]])
+    assert found.exchanges == joined(records).exchanges
+    assert found.lost_share == 0
+    assert found.records[0].notes == ("2 calls of rank0.json stand in it twice, and count once",)
+
+
+def test_messages_at_the_same_time_are_several():
+    made = Made(2)
+    for number in range(40):
+        made.took("all-reduce", (0, 1), number, SIZE, 100 * number * MS, 10 * MS)
+        for _ in range(2):
+            made.message(0, 1, 1000, 100 * number * MS, MS)
+    assert len(joined(made.records()).exchanges) == 120
+
+
+def in_unit(records: list[Record], factor: float) -> list[Record]:
+    def call_in_unit(call):
+        return replace(call, begin_ns=round(call.begin_ns * factor), end_ns=round(call.end_ns * factor))
+
+    return [replace(each, calls=tuple(map(call_in_unit, each.calls))) for each in records]
+
+
+def test_times_in_another_unit_are_refused():
+    records = data_parallel(2, SIZE, iterations=40).records()
+    with pytest.raises(RecordError, match=r"found a phase of \d+ ns, expected 1000 at least") as refused:
+        profile_of(in_unit(records, 1e-6))
+    assert refused.value.hint == "are its times in another unit?"
+    with pytest.raises(RecordError, match="found ends of each call that are more than 10 s apart") as refused:
+        profile_of([records[0], *in_unit(records[1:], 1000)])
+    assert refused.value.hint == "are the times of one file in another unit?"
+
+
+def test_no_call_after_the_first_step_is_refused():
+    late = ((10**13, 10**13 + MS), (10**13 + MS, 10**13 + 2 * MS))
+    with pytest.raises(RecordError, match="found no call that ends after the first step"):
+        profile_of(data_parallel(2, SIZE, iterations=40).records(late))
