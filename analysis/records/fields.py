@@ -31,9 +31,16 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-JSON = json.JSONDecoder(object_pairs_hook=_object)
-"""Decodes JSON, and puts `AMBIGUOUS` where a key has different values. Raises ValueError, or RecursionError for objects
-that are nested too deep."""
+JSON = json.JSONDecoder(object_pairs_hook=_object, strict=False)
+"""Decodes JSON, also with line breaks within text, and puts `AMBIGUOUS` where a key has different values. Raises
+ValueError, or RecursionError for objects that are nested too deep."""
+
+
+def problem(error: ValueError | RecursionError) -> str:
+    """Return why JSON cannot be decoded, in our own words where Python's are about itself."""
+    if isinstance(error, json.JSONDecodeError):
+        return str(error)
+    return "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
 
 
 def mapping(of: Any, name: str) -> dict[str, Any]:

@@ -26,12 +26,17 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """
     try:
         with path.open("rb") as file:
-            packed = file.read(len(GZIP)) == GZIP
-            file.seek(0)
-            yield _decoded(cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else file)
+            yield _decoded(_unpacked(_unpacked(file)))
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise RecordError(f"{path}: cannot be read: {why}") from error
+
+
+def _unpacked(file: BinaryIO) -> BinaryIO:
+    """Return a file without one gzip around it; some are packed twice, by a profiler and by whoever copied them."""
+    packed = file.read(len(GZIP)) == GZIP
+    file.seek(0)
+    return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
 
 
 def _decoded(file: BinaryIO) -> BinaryIO:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, real, shown, text, whole
+from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, problem, real, shown, text, whole
 from analysis.records.files import no_garbage_collection, opened
 
 NAME = "PyTorch Kineto's trace"
@@ -30,7 +30,11 @@ GLOO, STEP = "gloo:", "ProfilerStep#"
 NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
 COLLECTIVE, RANKS = "Collective name", "Process Group Ranks"
-RANKS_TEXT = re.compile(r"\[(\d{1,7}(?:, ?\d{1,7})*)(, ?\.\.\.)?\]", re.ASCII)
+RANK_TEXT = re.compile(r"['\"]?(\d{1,7})['\"]?", re.ASCII)
+BRACKETS = ("[]", "()", "{}")
+CPP_NUMBER = re.compile(r"(?<=:)\s*-?(nan|inf)(?=\s*[,}])")
+CPP_NUMBERS = {"nan": " NaN", "inf": " Infinity"}
+"""Kineto prints a ratio of GPU properties that are 0 so, such as `"blocks per SM": inf`, which is no JSON."""
 RECORD = (
     "record with PyTorch 2.3 or later, which writes the arguments of kernels, with record_shapes=True, on GPUs with "
     "ProfilerActivity.CUDA, after init_process_group"
@@ -74,11 +78,13 @@ KINDS: dict[str, Kind | None] = {
 }
 """By what PyTorch calls it, without strokes and `coalesced`; None for what moves nothing to speak of."""
 SIZES = {
-    **dict.fromkeys(("double", "long", "longint", "int64", "float64", "complexfloat"), 8),
-    **dict.fromkeys(("float", "int", "float32", "int32"), 4),
-    **dict.fromkeys(("half", "bfloat16", "short", "shortint", "float16", "int16"), 2),
+    "complexdouble": 16,
+    **dict.fromkeys(("double", "long", "longint", "int64", "float64", "uint64", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int", "float32", "int32", "uint32", "complexhalf"), 4),
+    **dict.fromkeys(("half", "bfloat16", "short", "shortint", "float16", "int16", "uint16"), 2),
     **dict.fromkeys(("byte", "char", "bool", "signedchar", "unsignedchar", "uint8", "int8"), 1),
-    **dict.fromkeys(("float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz"), 1),
+    **dict.fromkeys(("float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0fnu"), 1),
+    "float4e2m1fnx2": 1,
 }
 """Bytes of a number, by its type's name."""
 
@@ -121,12 +127,22 @@ def _trace(path: Path) -> dict[str, Any]:
         content = file.read().decode(errors="replace")
     try:
         with no_garbage_collection():
-            trace = JSON.decode(content)
+            trace = _decoded(content)
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: found no JSON ({error}), expected {NAME}, whole") from error
+        raise RecordError(f"{path}: found no JSON ({problem(error)}), expected {NAME}, whole") from error
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise RecordError(f"{path}: found no list traceEvents, expected {NAME}")
     return trace
+
+
+def _decoded(content: str) -> Any:
+    """Decode JSON, if need be with numbers as C++ prints them. Raises ValueError or RecursionError."""
+    try:
+        return JSON.decode(content)
+    except ValueError:
+        if not CPP_NUMBER.search(content):
+            raise
+        return JSON.decode(CPP_NUMBER.sub(lambda found: CPP_NUMBERS[found[1]], content))
 
 
 def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
@@ -417,6 +433,8 @@ def _gloo_bytes(dims: list[Any], types: list[Any]) -> int:
 
 def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
     """Of the vector that a collective is about (`Call.payload_bytes`); what each gives, and takes, is in the trace."""
+    if (kind == "all-reduce" and given != taken) or (kind == "reduce-scatter" and given < taken):
+        raise FieldError(f"field In msg nelems: found {given}, expected as {kind} does of Out msg nelems, {taken}")
     if kind == "all-gather":
         return taken if taken > given else given * ranks
     return taken if kind == "receive" else given
@@ -493,10 +511,15 @@ def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, f
 
 def _ranks(told: Any, field: str) -> tuple[tuple[int, ...], bool]:
     """Return the ranks that text or a list names, and True if it was cut short: PyTorch writes the first 30."""
-    found = RANKS_TEXT.fullmatch(str(told)) if isinstance(told, (str, list)) else None
-    if not found:
+    plain = str(told).strip() if isinstance(told, (str, list)) else ""
+    if plain[:1] + plain[-1:] in BRACKETS:
+        plain = plain[1:-1]
+    parts = [part.strip() for part in plain.split(",")]
+    is_cut = parts[1:] != [] and parts[-1] == "..."
+    ranks = [RANK_TEXT.fullmatch(part) for part in parts[: len(parts) - is_cut]]
+    if not all(ranks):
         raise FieldError(f"field {field}: found {shown(told)}, expected a list of ranks")
-    return tuple(map(int, found[1].split(","))), found[2] is not None
+    return tuple(int(rank[1]) for rank in ranks if rank), is_cut
 
 
 def _continued(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...]:

@@ -167,6 +167,67 @@ def test_groups_are_listed_in_several_ways(tmp_path, groups):
 
 
 @pytest.mark.parametrize(
+    "ranks",
+    ["[0, 1]", "[0,1]", "[ 0 , 1 ]", "(0, 1)", "0, 1", "['0', '1']", '["0", "1"]', ["0", "1"], "[0, 1, ...]", "", None],
+    ids=str,
+)
+def test_ranks_are_written_in_several_ways(tmp_path, ranks):
+    record = read(written(tmp_path, kernel(1, **{"Process Group Ranks": ranks})))
+    assert (len(record.calls), record.members) == (1, {"0": (0, 1)})
+    info = {"rank": 1, "world_size": 2, "pg_config": [{"pg_name": "0", "pg_size": 2, "ranks": ranks}]}
+    assert read(written(tmp_path, kernel(1), distributedInfo=info)).members == {"0": (0, 1)}
+
+
+@pytest.mark.parametrize("ranks", ["[0 1]", "[0, 1", "0-1", "[0, x]", "[-1, 0]", "[, 1]", "[...]", [0.5], {}, 5, True])
+def test_ranks_that_are_none_count_as_lost(tmp_path, ranks):
+    record = read(written(tmp_path, kernel(1), kernel(2, **{"Process Group Ranks": ranks})))
+    assert (len(record.calls), record.lost) == (1, 1)
+    assert "field Process Group Ranks: found" in record.losses[0]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"In msg nelems": 0}, "field In msg nelems: found 0, expected as all-reduce does of Out msg nelems, 1000"),
+        ({"Out msg nelems": 0}, "field In msg nelems: found 1000, expected as all-reduce does"),
+        ({"Collective name": "_reduce_scatter_base", "In msg nelems": 0}, "found 0, expected as reduce-scatter does"),
+    ],
+)
+def test_sizes_that_contradict_each_other_count_as_lost(tmp_path, told, said):
+    record = read(written(tmp_path, kernel(1), kernel(2, **told)))
+    assert (len(record.calls), record.lost) == (1, 1)
+    assert said in record.losses[0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("ComplexDouble", 16), ("UInt64", 8), ("UInt32", 4), ("UInt16", 2), ("Float8_e8m0fnu", 1)]
+)
+def test_every_type_has_its_size(tmp_path, dtype, size):
+    assert read(written(tmp_path, kernel(1, dtype=dtype))).calls[0].payload_bytes == 1000 * size
+
+
+@pytest.mark.parametrize("number", ["nan", "-nan", "inf", "-inf"])
+def test_numbers_as_cpp_prints_them_are_read(tmp_path, number):
+    """Kineto writes so what it computes of GPU properties that are 0."""
+    other = {"ph": "X", "cat": "cpu_op", "name": "x: inf, y", "args": {"blocks per SM": 1.25}}
+    path = written(tmp_path, kernel(1), other, {**kernel(9), "dur": 1.25})
+    path.write_text(path.read_text().replace("1.25", number))
+    record = read(path)
+    assert (len(record.calls), record.lost) == (1, 1)
+    assert "field dur: found " in record.losses[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [("9" * 5000, "a number of thousands of digits"), ("[" * 99_999, "nested too deep")]
+)
+def test_what_python_cannot_decode_is_refused_in_our_words(tmp_path, value, said):
+    path = written(tmp_path, kernel(1))
+    path.write_text(path.read_text().replace("2.5", value))
+    with pytest.raises(RecordError, match=rf"trace.json: found no JSON \({said}\)"):
+        read(path)
+
+
+@pytest.mark.parametrize(
     ("groups", "said"),
     [
         ("default_pg", "field pg_config: found text"),
@@ -253,8 +314,10 @@ def test_a_step_is_counted_once_on_cpu_and_gpu(tmp_path):
         lambda text: text.encode().replace(b"OTHER", b"\xff\xfe\x80"),
         lambda text: gzip.compress(text[:99].encode()) + gzip.compress(text[99:].encode()),
         lambda text: gzip.compress(b"\xef\xbb\xbf" + text.encode()),
+        lambda text: gzip.compress(gzip.compress(text.encode())),
+        lambda text: text.encode().replace(b"OTHER", b"OT\n\x01HER"),
     ],
-    ids=["UTF-8 with a mark", "UTF-16", "not UTF-8", "gzipped in two parts", "gzipped with a mark"],
+    ids=["UTF-8, marked", "UTF-16", "not UTF-8", "gzipped in parts", "gzipped, marked", "gzipped twice", "line break"],
 )
 def test_a_trace_may_be_encoded_in_several_ways(tmp_path, encode):
     path = written(tmp_path, kernel(1), {**kernel(1), "cat": "cpu_op", "name": "OTHER"})
