@@ -57,7 +57,8 @@ def read(path: Path) -> Record:
             except FieldError as error:
                 raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
     if not log.calls:
-        raise RecordError(f"{path}: found no collective with times in {number} lines, expected some", AGAIN)
+        why = f" ({' '.join(losses)})" if (losses := list(log.losses())) else ""
+        raise RecordError(f"{path}: found no collective with times in {number} lines{why}, expected some", AGAIN)
     return log.record(path)
 
 
@@ -197,7 +198,7 @@ class _Log:
             calls=tuple(sorted(self.calls, key=lambda call: (call.begin_ns, call.end_ns))),
             members={},
             lost=self._lost() + self._untimed + self._left_out.total() + self._missing() + self._orphans,
-            losses=tuple(self._losses()),
+            losses=tuple(self.losses()),
             notes=tuple(self._notes()),
         )
 
@@ -236,7 +237,7 @@ class _Log:
             )
         return notes
 
-    def _losses(self) -> Iterator[str]:
+    def losses(self) -> Iterator[str]:
         """Yield what was lost, a sentence each."""
         if dropped := sum(self._dropped.values()):
             yield f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more."

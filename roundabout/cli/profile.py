@@ -80,6 +80,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
     """Return the files that --from names, alone or by their folder, and those after it; none if it names a run."""
+    if "" in measured:
+        raise UsageError("--from: found an empty name, expected a run, or files of records")
     named = [Path(each) for each in (*measured, *words)]
     if not measured or not _holds_records(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
         return []

@@ -43,6 +43,12 @@ def test_files_may_be_named_by_an_option_each(capsys):
     assert "not stored, expected --save NAME" in capsys.readouterr().out
 
 
+def test_an_empty_name_is_not_the_working_directory(monkeypatch, capsys):
+    monkeypatch.chdir(HERE / "ddp-lab")
+    assert main(["profile", "--from", ""]) == 2
+    assert "--from: found an empty name, expected a run, or files of records" in capsys.readouterr().err
+
+
 def test_what_a_fabric_gives_is_a_table(capsys):
     assert main(["profile", "--from", FABRIC, "--json"]) == 0
     captured = capsys.readouterr()

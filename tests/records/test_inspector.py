@@ -196,6 +196,13 @@ def test_a_log_of_nothing_is_refused(read):
         read(b"")
 
 
+def test_a_log_of_which_no_line_is_whole_says_why(read):
+    whole = edited("v4.2", 2).splitlines()
+    indented = b"".join(json.dumps(json.loads(line), indent=1).encode() + b"\n" for line in whole)
+    with pytest.raises(RecordError, match=r"in (\d+) lines \(\1 lines are no JSON objects and are left out, line 1"):
+        read(indented)
+
+
 @st.composite
 def jobs(draw) -> list[Call]:
     """Calls of one process in some communicators, in order of time; numbers of a kind follow each other."""
