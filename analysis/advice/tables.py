@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from analysis.advice.counters import HOSTS, Counter, counter, host_column
 from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import choices, show
+from roundabout.spec.source import without_waiting
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
 """Columns of times, with their unit in ns; the table `counters` of a run has the first one."""
@@ -25,14 +26,16 @@ TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.s
 def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
     """Return the counters of each host in a file. Raises AdviceError."""
     try:
-        if path.suffix.lower() == ".csv":
-            in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
-            table = pacsv.read_csv(path, read_options=in_order, convert_options=TEXT)
-        else:
-            table = pq.ParquetFile(path).read()
+        with open(path, "rb", opener=without_waiting) as file:
+            if path.suffix.lower() == ".csv":
+                in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
+                table = pacsv.read_csv(file, read_options=in_order, convert_options=TEXT)
+            else:
+                table = pq.ParquetFile(file).read()
         return of_table(table, str(path), named)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise AdviceError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise AdviceError(f"{path}: cannot be read: {why}") from error
 
 
 def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, Counter]:

@@ -100,7 +100,7 @@ def _one_of(source: str | None, inventory: Path | None) -> str:
     if (source is None) == (inventory is None):
         found = "neither" if source is None else "both"
         raise UsageError(f"found {found}, expected either a run, a file or a URL, or --inventory")
-    return source or str(inventory)
+    return str(inventory) if source is None else source
 
 
 def _seconds(text: str) -> float:

@@ -3,6 +3,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -351,6 +352,18 @@ def test_a_host_may_be_of_several_types(folder, kind):
         table["host"] = table["host"].dictionary_encode()
     pq.write_table(pa.table(table), folder / "a.parquet")
     assert list(sources.read(str(folder / "a.parquet"))) == ["1"]
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "pipe.parquet", "pipe.json"])
+def test_a_pipe_without_a_writer_is_not_waited_for(folder, name):
+    os.mkfifo(folder / name)
+    with pytest.raises(UsageError, match=rf"{name}\b.*: (cannot be read|found the end)"):
+        sources.read(str(folder / name))
+
+
+def test_a_missing_table_is_called_missing(folder):
+    with pytest.raises(AdviceError, match=r"no.csv: cannot be read: No such file or directory$"):
+        sources.read(str(folder / "no.csv"))
 
 
 def test_bytes_that_are_no_text_are_refused(folder):
