@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From stored runs to models, intervals and plots."""
+
+import logging
+
+# Matplotlib warns of a home without a folder for its cache when it is imported. It works without one.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -3,7 +3,6 @@
 
 import importlib
 import inspect
-import logging
 import os
 import re
 import sys
@@ -113,7 +112,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
     output.prepare()
     os.environ.pop("MPLBACKEND", None)  # no command opens a window, and matplotlib refuses a backend that it lacks
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warning of a home without a folder for its cache
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()  # Python's own flush at its end could not report an error
