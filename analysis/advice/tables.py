@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from analysis.advice.counters import HOSTS, Counter, counter, host_column
 from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import choices, show
-from roundabout.spec.source import without_waiting
+from roundabout.spec.source import open_without_waiting
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
 """Columns of times, with their unit in ns; the table `counters` of a run has the first one."""
@@ -26,7 +26,7 @@ TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.s
 def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
     """Return the counters of each host in a file. Raises AdviceError."""
     try:
-        with open(path, "rb", opener=without_waiting) as file:
+        with open(path, "rb", opener=open_without_waiting) as file:
             if path.suffix.lower() == ".csv":
                 in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
                 table = pacsv.read_csv(file, read_options=in_order, convert_options=TEXT)
