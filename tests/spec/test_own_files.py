@@ -106,7 +106,7 @@ def test_a_new_experiment_is_valid_as_it_is(folder: Path, capsys: pytest.Capture
     assert main(["new", "my-first"]) == 2
     assert "found a file my-first.yaml, expected none of that name" in capsys.readouterr().err
     assert main(["new", "../x"]) == 2
-    assert "found '../x', expected a name of letters" in capsys.readouterr().err
+    assert "found '../x', expected a name of at most 64 letters" in capsys.readouterr().err
 
 
 def test_a_folder_is_no_file(folder: Path) -> None:
