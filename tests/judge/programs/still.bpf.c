@@ -5,7 +5,7 @@
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 SEC("struct_ops/still_cong_avoid")
-void BPF_PROG(still_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) { tcp_of(sk)->snd_cwnd = 2; }
+void BPF_PROG(still_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) { tcp_of(sk)->snd_cwnd = 1; }
 
 SEC("struct_ops/still_ssthresh")
 __u32 BPF_PROG(still_ssthresh, struct sock *sk) { return 2; }
