@@ -14,7 +14,7 @@ RUN ?= last
 # have the machine to themselves. All fail if they fail twice: what others do on a machine may break one in a thousand,
 # and what was run again is listed.
 COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py exit_status.py given.py loads.py output.py parts.py programs.py screen.py stopped.py threads.py watch.py ways.py) \
-  algorithms analysis bare cassini cluster dashboards fluid golden plan records schedulers settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py judge/test_objects.py slurm/test_allocation.py slurm/test_sweep.py trainers/test_nccl.py trainers/test_recording.py trainers/test_flows.py \
+  algorithms analysis bare language cassini cluster dashboards fluid golden plan records schedulers settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py judge/test_objects.py slurm/test_allocation.py slurm/test_sweep.py trainers/test_nccl.py trainers/test_recording.py trainers/test_flows.py \
   $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,iperf_output.py plan.py toy_tails.py) \
   $(addprefix lab/test_,calibrate.py host_settings.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
   $(addprefix rack/test_,examine.py exported.py facts.py guard.py inventory.py mutations.py recording.py ten_servers.py traffic.py variables.py))
@@ -64,12 +64,13 @@ lint: export PATH := $(CURDIR)/.venv/bin:$(PATH)
 lint: setup-tests ## check style, types, import rules, playbooks and scripts
 	ruff check
 	ruff format --check
+	python -m tests.language
 	mypy
 	lint-imports
 	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen trainers ansible/library
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 	cd ansible && ansible-lint --offline --profile production
-	shellcheck bootstrap rb .ci/run
+	shellcheck bootstrap rb .ci/run .githooks/commit-msg
 
 test: setup-tests ## run all tests but the long proofs, native ones first, or TESTS='tests/lab tests/spec' only
 ifdef TESTS

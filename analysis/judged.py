@@ -12,9 +12,10 @@ Told = dict[str, dict[str, float | None]]
 
 
 def of_jobs(run: Run) -> Told:
-    """By variant: `interleaved`, the iteration from which jobs stay interleaved, None where that never comes;
-    `mean` and `worst`, of all jobs and of the slowest, the last half's median iteration over the profile's alone.
+    """Return figures by variant: `interleaved`, `mean` and `worst`.
 
+    `interleaved` is the iteration from which jobs stay interleaved, or None. `mean` (of all jobs) and `worst` (of the
+    slowest) are the last half's median iteration over the profile's isolated iteration.
     Variants without a valid trial have no figure.
     """
     told: Told = {}

@@ -24,9 +24,11 @@ KEEP_PACE = 1.2
 
 @dataclass(frozen=True)
 class Prediction:
-    """One cell: `share` is the first job's bandwidth over the second's in the first iteration, `speedup` that of the
-    job that gains least, of iterations as they settle, or of the median of the last half where jobs do not keep pace;
-    `interleaved` the iteration from which they stay so, counted from 1.
+    """The predicted figures of one cell.
+
+    `share` is the first job's bandwidth over the second's in the first iteration. `speedup` is that of the job that
+    gains least, of iterations as they settle, or of the median of the last half if jobs do not keep pace.
+    `interleaved` is the iteration, counted from 1, from which jobs stay interleaved.
     """
 
     cell: Cell

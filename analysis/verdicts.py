@@ -32,9 +32,9 @@ NOT_MEASURED: Word = "not measured"
 
 @dataclass(frozen=True)
 class Part:
-    """One figure of several: of a job, a column, a point of a curve (at `x`). What does not apply is None, and so is an
-    infinite figure: JSON knows none.
+    """One figure of several: of a job, a column, or a point of a curve (at `x`).
 
+    A field that does not apply is None, and so is an infinite figure, because JSON has no infinity.
     `tolerance` is how far it may lie from the paper's, in the unit.
     """
 

@@ -45,9 +45,9 @@ Schedule = Mapping[str, Timetable]
 
 @dataclass(frozen=True)
 class Outlook:
-    """By job, over `ITERATIONS` of its mean iterations: `gain`, shared from a common start over shifted; `cost` and
-    `cost_shifted`, shared over alone and shifted over alone.
+    """Ratios of iteration times by job, over `ITERATIONS` of its mean iterations.
 
+    `gain` is shared from a common start over shifted, `cost` shared over alone, `cost_shifted` shifted over alone.
     `cost_mean` and `gain_mean` are of all jobs; `gain_anywhere` is the latter where jobs had begun anywhere instead,
     and its value a mean over that. Without a schedule, nothing is shifted and there is no gain.
     """

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How jobs do under time-shifts: how compatible they are, how long they communicate, how often they are held, and how
-far they drift."""
+"""Quantities of jobs under time-shifts: compatibility, communication time, delays and drift."""
 
 import math
 from collections.abc import Callable

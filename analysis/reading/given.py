@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial takes from trials that ran before it: measured profiles, and what follows from them: time-shifts by
-the fluid model, and Cassini's timetables.
+"""Inputs of a trial from trials that ran before it.
+
+They are measured profiles, and what follows from profiles: time-shifts by the fluid model, and Cassini's timetables.
 """
 
 from collections.abc import Callable, Mapping, Sequence

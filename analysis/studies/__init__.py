@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder a study, a kind of report; also from folders on ROUNDABOUT_PATH. `analysis/studies/<kind>/` holds
+"""Studies, kinds of report, a folder each; also from folders on ROUNDABOUT_PATH.
+
+`analysis/studies/<kind>/` holds
 
 study.py      `study(run, choice)`, which computes everything once, typed: a `Summary` with what the study adds, its
               `Results`; and `suits(experiment)`, where experiments that name no study may be of this one

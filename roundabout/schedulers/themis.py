@@ -48,8 +48,9 @@ class Themis:
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """The auction's outcome, and others that are as fair: as many workers of each job, as near. Raises
-        SchedulingError.
+        """Return the auction's outcome, and others that are as fair: as many workers of each job, as near.
+
+        Raises SchedulingError.
         """
         ground = checked(state)
         won = self._auction(ground, state)

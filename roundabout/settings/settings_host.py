@@ -74,9 +74,12 @@ class Rule(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """How one kind of setting is read, written and compared. Writers get all values of a target at once: they may
-    depend on each other. `drags` names what a write of these settings may change along with them; `moot` says whether
-    one is there no more once the target's settings are as given."""
+    """The functions that read, write and compare one kind of setting.
+
+    A writer gets all values of a target at once, because they may depend on each other. `drags` names other settings
+    that a write may change. `moot` returns True for a setting that no longer exists once the target's settings are as
+    given.
+    """
 
     read: Callable[[Host, str, Iterable[str]], Values]
     write: Callable[[Host, str, Mapping[str, Value]], None]

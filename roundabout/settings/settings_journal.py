@@ -89,8 +89,11 @@ def leave(stack: List[Entry], owner: str) -> List[Entry]:
 
 
 def _push(stack: List[Entry], entry: Entry) -> None:
-    """Add an owner's entry: of several in a row the oldest says what was found, the newest what was written (which is
-    null for what a write may have dragged along)."""
+    """Add an owner's entry to the stack.
+
+    Of several entries in a row the oldest says what was found, and the newest what was written (null for a setting
+    that another write may have changed).
+    """
     if stack and stack[-1]["boot"] != entry["boot"]:
         stack.clear()
     if stack and stack[-1]["owner"] == entry["owner"]:

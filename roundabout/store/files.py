@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: whole or not at all, never through a link, given back to whoever called sudo, and clear about a full
-disk.
+"""Writing of files: whole or not at all, never through a link, and clear about a full disk.
+
+Files belong to the user who called sudo, where one did.
 """
 
 import errno

@@ -72,8 +72,9 @@ def test_before_2_30_the_collectives_between_two_dumps_are_lost():
 
 @pytest.mark.parametrize("release", ["2.28.3", "2.29.7", "2.30.7"])
 def test_what_the_plugin_itself_wrote_of_a_job_is_read(release):
-    """Every 40 ms, all ranks of 4 but one's view: an all-reduce of 8 ms and a reduce-scatter of 4, then from 2.30 on a
-    message of 2; and once an all-reduce of 4 bytes, which is too small to be recorded.
+    """Every 40 ms there are an all-reduce of 8 ms and a reduce-scatter of 4 ms, and from 2.30 on a message of 2 ms.
+
+    The log is one rank's view, of 4. An all-reduce of 4 bytes is too small to be recorded.
     """
     record = inspector.read(EXAMPLES / f"written-{release}.log")
     newer = release == "2.30.7"

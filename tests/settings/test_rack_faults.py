@@ -20,8 +20,10 @@ SERVERS = ("connectx-5-ofed", "connectx-5-inbox")
 
 
 class Faults:
-    """Counts what changes anything: writes of files and of a tool's state. Number `at` goes wrong in its `way`; a
-    `cursed` file, or tool's state, cannot be written at all."""
+    """A count of all that changes anything: writes of files and of a tool's state.
+
+    Number `at` goes wrong in its `way`. A `cursed` file, or tool's state, cannot be written at all.
+    """
 
     def __init__(self, tools: ModuleType, at: int = 0, way: str = "before", cursed: str = "") -> None:
         self.tools, self.at, self.way, self.cursed = tools, at, way, cursed

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that nobody here wrote, over each transport: they finish, what arrives is what was sent, and cubic's time
-stands beside theirs (pytest -rP shows it)."""
+"""Programs of other projects over each transport: they finish, and what arrives is what was sent.
+
+`pytest -rP` shows their times beside cubic's.
+"""
 
 import hashlib
 import os

@@ -45,8 +45,10 @@ class PortCounters:
 def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
     lab: paths.LabPaths, layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int
 ) -> Marker:
-    """Load the best marking programs that the kernel runs, pin their maps, attach them to every port and where what
-    leaves it arrives; with the lab's lock."""
+    """Load the best marking programs that the kernel runs, pin their maps and attach them.
+
+    They are attached to every port, and to the interface where its packets arrive. The caller holds the lab's lock.
+    """
     lines = [
         f"{pids[port.switch]} {pids[far.node]} {far.ifindex} {_thresholds(port, queue, ecn)}"
         for port, queue in queues.items()

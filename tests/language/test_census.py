@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of docs/contributing/style.md find what they forbid, and the tree keeps within its ratchet."""
+
+import subprocess
+
+import pytest
+
+from tests.language import __main__ as command
+from tests.language.census import ROOT, docstring_kinds, is_noun
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Return the trials that are not committed yet.", []),
+        ("What a trial takes from others.", ["opener"]),
+        ("Whether nobody holds the lock.", ["opener", "people"]),
+        ("Whatever follows is read as one line.", []),
+        ("All of a run's trials.", ["opener"]),
+        ("Words.", ["short"]),
+    ],
+)
+def test_a_docstring_is_held_against_each_rule(text, kinds):
+    assert list(docstring_kinds(text)) == kinds
+
+
+@pytest.mark.parametrize("name", ["phase_overlap", "settings", "training_settings", "testbed", "__init__", "ring"])
+def test_nouns_are_module_names(name):
+    assert is_noun(name)
+
+
+@pytest.mark.parametrize("name", ["kept", "apart", "accepted", "judging", "one_sided", "over_ssh"])
+def test_participles_and_adverbs_are_not_module_names(name):
+    assert not is_noun(name)
+
+
+def test_the_ratchet_refuses_a_rise_and_a_fall_that_is_not_kept():
+    finding = command.Finding("opener", "roundabout/x.py", 3, "What it is.")
+    assert command.too_many([finding], {}) != []
+    assert command.too_many([finding], {"roundabout": {"opener": 1}}) == []
+    assert command.too_lax({"roundabout": {"opener": 2}}, {"roundabout": {"opener": 1}}) != []
+    assert command.lowered({"roundabout": {"opener": 2, "short": 1}}, {"roundabout": {"opener": 1}}) == {
+        "roundabout": {"opener": 1}
+    }
+
+
+@pytest.mark.parametrize(("length", "status"), [(72, 0), (73, 1)])
+def test_the_hook_refuses_a_long_subject(tmp_path, length, status):
+    message = tmp_path / "message"
+    message.write_text("é" * length + "\n\nBody.\n")
+    done = subprocess.run(
+        [ROOT / ".githooks/commit-msg", message], capture_output=True, text=True, env={"LC_ALL": "C.UTF-8"}
+    )
+    assert done.returncode == status
