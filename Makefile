@@ -10,14 +10,6 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
 RUN ?= last
-# Tests that only compute share the processors, one more than there are, as some wait. Those that raise labs, or measure,
-# have the machine to themselves. All fail if they fail twice: what others do on a machine may break one in a thousand,
-# and what was run again is listed.
-COMPUTING := $(addprefix tests/,$(addprefix runner/test_,interruptions.py killed.py runs.py checks.py clock.py deadlines.py exit_status.py given.py loads.py output.py parts.py programs.py screen.py stopped.py threads.py watch.py ways.py) \
-  algorithms analysis bare language cassini cluster dashboards fluid golden plan records schedulers settings spec store vms wheel captures/test_decode.py captures/test_injection.py judge/test_judge.py judge/test_objects.py slurm/test_allocation.py slurm/test_sweep.py trainers/test_nccl.py trainers/test_recording.py trainers/test_flows.py \
-  $(addprefix ansible/test_,doctor.py includes.py programs.py rack_settings.py setup.py switches.py) $(addprefix crossgen/test_,iperf_output.py plan.py toy_tails.py) \
-  $(addprefix lab/test_,calibrate.py host_settings.py proposals.py pure.py search.py) $(addprefix extending/test_,quantity.py study.py testbed.py) \
-  $(addprefix rack/test_,examine.py exported.py facts.py guard.py inventory.py mutations.py recording.py ten_servers.py traffic.py variables.py))
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
 # A target that needs a word says so before anything is set up.
@@ -77,13 +69,13 @@ ifdef TESTS
 	$(SUDO) $(PYTHON) -m pytest $(TESTS)
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
-	$(SUDO) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER $(COMPUTING)
-	$(SUDO) $(PYTHON) -m pytest --reruns 1 -rfEsR $(COMPUTING:%=--ignore=%)
+	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER
+	$(SUDO) $(PYTHON) -m pytest -m 'lab and not proof' --reruns 1 -rfEsR
 endif
 
 proof: setup-proofs ## run the long proofs: before a change to what they prove
-	$(SUDO) $(PYTHON) -m pytest -m proof --numprocesses auto $(COMPUTING)
-	$(SUDO) $(PYTHON) -m pytest -m proof $(COMPUTING:%=--ignore=%)
+	$(SUDO) $(PYTHON) -m pytest -m 'unit and proof' --numprocesses auto
+	$(SUDO) $(PYTHON) -m pytest -m 'lab and proof'
 
 fuzz: setup-tests ## give every parser of what comes from outside anything, for SECONDS=5 each
 	$(SUDO) env FUZZ_SECONDS=$(or $(SECONDS),5) $(PYTHON) -m pytest -m proof tests/fuzz -rP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run killed earlier on this machine left would fail real-lab tests: undone once, before the first."""
+"""Give every test its level, retry quiet tests, and clean up after killed runs before the first test."""
 
 import os
 import signal
@@ -12,48 +12,29 @@ import pytest
 
 from tests import quiet
 
+LEVELS = ("unit", "lab")  # of which each test has exactly one (pyproject.toml explains them)
+QUIET_TESTS = pytest.StashKey[int]()
+UNDECIDED_TESTS = pytest.StashKey[int]()
+
 # The profile in force, which may be the one for CI; but an example may take as long as a busy machine lets it.
 hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("patient")
 
-# Their tests raise labs, whose links are measured when they are raised, or play programs against the clock.
-AGAINST_THE_CLOCK = (
-    "ansible/test_provision.py",
-    "captures/test_real_lab.py",
-    "captures/test_trial.py",
-    "crossgen/test_iperf.py",
-    "crossgen/test_send.py",
-    "extending/test_trainer.py",
-    "extending/test_transport.py",
-    "judge/test_of_others.py",
-    "lab/",
-    "native/",
-    "rack/test_guard.py",
-    "rack/test_lab_as_rack.py",
-    "runner/test_clock_runs.py",
-    "runner/test_profile.py",
-    "runner/test_real_lab.py",
-    "transports/",
-)
-COMPUTING = (
-    "lab/test_calibrate.py",
-    "lab/test_host_settings.py",
-    "lab/test_pure.py",
-    "lab/test_proposals.py",
-    "lab/test_search.py",
-)  # for all that: its failures are never somebody else's
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They are `quiet` ones."""
-    places = tuple(str(Path(__file__).parent / each) for each in AGAINST_THE_CLOCK)
-    for item in items:
-        if str(item.path).startswith(places) and not str(item.path).endswith(COMPUTING):
-            item.add_marker("quiet")
+    """Refuse a file of tests that has no level, or two."""
+    wrong = {
+        str(item.path) for item in items if sum(item.get_closest_marker(level) is not None for level in LEVELS) != 1
+    }
+    if wrong:
+        raise pytest.UsageError(
+            f"{', '.join(sorted(wrong))}: expected one level: pytestmark = pytest.mark.unit or pytest.mark.lab"
+        )
 
 
-def pytest_configure() -> None:
-    """What ignores signals, `nohup` for one, hands that on; what tests start shall hear them."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Restore signals that the caller ignores (`nohup` for one), because programs under test must receive them."""
+    config.stash[QUIET_TESTS] = config.stash[UNDECIDED_TESTS] = 0
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -61,17 +42,44 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_dead_runs() -> None:
-    """Live runs are left alone, as by everyone's `roundabout clean`."""
+    """Undo what killed runs left, which would disturb labs; live runs are left alone."""
     if os.geteuid() == 0:
         subprocess.run([Path(sys.executable).with_name("roundabout"), "clean"], check=True)
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Tests marked `quiet` are run as tests/quiet.py says."""
+    """Run tests marked `quiet` as tests/quiet.py says."""
     if item.get_closest_marker("quiet") is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in quiet.run(item, nextitem):
+    outcomes = set()
+    for report in quiet.run_until_decided(item, nextitem):
         item.ihook.pytest_runtest_logreport(report=report)
+        outcomes.add(report.outcome)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    item.config.stash[QUIET_TESTS] += 1
+    item.config.stash[UNDECIDED_TESTS] += "undecided" in outcomes
     return True
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Show quiet tests that could not be decided, and their reruns, under words of their own."""
+    shown = {"undecided": "U", "rerun": "R"}
+    if report.outcome not in shown:
+        return None
+    return report.outcome, shown[report.outcome], (report.outcome.upper(), {"yellow": True})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List every rerun and every undecided test with the reason."""
+    for outcome in ("rerun", "undecided"):
+        for report in terminalreporter.stats.get(outcome, []):
+            if isinstance(report.longrepr, str):
+                terminalreporter.write_line(f"{outcome.upper()} {report.nodeid} - {report.longrepr}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail in CI if too many quiet tests are undecided."""
+    tests, undecided = session.config.stash[QUIET_TESTS], session.config.stash[UNDECIDED_TESTS]
+    if undecided > quiet.UNDECIDED_MAX * tests and "CI" in os.environ:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,58 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that needs a quiet machine neither fails for the noise of others nor hides what is broken."""
+"""A test that needs a quiet machine neither fails because of noise nor hides a fault."""
 
 from pathlib import Path
 
 import pytest
 
-from tests import quiet
+from tests import conftest, quiet
 
+pytestmark = pytest.mark.unit
 pytest_plugins = ["pytester"]
 
 CONFTEST = """
-from tests.conftest import pytest_runtest_protocol
+from tests.conftest import *
 from tests import quiet
 {noise}
 quiet.PATIENCE_S = quiet.LOOK_S = 0
-def pytest_configure(config):
-    config.addinivalue_line("markers", "quiet: ...")
 """
+MARKERS = "".join(f"    {name}: ...\n" for name in ("unit", "lab", "quiet"))
 TEST = """
 import pytest
-tries = []
+attempts = []
+@pytest.mark.lab
 @pytest.mark.quiet
 def test_it(tmp_path):
-    tries.append(tmp_path)
-    assert len(tries) > {failures}
+    attempts.append(tmp_path)
+    assert len(attempts) > {failures}
 """
+QUIET = "quiet.observe_noise = lambda: ''; quiet.STEAL_MAX = 2"
+NOISY = "quiet.observe_noise = lambda: 'other programs used 99 %'; quiet.STEAL_MAX = 2"
+STOLEN = "quiet.observe_noise = lambda: ''; quiet.STEAL_MAX = -1"
+
+
+@pytest.fixture(autouse=True)
+def _outside_ci(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.delenv("CI", raising=False)
+    pytester.makeini("[pytest]\nmarkers =\n" + MARKERS)
+
+
+def run(pytester, noise, test):
+    pytester.makeconftest(CONFTEST.format(noise=noise))
+    pytester.makepyfile(test)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers")
 
 
 @pytest.mark.parametrize(
-    ("noise", "failures", "outcome"),
+    ("noise", "failures", "summary"),
     [
-        ("quiet.others = lambda: ''", 0, {"passed": 1}),
-        ("quiet.others = lambda: ''; quiet.STEAL_MAX = 2", 1, {"failed": 1}),
-        ("quiet.others = lambda: 'others took 99 %'", 1, {"passed": 1}),
-        ("quiet.others = lambda: 'others took 99 %'", 9, {"skipped": 1}),
-        ("quiet.others = lambda: ''; quiet.STEAL_MAX = -1", 9, {"skipped": 1}),
+        (QUIET, 0, "*= 1 passed in *"),
+        (QUIET, 1, "*= 1 failed in *"),
+        (NOISY, 1, "*= 1 passed, 1 rerun in *"),
+        (NOISY, 9, "*= 2 rerun, 1 undecided in *"),
+        (STOLEN, 9, "*= 2 rerun, 1 undecided in *"),
     ],
 )
-def test_only_a_failure_on_a_quiet_machine_is_one(pytester, monkeypatch, noise, failures, outcome):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    pytester.makeconftest(CONFTEST.format(noise=noise))
-    pytester.makepyfile(TEST.format(failures=failures))
-    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-rs")
-    done.assert_outcomes(**outcome)
-    if "skipped" in outcome:
-        done.stdout.fnmatch_lines(["*the last one: AssertionError: assert 3 > 9"])
+def test_a_failure_counts_on_a_quiet_machine_only(pytester, noise, failures, summary):
+    done = run(pytester, noise, TEST.format(failures=failures))
+    done.stdout.fnmatch_lines([summary])
 
 
-def test_what_no_noise_makes_is_a_failure(pytester, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    pytester.makeconftest(CONFTEST.format(noise="quiet.others = lambda: 'others took 99 %'"))
-    pytester.makepyfile("import pytest\n@pytest.mark.quiet\ndef test_it():\n    open('/proc/none')")
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(failed=1)
+def test_each_rerun_and_each_undecided_test_is_listed_with_its_reason(pytester):
+    done = run(pytester, NOISY, TEST.format(failures=9))
+    done.stdout.fnmatch_lines(
+        [
+            "RERUN *::test_it - attempt 1: other programs used 99 %; AssertionError: assert 1 > 9",
+            "RERUN *::test_it - attempt 2: other programs used 99 %; AssertionError: assert 2 > 9",
+            "UNDECIDED *::test_it - 3 attempts failed, the last while *99 %: AssertionError: assert 3 > 9",
+        ]
+    )
 
 
-def test_what_others_do_is_seen():
-    assert quiet.Cpu(busy=50, steal=1, all=100).since(quiet.Cpu(busy=0, steal=0, all=0)) == (0.5, 0.01)
+@pytest.mark.parametrize(("in_ci", "status"), [(False, 0), (True, 1)])
+def test_too_many_undecided_tests_fail_in_ci(pytester, monkeypatch, in_ci, status):
+    if in_ci:
+        monkeypatch.setenv("CI", "true")
+    assert run(pytester, NOISY, TEST.format(failures=9)).ret == status
+
+
+def test_an_error_that_noise_cannot_cause_is_a_failure(pytester):
+    test = "import pytest\n@pytest.mark.lab\n@pytest.mark.quiet\ndef test_it():\n    open('/proc/none')"
+    run(pytester, NOISY, test).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("marks", ["", "@pytest.mark.lab\n@pytest.mark.unit\n"])
+def test_a_file_without_one_level_is_refused(pytester, marks):
+    done = run(pytester, QUIET, f"import pytest\n{marks}def test_it(): pass")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["*expected one level: pytestmark = *"])
+
+
+def test_shares_of_busy_and_stolen_cpu_are_read_from_ticks():
+    before, after = quiet.CpuTicks(busy=0, steal=0, all=0), quiet.CpuTicks(busy=50, steal=1, all=100)
+    assert after.shares_since(before) == (0.5, 0.01)
+
+
+def test_levels_are_declared_markers(pytestconfig):
+    declared = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
+    assert declared >= {*conftest.LEVELS, "quiet", "proof"}

@@ -33,6 +33,8 @@ from roundabout.testbeds.rack.traffic import NoRdmaError, Row, Wrong
 from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
 from tests.observers import Silent
 
+pytestmark = pytest.mark.lab
+
 TOPOLOGY, LIMITS = load_topology("dumbbell-2x2"), read_limits(None)
 DCQCN = Transport.model_validate({"name": "dcqcn"})
 PAIRS = [(one, other) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other]

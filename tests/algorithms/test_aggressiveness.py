@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 
 from tests.algorithms.library import LIBRARY, ONE_Q24, SHAPES, Iteration, MltcpParams
 
+pytestmark = pytest.mark.unit
+
 PUBLISHED = {
     "linear": lambda r: 1.75 * r + 0.25,
     "quadratic": lambda r: 1.75 * r**2 + 0.25,

@@ -10,6 +10,8 @@ from hypothesis import example, given, strategies as st
 
 from tests.algorithms.library import LIBRARY, ONE_Q24, Cwnd, Marking
 
+pytestmark = pytest.mark.unit
+
 INFINITE = 2**31 - 1
 GARBAGE = 0x822034E5  # what the kernel may come to take for a window: half of an address
 KINDS = (None, "marks", "loss")

@@ -10,6 +10,8 @@ from hypothesis import assume, given, strategies as st
 
 from tests.algorithms.library import LIBRARY, ONE_Q24, Iteration, MltcpParams
 
+pytestmark = pytest.mark.unit
+
 QUARTER = ONE_Q24 // 4
 LEAST_GAP_US, PATIENCE = 1000, 4
 CLOCKS = st.sampled_from([1, 2**31 - 50_000, 2**32 - 50_000])

@@ -8,6 +8,8 @@ from hypothesis import example, given, strategies as st
 
 from tests.algorithms.library import LIBRARY, ONE_Q24, DctcpParams, Marking
 
+pytestmark = pytest.mark.unit
+
 COUNTS = st.sampled_from([0, 7, 2**31 - 20, 2**32 - 20])
 """Where counts and sequence numbers may stand: they wrap."""
 ACKS = st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1), st.integers(0, 40)), min_size=10, max_size=60)

@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 
 from tests.algorithms.library import CLOCKS, LIBRARY, ONE_Q24, DcqcnCounters, DcqcnParams, ReactionPoint
 
+pytestmark = pytest.mark.unit
+
 MANY_STAGES = 64
 MOST_BYTE_EVENTS = 128
 

@@ -27,6 +27,8 @@ from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis import mixes
 
+pytestmark = pytest.mark.unit
+
 GBPS = mixes.CAPACITY_GBPS
 VGG = mixes.Played(((110.0, None), mixes.send(45.0, 90.0)), 0.004)
 TWINS = {"j1": VGG, "j2": VGG}

@@ -22,6 +22,8 @@ from roundabout.spec.cassini import Timetable
 from roundabout.testbeds import facility, undo
 from tests.runner.conftest import Notes
 
+pytestmark = pytest.mark.unit
+
 COMPUTE = {"name": "compute", "compute_ms": 110, "source": "ours"}
 SEND = {"name": "send", "bytes": 450_000_000, "alone_ms": 90, "source": "ours"}
 OBSERVED = {

@@ -22,6 +22,8 @@ from roundabout.errors import UsageError
 from roundabout.spec import SpecError
 from tests.mutations import Mistakes, assert_one_message, spoilt_bytes, value_at
 
+pytestmark = pytest.mark.unit
+
 GBPS = 50.0
 BEGIN_S = 1_700_000_000
 STEP_MS = 10

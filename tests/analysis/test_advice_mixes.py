@@ -12,6 +12,8 @@ from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from tests.analysis import mixes
 
+pytestmark = pytest.mark.unit
+
 MIXES = 50
 LEAST_WITHIN, MOST_WITHOUT, MOST_SLOWER = 0.9, 0.2, 1.03
 

@@ -3,8 +3,12 @@
 
 import json
 
+import pytest
+
 from analysis.reading.applied import Applied, alike, applied
 from analysis.render import about
+
+pytestmark = pytest.mark.unit
 
 
 def told(run, **values):

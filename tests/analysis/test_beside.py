@@ -13,6 +13,8 @@ from analysis.statistics.intervals import mean_of
 from roundabout.cli.screen import Screen
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 
 def foretold(run, share, gain, change=lambda levels: levels):
     """A prediction of each cell in which jobs meet."""

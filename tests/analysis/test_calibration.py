@@ -8,6 +8,8 @@ import pytest
 from analysis.calibration import Judgement, judge
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 JUST_KEPT = Judgement(excess=0.06, difference=0.02, drift=0.03, share=1.5, gain=0.8)
 
 

@@ -24,6 +24,8 @@ from roundabout.store import StoreError
 from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
 from tests.analysis.made_up import as_older
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -22,6 +22,8 @@ from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import experiment, sweep_run
 from tests.analysis.unfair_runs import synthetic_run
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):

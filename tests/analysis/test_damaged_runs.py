@@ -23,6 +23,8 @@ from roundabout.store import Run, schemas
 from tests.analysis.computed_run import compute
 from tests.analysis.damaged_files import DAMAGES, missing, other_table, pipe, truncated
 
+pytestmark = pytest.mark.unit
+
 SHARE = 47  # CI takes one of so many combinations, the long proof all of them; prime, so that it meets every reader
 
 

@@ -12,6 +12,8 @@ from analysis.reading import data
 from analysis.reading.counted import NEVER, Counted
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 
 def test_iterations_take_the_workers_together(run):
     table, found = run.table("iterations"), data.iterations(run)

@@ -30,6 +30,8 @@ from analysis.statistics.degradation.demand import (
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
+pytestmark = pytest.mark.unit
+
 LOADS_GBPS = np.arange(0.0, 22.0)
 
 

@@ -13,6 +13,8 @@ from analysis.statistics.degradation.fit import band_s, fit, predict, r_squared
 from analysis.statistics.degradation.model import iteration_time_s, rescaled
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
+pytestmark = pytest.mark.unit
+
 LOADS_GBPS = np.linspace(0, 20, 12)
 VGG = (0.254, 10.75, 1.0)
 

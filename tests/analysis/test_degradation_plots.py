@@ -16,6 +16,8 @@ from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.studies.load_sweep.curves import Series, congestion, degradation, distributions, fits
 from analysis.studies.load_sweep.study import EquationResult, congestion_result, fit_result
 
+pytestmark = pytest.mark.unit
+
 LOADS_GBPS = np.array([0, 2, 4, 6, 8, 10, 12, 14, 15, 16, 17, 18, 19, 20.0])
 CURVES = {"BERT-large": (0.618, 9.95, 1.0), "VGG-16": (0.254, 10.75, 1.0), "ResNet-50": (0.140, 22.793, 2.0)}
 

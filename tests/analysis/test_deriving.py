@@ -13,6 +13,8 @@ from roundabout.testbeds.lab.calibration import load_calibration
 from roundabout.testbeds.lab.proposals import load_ranges
 from roundabout.testbeds.lab.search import Search
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture
 def source(short_run):

@@ -10,6 +10,8 @@ from analysis.export import tables, trace
 from roundabout.cli.main import main
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 
 def test_tables_come_with_a_dictionary_of_all_their_columns(short_run, tmp_path):
     written = {path.stem: rows for path, rows in tables(short_run, tmp_path / "csv")}

@@ -9,6 +9,8 @@ from roundabout.fluid import Course, Left, fluid_jobs, left_by_cross_traffic
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture(autouse=True)
 def few_resamplings(monkeypatch):

@@ -14,6 +14,8 @@ from roundabout.store import Run
 from tests.analysis.made_up import manifest
 from tests.analysis.unfair_runs import SCALE, add_trial
 
+pytestmark = pytest.mark.unit
+
 GROUPS = """
 name: groups
 about: Five groups of jobs, each alone on the link

@@ -19,6 +19,8 @@ from roundabout.testbeds.fluid.facility import FluidFacility
 from roundabout.testbeds.fluid.loads import loads
 from tests.observers import Silent
 
+pytestmark = pytest.mark.unit
+
 FOUND_BY = 14
 """Repetitions that find 3 % nine times in ten."""
 

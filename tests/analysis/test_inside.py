@@ -15,6 +15,8 @@ from analysis.summary import summarise
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
+pytestmark = pytest.mark.unit
+
 STEP_NS = 10_000_000
 RATE_GBPS = 4.0
 

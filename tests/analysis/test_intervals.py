@@ -23,6 +23,8 @@ from analysis.statistics.intervals import (
     through,
 )
 
+pytestmark = pytest.mark.unit
+
 LOW, HIGH = 0.93, 0.97
 """What an interval of 95 % may hold the truth in, of `ROUNDS` made-up runs whose iterations remember this much:"""
 MEMORY = 0.6

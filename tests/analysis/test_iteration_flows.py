@@ -18,6 +18,8 @@ from roundabout.store import Identity, Units, build_table
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import BOOT_NS, SCALE, SEGMENT, experiment, sweep_run
 
+pytestmark = pytest.mark.unit
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 FAST_GBPS = 20.0
 """While a worker runs ahead; the rest waits for the congested link."""

@@ -10,6 +10,8 @@ from hypothesis import given, strategies as st
 from analysis.reading.counted import Counted
 from analysis.reading.joins import Iterations, join
 
+pytestmark = pytest.mark.unit
+
 BASE_NS = 1_795_266_075_000_000_000  # as large as instants really are
 HUGE = 2**55  # more than a float counts exactly
 

@@ -14,6 +14,8 @@ from roundabout.store import Run
 from tests.analysis.made_up import manifest
 from tests.analysis.unfair_runs import SCALE, add_trial
 
+pytestmark = pytest.mark.unit
+
 EXPERIMENT = """
 name: timers
 about: Two jobs, whose timers are changed

@@ -14,6 +14,8 @@ from analysis.reading.data import query, rows_of
 from analysis.reading.marks import JobMarks, of_cells, per_iteration
 from roundabout.store import Identity, Run, Units, build_table
 
+pytestmark = pytest.mark.unit
+
 MS = 1_000_000
 
 

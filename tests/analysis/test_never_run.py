@@ -9,6 +9,8 @@ import pytest
 from analysis.reading import fidelity as reading
 from roundabout.spec.trainers import MODELS
 
+pytestmark = pytest.mark.unit
+
 
 def said_of(trainer: dict[str, Any], nature: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     job = SimpleNamespace(trainer=MODELS[trainer["name"]].model_validate(trainer))

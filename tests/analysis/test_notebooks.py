@@ -20,6 +20,8 @@ from roundabout.cli import notebook as command
 from roundabout.cli.main import main
 from tests.captures.capture_frames import pcap, random_frame
 
+pytestmark = pytest.mark.unit
+
 FIELDS = {
     "name": "two",
     "about": "Two jobs, for a moment",

@@ -22,6 +22,8 @@ from roundabout.runner.machine import lease
 from roundabout.testbeds.lab import Lab
 from tests.analysis.computed_run import compute
 
+pytestmark = pytest.mark.unit
+
 SHARE = 100  # CI takes one of so many calls, the long proof all of them
 
 FILES = (

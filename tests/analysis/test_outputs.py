@@ -11,6 +11,8 @@ from roundabout.cli.main import main
 from roundabout.store import Run
 from tests.analysis.computed_run import TINY, compute
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:

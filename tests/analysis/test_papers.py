@@ -11,6 +11,8 @@ from analysis.quantities import known
 from roundabout.errors import UsageError
 from roundabout.spec.expectation import Printed
 
+pytestmark = pytest.mark.unit
+
 PATTERN = Printed.__metadata__[0].pattern
 
 

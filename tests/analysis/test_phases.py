@@ -11,6 +11,8 @@ from analysis.statistics.folding import NoPeriodError, Sent, fold
 from analysis.statistics.phases import find
 from roundabout.spec import Phase, Profile
 
+pytestmark = pytest.mark.unit
+
 MS = 1_000_000
 SEGMENT_BYTES = 4344 * 100
 

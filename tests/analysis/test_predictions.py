@@ -12,6 +12,8 @@ from roundabout.cli.main import main
 from roundabout.fluid.meetings import Meeting
 from roundabout.spec import Transport, load_experiment
 
+pytestmark = pytest.mark.unit
+
 EXPERIMENT = """
 name: one
 about: one

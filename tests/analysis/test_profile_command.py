@@ -15,6 +15,8 @@ from roundabout.spec import load_experiment, load_profile
 from roundabout.store import schemas
 from tests.analysis.made_up import as_older
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture(autouse=True)
 def few_resamplings(monkeypatch):

@@ -26,6 +26,8 @@ from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from tests.spec.least import written
 
+pytestmark = pytest.mark.unit
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

@@ -14,6 +14,8 @@ from analysis.statistics.degradation.demand import bandwidth_delta_gbps, experim
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
+pytestmark = pytest.mark.unit
+
 DOCS = (Path(__file__).parents[2] / "docs/degradation.md").read_text()
 DATA_MB = MODELS[BERT].data_mb(CONSISTENT.workers)
 LENGTHENS = "found iterations that lengthen"

@@ -11,6 +11,8 @@ from analysis.scoreboard import age, as_record, in_short, scoreboard
 from analysis.scoreboard_page import page, picture
 from roundabout.cli.main import main
 
+pytestmark = pytest.mark.unit
+
 NOW = datetime(2026, 11, 23, 9, 30, 12, tzinfo=UTC)
 
 

@@ -15,6 +15,8 @@ from analysis.results import gain_of_possible
 from analysis.summary import summarise
 from roundabout.fluid import fluid_limits
 
+pytestmark = pytest.mark.unit
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 
 

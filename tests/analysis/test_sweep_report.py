@@ -14,6 +14,8 @@ from analysis.report import render
 from analysis.summary import summarise
 from tests.analysis.sweep_runs import experiment, sweep_run
 
+pytestmark = pytest.mark.unit
+
 KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"
 
 

@@ -31,6 +31,8 @@ from roundabout.store.files import write_json
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import ROOT, experiment, mean_s, sweep_run
 
+pytestmark = pytest.mark.unit
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/summary.schema.json").read_text())
 LOADS = [0, 6, 11, 14, 16, 18, 20]
 KINDS = "  variant: {consistent: {}, burst: {cross_traffic: {cross: {kind: burst}}}}"

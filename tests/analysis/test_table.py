@@ -11,6 +11,8 @@ from analysis.report import on_terminal as table
 from analysis.summary import summarise
 from roundabout.cli.main import main
 
+pytestmark = pytest.mark.unit
+
 
 def shown(renderable, width=100):
     console = Console(width=width, color_system=None)

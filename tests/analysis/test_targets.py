@@ -8,6 +8,8 @@ import pytest
 from analysis.targets import Fit, fit, targets_of, training
 from roundabout.store import StoreError
 
+pytestmark = pytest.mark.unit
+
 ECN = {"Kmin_bytes": 1.0, "Kmax_bytes": 2.0, "Pmax": 1.0}
 
 

@@ -27,6 +27,8 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.observers import Silent
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 PERIOD = 100.0
 

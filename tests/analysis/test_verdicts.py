@@ -24,6 +24,8 @@ from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Ro
 from roundabout.store import Run
 from roundabout.store.files import read_json, write_json
 
+pytestmark = pytest.mark.unit
+
 FINITE = st.floats(-1e6, 1e6)
 PLAIN = """
 name: plain

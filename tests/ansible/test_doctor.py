@@ -11,6 +11,8 @@ from roundabout.btf import Btf
 from roundabout.cli.doctor import render
 from roundabout.testbeds.lab import doctor
 
+pytestmark = pytest.mark.unit
+
 NAMES = b"\0ops\0callback\0arg\0"
 OPS, CALLBACK, ARG = NAMES.index(b"ops"), NAMES.index(b"callback"), NAMES.index(b"arg")
 

@@ -9,6 +9,10 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.unit
+
 REPOSITORY = Path(__file__).parents[2]
 HEADERS = {
     "cstdint": r"\bstd::u?int(8|16|32|64|ptr)_t\b",

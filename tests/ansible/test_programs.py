@@ -13,6 +13,8 @@ import yaml
 
 from tests.ansible import called
 
+pytestmark = pytest.mark.unit
+
 REPOSITORY = Path(__file__).parents[2]
 ALTERNATIVES = Path("/etc/alternatives")
 ASKED_FOR = ("git", "make", "sudo")  # by README

@@ -16,6 +16,8 @@ from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.inventory import inventory_of
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 ECN = {"settings_document": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}
 

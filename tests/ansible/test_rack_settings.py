@@ -10,6 +10,8 @@ from roundabout.cli.rollback import show as show_rollback
 from roundabout.cli.verify import drifts, show as show_drift
 from roundabout.runner.hosts import playbooks
 
+pytestmark = pytest.mark.unit
+
 OURS = ("etc/", "bin/")
 
 

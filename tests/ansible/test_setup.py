@@ -13,6 +13,8 @@ import yaml
 
 from roundabout.testbeds.lab import doctor
 
+pytestmark = pytest.mark.unit
+
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -19,6 +19,8 @@ from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_play
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 
+pytestmark = pytest.mark.unit
+
 TEMPLATES = Path(__file__).parents[2] / "ansible/roles/switches/templates"
 GOLDEN = Path(__file__).with_name("golden")
 INVENTORY = """

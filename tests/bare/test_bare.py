@@ -9,6 +9,8 @@ import pytest
 
 from tests.bare import __main__ as bare
 
+pytestmark = pytest.mark.unit
+
 
 def test_parts_and_their_parts_are_timed_and_short_ones_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     at = iter([0.0, 20.0, 80.0, 80.4, 100.0])

@@ -14,6 +14,8 @@ import pytest
 from benchmarks import ack_cost
 from roundabout.testbeds.lab import allowed
 
+pytestmark = pytest.mark.lab
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What each prints before its ratio.
 RATIOS = {

@@ -22,6 +22,7 @@ PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 PATIENCE_S = 20
 
 pytestmark = [
+    pytest.mark.lab,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
     pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump"),
 ]

@@ -36,6 +36,8 @@ from tests.captures.capture_frames import (
     section,
 )
 
+pytestmark = pytest.mark.unit
+
 START_NS = 1_700_000_000 * 10**9
 NEAR_S = START_NS // 10**9 - 1000  # stamps of 10 ** -12 s count from here, else 64 bits could not hold them
 Packet = dict[str, Any]

@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 from analysis.reading.injection import injections, moving_average_gbps
 from roundabout.store import schemas
 
+pytestmark = pytest.mark.unit
+
 MS = 1_000_000
 
 

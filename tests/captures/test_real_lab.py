@@ -16,7 +16,7 @@ from analysis.reading.injection import injections
 from roundabout.store import Run
 from roundabout.testbeds.lab.calibration import load_calibration
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = """

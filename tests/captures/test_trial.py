@@ -16,6 +16,8 @@ from roundabout.spec.experiment import Capture
 from roundabout.spec.schema import schemas
 from roundabout.store import Run
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 MB = 1_000_000
 
 EXPERIMENT = """

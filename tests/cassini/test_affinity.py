@@ -9,6 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.cassini import LoopError, loop, shared, time_shifts
 
+pytestmark = pytest.mark.unit
+
 
 def test_the_example_of_figure_4_8():
     """Equations 4.7 to 4.9: j1 and j2 share l1, j2 and j3 share l2."""

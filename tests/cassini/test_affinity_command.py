@@ -10,6 +10,8 @@ from analysis import affinity
 from roundabout.cassini import Arc, Candidate, Circle, choose
 from roundabout.cli.main import main
 
+pytestmark = pytest.mark.unit
+
 LOOPED = """
 name: looped
 about: Two jobs that share two links

@@ -11,6 +11,8 @@ from hypothesis import given, settings, strategies as st
 from roundabout.cassini import Arc, CassiniError, Circle, circle_of, unify
 from roundabout.spec import load_profile
 
+pytestmark = pytest.mark.unit
+
 PERIODS = st.lists(st.integers(50, 1500).map(lambda tenths: tenths / 10), min_size=1, max_size=4)
 
 

@@ -11,6 +11,8 @@ import pytest
 from roundabout.cli.main import main
 from roundabout.spec import EXPERIMENTS
 
+pytestmark = pytest.mark.unit
+
 SNAPSHOT_2 = ["cassini", "vgg19-1400", "vgg16-1700", "resnet50-1600", "--capacity", "50"]
 
 

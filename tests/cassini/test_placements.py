@@ -9,6 +9,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
 
+pytestmark = pytest.mark.unit
+
 CIRCLES = {
     "half": Circle("half", 100, (Arc(0, 50, 50),)),
     "other": Circle("other", 100, (Arc(0, 50, 50),)),

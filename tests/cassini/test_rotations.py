@@ -10,6 +10,8 @@ from hypothesis import given, settings, strategies as st
 from roundabout.cassini import Arc, CassiniError, Circle, circle_of, rotate, unify
 from roundabout.spec import load_profile
 
+pytestmark = pytest.mark.unit
+
 
 def job(name: str, period_ms: float, *arcs: tuple[float, float, float]) -> Circle:
     return Circle(name, period_ms, tuple(Arc(*arc) for arc in arcs))

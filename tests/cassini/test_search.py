@@ -14,6 +14,8 @@ from scipy.sparse import csr_array, eye_array, hstack
 from roundabout.cassini import search
 from roundabout.cassini.search import best_steps, choices
 
+pytestmark = pytest.mark.unit
+
 EVER = 10**12
 
 

@@ -7,6 +7,8 @@ from analysis.papers.interleaving import PAPER
 from roundabout.cassini import Rotations, circle_of, rotate, unify
 from roundabout.spec import load_profile
 
+pytestmark = pytest.mark.unit
+
 CAPACITY_GBPS = 50.0
 PRINTED = {entry.name: entry.figures for row in PAPER.rows for entry in row.entries}
 SNAPSHOTS = {

@@ -10,6 +10,8 @@ from roundabout.fluid import kept
 from roundabout.spec import Profile, SpecError, load_experiment
 from roundabout.spec.cassini import Clock, Timetable
 
+pytestmark = pytest.mark.unit
+
 HEAD = """
 name: shifted
 about: Jobs that are shifted in time

@@ -9,6 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.cassini import Arc, Candidate, Circle, choose, rotate_together
 
+pytestmark = pytest.mark.unit
+
 TREE = {"L1": ("j0", "j1"), "L2": ("j1", "j2", "j3")}
 RING = {"L1": ("j0", "j1"), "L2": ("j1", "j2"), "L3": ("j2", "j0")}
 

@@ -23,6 +23,8 @@ from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.transports import Transport
 from tests.schedulers.clusters import KNOWN, cluster
 
+pytestmark = pytest.mark.unit
+
 TOPOLOGY = cluster(racks=2, hosts=3)
 A = Request("a", "vgg", 8, 2, 100, 0.0)
 MOVE_S = 5.0

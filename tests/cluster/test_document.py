@@ -18,6 +18,8 @@ from roundabout.spec.profile import Profile
 from roundabout.spec.source import parse, read
 from roundabout.spec.trace import Listed, Range, Submitted, Trace
 
+pytestmark = pytest.mark.unit
+
 TRACES = TypeAdapter(Trace)
 DOCUMENT = Path(__file__).parents[2] / "docs/cluster.md"
 GPUS = 24

@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 from roundabout.cluster.models import ModelError, examples_per_s, model, models, names, noise_examples, profile, shape
 from roundabout.spec import load_profile
 
+pytestmark = pytest.mark.unit
+
 NAMES = sorted(models().models)
 WORKERS = range(1, 13)
 

@@ -11,6 +11,8 @@ from roundabout.cluster.models import ModelError, model, names, profile
 from roundabout.cluster.traces import TraceError, requests
 from roundabout.spec.trace import Submitted, Trace
 
+pytestmark = pytest.mark.unit
+
 GPUS = 24
 
 

@@ -16,6 +16,8 @@ from roundabout.spec.experiment import CrossTraffic
 from tests.crossgen.conftest import Link
 from tests.running import Running
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 DRIVER = str(Path(__file__).parents[2] / "crossgen" / "iperf.py")
 
 Start = Callable[..., Running]

@@ -13,6 +13,8 @@ from hypothesis import given, settings, strategies as st
 from crossgen import iperf
 from crossgen.iperf import Iperf2, Iperf3, IperfError
 
+pytestmark = pytest.mark.unit
+
 OLD = "20260101000000,10.0.0.1,40000,10.0.0.2,5001,{id},{start}-{end},{bytes},{speed}"
 ENHANCED = "+0000:20260101000000.128,10.0.0.1,40000,10.0.0.2,5001,{id},{start}-{end},{bytes},{speed},-1,-1,-1,-1,0,0"
 HEADING = (

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.crossgen.conftest import CROSSGEN, show
 
+pytestmark = pytest.mark.unit
+
 MEAN_BYTES = {"linear": 1_711_250, "steps": 2_434_900}  # of web-search sizes, by what lies between them
 DEVIATION_BYTES = {"linear": 3_966_344, "steps": 5_574_520}
 

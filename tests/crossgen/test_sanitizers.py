@@ -15,7 +15,7 @@ Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]
 Plan = Callable[..., Path]
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 
 
 @pytest.fixture(params=["address,undefined", "thread"])

@@ -20,6 +20,8 @@ import pytest
 from tests.crossgen.conftest import CROSSGEN, SECRET, Link, Outcome, outcome, show
 from tests.running import Running
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 Start = Callable[..., Running]
 Sink = Callable[..., tuple[Running, str]]
 Plan = Callable[..., Path]

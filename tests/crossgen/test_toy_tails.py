@@ -7,6 +7,8 @@ import pytest
 from tests.crossgen import toy_tails
 from tests.crossgen.toy_tails import LINK_GBPS, iterations_s, p99_s, planned
 
+pytestmark = pytest.mark.unit
+
 
 def test_a_job_gets_what_flows_leave() -> None:
     """A job computes for 1 ms and sends for 0.5, beside a flow that takes the link from 0.5 ms to 2.5."""

@@ -27,6 +27,8 @@ from tests.dashboards.record import LINES, fake_host, importable
 importable()
 import exporter_metrics  # noqa: E402 - found only now
 
+pytestmark = pytest.mark.unit
+
 FACTS = {
     "labels": {"host": "s0", "site": "lab"},
     "interfaces": {"eth0": {"link": "A0", "out": "s0 to sw0", "in": "sw0 to s0"}},

@@ -29,7 +29,7 @@ port = int(sys.argv[-1].rpartition(":")[2])
 http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+pytestmark = [pytest.mark.unit, pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")]
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from roundabout.errors import RoundaboutError
 from roundabout.runner.exported import Exported
 from tests.dashboards.record import fake_host
 
+pytestmark = pytest.mark.unit
+
 PATIENCE_S = 60
 DIRECT = build_opener(ProxyHandler({}))
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A quantity\n")[2].partition("\n## ")[0]
 QUANTITY, OF_COUNTERS = (part.partition("```")[0] for part in SECTION.split("```python\n")[1:])

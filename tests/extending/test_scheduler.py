@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.lab
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]
 SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]

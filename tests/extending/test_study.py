@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A study\n")[2].partition("\n## A ")[0]
 FILES = dict(

@@ -11,6 +11,8 @@ import pytest
 
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A testbed\n")[2]
 FACILITY = SECTION.partition("```python\n")[2].partition("```")[0]

@@ -14,6 +14,8 @@ from roundabout.programs import programs
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A trainer\n")[2].partition("\n## ")[0]
 PROGRAM, MODEL = (part.partition("```")[0] for part in SECTION.split("```python\n")[1:])

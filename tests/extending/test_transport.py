@@ -17,6 +17,8 @@ from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab.facility import LabFacility
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 ROOT = Path(__file__).parents[2]
 
 SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A transport\n")[2]

@@ -18,6 +18,8 @@ from roundabout.spec.patterns import transfers
 from roundabout.testbeds.fluid.loads import LoadError, loads, read
 from tests.fluid.test_fluid import beside, ring
 
+pytestmark = pytest.mark.unit
+
 RATE = 43 * BYTES_PER_MS_OF_GBPS
 LASTS_MS = 4000.0
 INTO, BACK = ("tor", "s0"), ("s0", "tor")

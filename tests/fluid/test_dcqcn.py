@@ -8,6 +8,8 @@ from scipy.optimize import brentq, root
 
 from roundabout.fluid.dcqcn import PACKET_BYTES, Flow, Reaction, advance, marked
 
+pytestmark = pytest.mark.unit
+
 MBPS = 0.125  # bytes/us
 
 SIGCOMM15 = {

@@ -13,6 +13,8 @@ from roundabout.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, transfers
 
+pytestmark = pytest.mark.unit
+
 RATE = 5e6
 """Of a host's link, bytes/ms."""
 

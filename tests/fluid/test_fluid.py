@@ -18,6 +18,8 @@ from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.spec.patterns import transfers
 
+pytestmark = pytest.mark.unit
+
 
 class Send(NamedTuple):
     """A phase in which two workers send `size` bytes to each other."""

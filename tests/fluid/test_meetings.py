@@ -17,6 +17,8 @@ from roundabout.spec.transports import FOLDER
 from roundabout.spec.transports.known import TREE, declaration
 from roundabout.spec.transports.sets import published
 
+pytestmark = pytest.mark.unit
+
 FIGURE_1 = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 SHORTER = 10  # of the paper's iteration, so that tests take no minutes
 ECN = {"Kmin_bytes": 80_000.0, "Kmax_bytes": 160_000.0, "Pmax": 1.0}

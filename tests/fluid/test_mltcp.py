@@ -21,6 +21,8 @@ from roundabout.fluid.model import Course, iteration_times
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.spec.patterns import transfers
 
+pytestmark = pytest.mark.unit
+
 LINK, NEXT = ("tor0", "tor1"), ("tor1", "tor2")
 RATE = 5e6  # bytes/ms
 MLTCP = Factor()

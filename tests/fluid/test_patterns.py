@@ -10,6 +10,8 @@ from roundabout.fluid.jobs import Compute, FluidJob, send
 from roundabout.spec.patterns import PATTERNS, transfers
 from tests.fluid.test_fluid import DUMBBELL, HOSTS, trial
 
+pytestmark = pytest.mark.unit
+
 RATE = 40 * BYTES_PER_MS_OF_GBPS
 STAR = {edge: RATE for worker in range(8) for edge in ((f"w{worker}", "tor"), ("tor", f"w{worker}"))}
 

@@ -20,6 +20,8 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.observers import Silent
 
+pytestmark = pytest.mark.unit
+
 LOADED = """
 name: loaded
 about: A ring beside cross traffic

@@ -14,6 +14,8 @@ from roundabout.store import Run
 from roundabout.testbeds import facility, undo
 from tests.runner.conftest import Notes
 
+pytestmark = pytest.mark.unit
+
 TAKING = """
 name: taking
 about: Jobs play what counters show of them, and interleave by it

@@ -16,6 +16,8 @@ from roundabout.store import Run
 from roundabout.testbeds import facility, undo
 from tests.runner.conftest import Notes
 
+pytestmark = pytest.mark.unit
+
 SHIFTING = """
 name: shifting
 about: Jobs are shifted in time by what trials before say of them

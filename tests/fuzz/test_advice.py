@@ -16,6 +16,8 @@ from roundabout.errors import UsageError
 from tests.analysis.test_advice_inputs import assert_one_line, csv, outcome, rows, series, slurm
 from tests.fuzz.test_inventories import SECONDS, spoilt
 
+pytestmark = pytest.mark.lab
+
 
 def placements(path: Path) -> object:
     return read_placements(path, [Observed("j1"), Observed("j2")])

@@ -17,6 +17,8 @@ from tests.spec.test_recorded import JOB, NEVER, RUNNING
 from tests.spec.test_trace_files import ODD
 from tests.spec.trace_files import TABLES, read_file
 
+pytestmark = pytest.mark.lab
+
 CONTENTS = {kind: {each.file: each.text().encode() for each in tables} for kind, tables in TABLES.items()}
 CONTENTS["philly"] = {"cluster_job_log": json.dumps([JOB, RUNNING, NEVER], indent=1).encode()}
 CONTENTS["philly lines"] = {"cluster_job_log": "\n".join(map(json.dumps, [JOB, RUNNING, NEVER])).encode()}

@@ -13,6 +13,8 @@ import pytest
 
 from tests.sanitized import sanitized
 
+pytestmark = pytest.mark.lab
+
 CORPUS = Path(__file__).with_name("corpus")
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "5"))
 LIMITS = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]

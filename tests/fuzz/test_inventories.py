@@ -11,6 +11,8 @@ import pytest
 from tests.rack.conftest import examples
 from tests.rack.test_mutations import CONTENT, check
 
+pytestmark = pytest.mark.lab
+
 KEPT = Path(__file__).with_name("inventories")
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "5"))
 MOST_BYTES = 20_000

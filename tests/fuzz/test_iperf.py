@@ -14,6 +14,8 @@ from crossgen.iperf import Iperf2, Iperf3
 from tests.crossgen.test_iperf_output import FORMS, check, printed, three
 from tests.fuzz.test_inventories import SECONDS, spoilt
 
+pytestmark = pytest.mark.lab
+
 REPORTS = [(id_, start, start + 1.0, 1000) for start in (0.0, 1.0, 0.0) for id_ in (1, 2)]
 SEEDS = {
     "iperf": [printed(form, *REPORTS).encode() for form in FORMS],

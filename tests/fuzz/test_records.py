@@ -13,6 +13,8 @@ from tests.fuzz.test_inventories import SECONDS, spoilt
 from tests.records.damage import READERS, check, seeds
 from tests.records.odd_fields import EXAMPLES, ODD, is_clear, is_right
 
+pytestmark = pytest.mark.lab
+
 
 @pytest.mark.proof
 @pytest.mark.parametrize("reader", READERS)

@@ -26,6 +26,8 @@ from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.unit
+
 GOLDEN = Path(__file__).with_name("commands")
 INVENTORY = """
 all:

@@ -31,6 +31,8 @@ from roundabout.testbeds import facility, undo
 from roundabout.testbeds.lab.facility import LabFacility
 from tests.observers import Silent
 
+pytestmark = pytest.mark.unit
+
 PROGRAMS = Path(__file__).parent / "programs"
 BUILT = Path(__file__).parents[2] / "build/bpf"
 

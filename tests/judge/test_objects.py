@@ -17,6 +17,8 @@ from roundabout.judge.needs import needs_of
 from roundabout.runner import transports
 from roundabout.spec.transports import known
 
+pytestmark = pytest.mark.unit
+
 OBJECT = (transports.BUILT / "dcqcn.bpf.o").read_bytes()
 TYPES = Elf(OBJECT).section(".BTF") or b""
 EXAMPLES = 2000 if "FUZZ_SECONDS" in os.environ else 150

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 SCENES = ("alone", "cost", "fairness", "marks", "loss", "two-jobs")
 SELFTESTS = "tools/testing/selftests/bpf"
 FILES = ("bpf_tcp_helpers.h", "progs/bpf_cubic.c", "progs/bpf_dctcp.c")

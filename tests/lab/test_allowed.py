@@ -9,6 +9,8 @@ import pytest
 
 from roundabout.testbeds.lab import LabError, allowed
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="allowing a congestion control needs root")
 LIST = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 

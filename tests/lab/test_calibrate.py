@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout calibrate` reads its candidates strictly, and what it writes can be read."""
 
+import pytest
+
 from roundabout.cli import calibrate
 from roundabout.cli.main import main
 from roundabout.testbeds.lab.calibration import Calibration, Derivation, load_calibration, store_calibration
 from roundabout.testbeds.lab.fidelity import fidelity
+
+pytestmark = pytest.mark.unit
 
 
 def test_what_is_stored_is_what_was_found(tmp_path):

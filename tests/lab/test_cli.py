@@ -13,6 +13,8 @@ from roundabout.testbeds.lab import Lab
 
 from .conftest import NOTHING, needs_root, traces
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 ROOT = Path(__file__).parents[2]
 
 

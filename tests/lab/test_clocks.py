@@ -12,6 +12,8 @@ from roundabout.testbeds.lab import Lab, LabError, needs
 from .conftest import NOTHING, traces
 from .test_cli import roundabout
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 HOUR_NS = 3600 * 10**9
 CLOCKS = "import time; print(time.monotonic_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns())"
 

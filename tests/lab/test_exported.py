@@ -15,6 +15,8 @@ from roundabout.testbeds.lab.exported import exported_of
 from roundabout.testbeds.lab.facility import LabFacility
 from tests.lab.conftest import traces
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 
 def series(text: str, name: str) -> dict[tuple[str, str], float]:
     """By link and direction."""

@@ -18,6 +18,8 @@ from roundabout.testbeds.lab import LabError
 from roundabout.testbeds.lab.facility import LabFacility, facility
 from roundabout.testbeds.lab.host_settings import document, thresholds
 
+pytestmark = pytest.mark.unit
+
 DECLARED = {name: found for name in known.names() if (found := known.declaration(name))}
 FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 # The program's own counts in one declared unit (transports/common/declarations.c).

@@ -28,6 +28,8 @@ from .conftest import (
     wait_until,
 )
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 
 def test_down_leaves_nothing(topology, lab_name):
     devices_before = devices()

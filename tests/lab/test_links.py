@@ -19,6 +19,8 @@ from roundabout.testbeds.lab import Lab, marking
 from roundabout.testbeds.lab.calibration import Ecn
 from roundabout.testbeds.lab.namespaces import inside
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 ECT0, CE = 2, 3
 WIRE_BYTES = 1514
 UDP_PAYLOAD_BYTES = 1472

@@ -15,6 +15,8 @@ from roundabout.testbeds.lab.calibration import NEVER, Ecn
 from roundabout.testbeds.lab.namespaces import inside
 from tests.lab.conftest import NOTHING, bpf_objects, bpf_objects_alive, traces, wait_until
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 HIGH, LOW = 2, 1
 THRESHOLD_BYTES = 50_000  # a millisecond of the link
 SECONDS = 1.5

@@ -9,6 +9,8 @@ from roundabout.spec import SpecError
 from roundabout.testbeds.lab.calibration import Derivation, load_calibration
 from roundabout.testbeds.lab.proposals import DEFAULT, Range, load_ranges, sampled, varied
 
+pytestmark = pytest.mark.unit
+
 RANGES, KEPT = load_ranges(), load_calibration()
 SIDES = len(RANGES.names)
 PLACES = st.floats(0, 1)

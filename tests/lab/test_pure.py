@@ -20,6 +20,8 @@ from roundabout.testbeds.lab.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.layout import lay_out
 from roundabout.testbeds.lab.locks import locked_folder
 
+pytestmark = pytest.mark.unit
+
 
 def star_of_stars(leaves: int, hosts: int) -> Topology:
     switches = ["spine", *(f"leaf{leaf}" for leaf in range(leaves))]

@@ -5,12 +5,16 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from roundabout.runner.tables.records import Samples
 from roundabout.runner.trial.sampling import host_sampler
 from roundabout.testbeds.lab import Lab, paths
 from roundabout.testbeds.lab.namespaces import inside
 
 from .test_links import greedy
+
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 # /proc/net/dev: eight columns of what was received, then those of what was sent.
 COLUMNS = {"rx_bytes": 0, "rx_packets": 1, "rx_dropped": 3, "tx_bytes": 8, "tx_packets": 9, "tx_dropped": 11}

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is tried after what: it follows from the seed and from what was found."""
 
+import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.testbeds.lab.calibration import load_calibration
 from roundabout.testbeds.lab.proposals import load_ranges
 from roundabout.testbeds.lab.search import Search
+
+pytestmark = pytest.mark.unit
 
 KEPT, RANGES = load_calibration(), load_ranges()
 

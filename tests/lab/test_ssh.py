@@ -7,6 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 
 def run(lab, host: str, command: str) -> subprocess.CompletedProcess[str]:
     words = ["ssh", "-F", str(lab.ssh_config()), host, command]

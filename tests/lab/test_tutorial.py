@@ -12,6 +12,8 @@ from roundabout.tree import ROOT
 from tests.lab.conftest import needs_root
 from tests.tutorial import COMMANDS, MAY_END_WITH, write_file
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 
 @needs_root
 @pytest.mark.proof

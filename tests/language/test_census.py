@@ -8,6 +8,8 @@ import pytest
 from tests.language import __main__ as command
 from tests.language.census import ROOT, docstring_kinds, is_noun
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.mark.parametrize(
     ("text", "kinds"),

@@ -9,6 +9,8 @@ import pytest
 from roundabout.programs import programs
 from roundabout.tree import ROOT
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 NATIVE = [path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")]
 LINKED_DYNAMICALLY = ["build/bin/replay-rdma"]  # RDMA's libraries load the device's own part themselves
 WANTED = {"-fPIE", "-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2"}

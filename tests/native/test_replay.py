@@ -16,6 +16,8 @@ import pytest
 from tests.native.conftest import SECRET, free_port
 from tests.running import Running, told_job
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 COMPUTE = {"name": "forward", "compute_ms": 40}
 ALLREDUCE = {"name": "allreduce", "bytes": 1_000_001, "alone_ms": 20}
 LONG = [{"name": "forward", "compute_ms": 10}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 200}]

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 PROGRAMS = Path(__file__).parents[2] / "build"
 Rows = list[dict[str, str]]
 

@@ -15,6 +15,8 @@ import pytest
 
 from .test_sampler import sample
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 PROGRAMS = Path(__file__).parents[2] / "build"
 PORT = {
     "port_xmit_data": 25_000,

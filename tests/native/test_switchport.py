@@ -7,6 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 SWITCHPORT = Path(__file__).parents[2] / "build/bin/switchport"
 IFINDEX = struct.pack("<I", 7)
 CONFIG_BYTES = 96  # struct ecn_config

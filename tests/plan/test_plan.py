@@ -18,6 +18,8 @@ from roundabout.plan import Plan, PlannedTrial, make_plan
 from roundabout.plan.trials import OVERHEAD_S
 from roundabout.spec import EXPERIMENTS, load_experiment
 
+pytestmark = pytest.mark.unit
+
 FLAGSHIP = EXPERIMENTS / "catalog" / "unfair-vgg19.yaml"
 TESTBED = {"kind": "lab", "scale": 50}
 ARTEFACTS = {"replay": "abc"}

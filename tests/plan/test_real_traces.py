@@ -12,6 +12,8 @@ from roundabout.plan.clusters import asked
 from roundabout.spec import load_experiment
 from tests.spec.trace_files import EXAMPLES, HELIOS, TABLES, Table
 
+pytestmark = pytest.mark.unit
+
 EXPERIMENT = """\
 schema: 1
 name: real

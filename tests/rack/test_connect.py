@@ -3,10 +3,13 @@
 
 from pathlib import Path
 
+import pytest
 from paramiko import RSAKey
 
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import connect_machine
+
+pytestmark = pytest.mark.lab
 
 
 def test_hosts_are_known_by_the_users_files_and_the_machines_and_either_may_be_missing(inventory_file: Path) -> None:

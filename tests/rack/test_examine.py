@@ -12,6 +12,8 @@ from roundabout.testbeds.rack.examine import SCRIPT, arguments, examine, glibc_n
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 
+pytestmark = pytest.mark.unit
+
 PCI = "0000:3b:00.0"
 GPU = "0000:42:00.0"
 GID = "0000:0000:0000:0000:0000:ffff:0a0a:0001"  # 10.10.0.1

@@ -3,8 +3,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
+
+pytestmark = pytest.mark.unit
 
 EXAMPLE = Path(__file__).parents[2] / "inventory.example"
 

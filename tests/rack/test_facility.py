@@ -25,6 +25,8 @@ from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import RackError
 
+pytestmark = pytest.mark.lab
+
 HOSTS = ["s0", "s1", "s2", "s3"]
 OWED = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS, "where": {}}
 

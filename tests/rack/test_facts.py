@@ -11,6 +11,8 @@ import pytest
 
 from roundabout.runner.trial.facts import HOST_SCRIPT
 
+pytestmark = pytest.mark.unit
+
 TOOLS = Path(__file__).parents[1] / "settings/stand_ins/tools.py"
 # As NVIDIA's "Adaptive Retransmission: Parameters Control" shows it.
 ROCE_ACCL = """ Sending access register...

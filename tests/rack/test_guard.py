@@ -17,6 +17,8 @@ from roundabout.testbeds.rack import facility as rack_facility, leases
 from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
 
+pytestmark = [pytest.mark.unit, pytest.mark.quiet]
+
 HEARD_ONCE = 'import sys; print("held", flush=True); sys.stdin.read()'
 
 

@@ -7,6 +7,8 @@ from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 
+pytestmark = pytest.mark.unit
+
 EXAMPLE = Path(__file__).parents[2] / "inventory.example"
 
 

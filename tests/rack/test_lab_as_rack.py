@@ -39,7 +39,7 @@ from tests.runner import killed
 from tests.traces import traces
 
 WORK = (b"replay", b"sampler", b"tcpdump", b"crossgen", b"iperf3", b"clock.py")
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
+pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
 
 INVENTORY = """
 all:

@@ -15,6 +15,8 @@ from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError
 
+pytestmark = pytest.mark.lab
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

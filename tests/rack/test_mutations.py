@@ -16,6 +16,8 @@ from roundabout.testbeds.rack.variables import playbook_variables
 from tests.mutations import Mistakes, assert_one_message, spoilt_bytes
 from tests.rack.conftest import examples
 
+pytestmark = pytest.mark.unit
+
 MISTAKES = Mistakes(
     ["", "all", "vars", "hosts", "s0", "s9", "tor0", "L1", "nic", "link", "inbox", "T_us", "-oProxyCommand=x",
      "{{ x }}", "10.10.0.1/24", "0.0.0.0/0", "fe80::1/64", "yes", "1", "~", "a/b", "ü", "\0", "ansible_become_password"]

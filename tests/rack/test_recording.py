@@ -21,6 +21,8 @@ from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.recording import RECORDER, masked, request
 from tests.rack.test_examine import NV, SHOW, add_all, add_tool, furnish
 
+pytestmark = pytest.mark.unit
+
 MAC, SERIAL = "0c:42:a1:b2:c3:d4", "MT1843X12345"
 # Recordings of real machines: what doctor found there, it finds again in what was recorded.
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))

@@ -9,6 +9,8 @@ import pytest
 from roundabout.cli.main import main
 from tests.rack.conftest import examples
 
+pytestmark = pytest.mark.unit
+
 TEXT = (Path(__file__).parents[2] / "docs/ten-servers.md").read_text()
 (FILE,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 

@@ -21,6 +21,8 @@ from roundabout.testbeds.rack.examine import Finding
 from roundabout.testbeds.rack.inventory import Lossless
 from roundabout.testbeds.rack.traffic import End, Row
 
+pytestmark = pytest.mark.unit
+
 STAND_IN = Path(__file__).with_name("stand_ins") / "perftest.py"
 NAMES = ("s0", "s1", "s2")
 Ends = Callable[..., list[End]]

@@ -16,6 +16,8 @@ from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
 
+pytestmark = pytest.mark.unit
+
 
 def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str, Path]) -> None:
     inventory = read_inventory(testbed_of_a_paper[1])

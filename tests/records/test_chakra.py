@@ -23,6 +23,8 @@ from tests.records.written import (
     number_field,
 )
 
+pytestmark = pytest.mark.unit
+
 EXAMPLES = Path(__file__).with_name("examples") / "chakra"
 SCHEMA = "1.1.1-chakra.0.0.4"
 MEMBERS = {"0": (0, 1, 2, 3), "7": (3, 1)}

@@ -14,6 +14,8 @@ from roundabout.spec import load_profile
 from tests.records.made import Made, data_parallel
 from tests.records.written import Inspector, et, groups_node, metadata, node
 
+pytestmark = pytest.mark.unit
+
 HERE = Path(__file__).parent
 TRACES = [str(HERE / "ddp-lab" / f"rank{rank}.json.gz") for rank in (0, 1)]
 FABRIC = str(HERE / "examples" / "nccl-tests" / "version-3.json")

@@ -6,6 +6,8 @@ from hypothesis import given, strategies as st
 
 from tests.records.damage import READERS, check, seeds
 
+pytestmark = pytest.mark.unit
+
 BITS = [
     b"",
     b"\0",

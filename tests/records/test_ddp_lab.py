@@ -9,6 +9,8 @@ import pytest
 from analysis.records.profile import recorded
 from roundabout.store import Units
 
+pytestmark = pytest.mark.unit
+
 TRACES = Path(__file__).parent / "ddp-lab"
 
 

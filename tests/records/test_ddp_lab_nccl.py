@@ -9,6 +9,8 @@ import pytest
 from analysis.records.profile import recorded
 from roundabout.runner.trial import nccl
 
+pytestmark = pytest.mark.unit
+
 FOLDER = Path(__file__).parent / "ddp-lab-nccl"
 
 

@@ -10,6 +10,8 @@ from analysis.records import chakra, inspector
 from analysis.records.call import RecordError
 from analysis.records.formats import fabric_of, format_of
 
+pytestmark = pytest.mark.unit
+
 EXAMPLES = Path(__file__).with_name("examples")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "record-formats.md"
 RECORDS = {"inspector": inspector, "chakra": chakra}

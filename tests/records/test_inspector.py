@@ -12,6 +12,8 @@ from analysis.records import inspector
 from analysis.records.call import Call, RecordError
 from tests.records.written import COLLECTIVES, MESSAGES, Inspector, member_of
 
+pytestmark = pytest.mark.unit
+
 EXAMPLES = Path(__file__).with_name("examples") / "inspector"
 AT_US = 1752867229235181
 TOOK_US = 40630

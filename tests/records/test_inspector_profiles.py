@@ -14,6 +14,8 @@ from analysis.records.profile import recorded
 from tests.records.made import MS, Made, data_parallel
 from tests.records.written import Inspector
 
+pytestmark = pytest.mark.unit
+
 SIZE = 400_000_000
 RANKS = 4
 WITHIN = 0.01

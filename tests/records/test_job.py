@@ -14,6 +14,8 @@ from analysis.records.profile import Recorded, of_records
 from analysis.statistics import phases
 from tests.records.made import MS, Made, data_parallel
 
+pytestmark = pytest.mark.unit
+
 SIZE = 100_000_000
 
 

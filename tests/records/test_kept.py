@@ -16,6 +16,8 @@ from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.recorded import store
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 TRACES = Path(__file__).parent / "ddp-lab"
 TESTBED = {"kind": "lab", "scale": 100.0, "dilation": 1.0, "emulated": True}
 WORKER = Worker("j1", 1, "s2", ())

@@ -12,6 +12,8 @@ from analysis.records.call import RecordError
 from analysis.records.formats import format_of
 from analysis.records.kineto import read
 
+pytestmark = pytest.mark.unit
+
 GROUPS = [{"pg_name": "0", "ranks": [0, 1]}]
 
 

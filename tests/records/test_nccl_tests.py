@@ -10,6 +10,8 @@ from hypothesis import given, strategies as st
 from analysis.records import nccl_tests
 from analysis.records.call import RecordError
 
+pytestmark = pytest.mark.unit
+
 EXAMPLES = Path(__file__).with_name("examples") / "nccl-tests"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir())
 

@@ -19,6 +19,8 @@ from tests.records.odd_fields import (
     with_odd,
 )
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @settings(max_examples=50)

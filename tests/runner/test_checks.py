@@ -11,6 +11,8 @@ from hypothesis import given, strategies as st
 from roundabout.runner.trial import checks
 from roundabout.spec import Transport, load_experiment
 
+pytestmark = pytest.mark.unit
+
 END_NS = 10_000_000_000
 PERIOD_NS = 10_000_000
 COUNT = END_NS // PERIOD_NS + 1

@@ -17,6 +17,8 @@ from roundabout.runner.hosts.clocks import CONTROLLER, HostClock, Ledger, Readin
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.trial import captures
 
+pytestmark = pytest.mark.unit
+
 CLOCK = Path(__file__).parents[2] / "collectors" / "clock.py"
 UTC_NS = 1_800_000_000 * 10**9
 SECOND_NS = 10**9

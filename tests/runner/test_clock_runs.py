@@ -19,6 +19,8 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.facility import LabFacility
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 YEAR_NS = 365 * 86_400 * 10**9
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: what spoils figures must not fail tests
 

@@ -20,6 +20,8 @@ from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.observers import Silent
 from tests.spec.test_recorded import JOB, JOBS, NEVER, RUNNING, WORKERS
 
+pytestmark = pytest.mark.lab
+
 RUNNER = Runner(FluidFacility(), Silent(), undo)
 EXPERIMENT = """
 name: small

@@ -26,10 +26,7 @@ DIRECT = build_opener(ProxyHandler({}))
 PATIENCE_S = 90
 # Of real servers alone.
 ELSEWHERE = "Roundabout: a rack's NICs and GPUs"
-pytestmark = [
-    pytest.mark.proof,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root"),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.proof, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
 
 
 def free_port() -> int:

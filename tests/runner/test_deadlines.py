@@ -29,6 +29,8 @@ from roundabout.runner.trial import captures
 from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
 
+pytestmark = pytest.mark.unit
+
 HOST_KEY = paramiko.ECDSAKey.generate()
 SOON_S = 10  # far below what paramiko itself waits, where it does not wait for ever
 MUCH = "x" * (8 << 20)  # more than an SSH window

@@ -13,6 +13,8 @@ from roundabout.cli.validity import most_frequent_reason
 from roundabout.runner import run as runner
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
 

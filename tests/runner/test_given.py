@@ -3,9 +3,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from roundabout.spec import TrialSpec, Value, load_profile
 from roundabout.spec.load import load_experiment
 from roundabout.store import StoreError
+
+pytestmark = pytest.mark.unit
 
 VARIANTS = (
     "alone: {one_job_at_a_time: true}, "

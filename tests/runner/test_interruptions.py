@@ -20,6 +20,8 @@ from roundabout.errors import RoundaboutError
 from roundabout.runner.machine.lease import BusyError
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.runner.killed import ORDERS, WAYS
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 POINTS = 90  # at least so many are found
 

@@ -27,6 +27,8 @@ from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.lab
+
 WAIT_S = 90
 
 

@@ -17,6 +17,8 @@ from roundabout.runner.trial.loads import Load
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.testbeds.lab import paths
 
+pytestmark = pytest.mark.unit
+
 SPEC = CrossTraffic.model_validate({"kind": "consistent", "from": "s2", "to": ["s0"], "load_gbps": 6})
 PLAN = {"flows": 2, "plan": {"asked_gbps": 6.0}, "offered_gbps": 5.9, "offered_gbps_standard_error": 0.1}
 SUMMARY = {

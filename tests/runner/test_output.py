@@ -17,6 +17,8 @@ from roundabout.cli.main import main
 from roundabout.cli.screen import Screen, show_paths
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.unit
+
 FULL = "error: cannot write: the disk is full\n"
 COMMANDS = {
     "version": ["--version"],

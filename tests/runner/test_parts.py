@@ -22,6 +22,8 @@ from roundabout.testbeds.lab import facility
 from roundabout.testbeds.lab.facility import LabFacility
 from roundabout.testbeds.rack.facility import RackFacility
 
+pytestmark = pytest.mark.unit
+
 
 def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
     state = tmp_path / "roundabout"

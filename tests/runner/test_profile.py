@@ -12,6 +12,8 @@ import pytest
 from roundabout.spec import load_profile
 from roundabout.store import Run
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 ROOT = Path(__file__).parents[2]
 NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: that spoils a trial, not what is tested here
 

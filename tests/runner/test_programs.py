@@ -18,6 +18,8 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection, Los
 from roundabout.runner.hosts.programs import Program, call, check_call
 from tests.runner.test_deadlines import connected_to
 
+pytestmark = pytest.mark.unit
+
 PATIENCE_S = 60
 MUCH = 24 << 20  # bytes, more than an SSH window
 TEXT = strategies.text(strategies.characters(exclude_characters="\n", exclude_categories=["Cs"]))

@@ -23,6 +23,8 @@ from roundabout.testbeds.lab import Lab
 from tests.runner import killed
 from tests.traces import traces
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 EVENTS = "runs/*/*/partial/*/events.jsonl"
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
 ROOT = Path(__file__).parents[2]

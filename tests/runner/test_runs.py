@@ -18,6 +18,8 @@ from roundabout.runner.trial.attempt import attempt_once
 from roundabout.store import Run, schemas
 from tests.runner.conftest import SCALE, FakeSite
 
+pytestmark = pytest.mark.unit
+
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
 ABSENT = {"packets", "captures", "cross_traffic", "cross_flows"}  # nothing is captured, and nothing crosses

@@ -14,6 +14,8 @@ from roundabout.errors import RoundaboutError, UsageError
 from roundabout.runner.progress import Follower, TimeLeft
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.unit
+
 
 def test_a_log_gets_plain_lines(work, tiny):
     work.facility.fault("s1", retransmitted=2)

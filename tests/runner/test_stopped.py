@@ -10,6 +10,8 @@ from roundabout.runner.trial import attempt, captures, cross_traffic
 from roundabout.store import Run
 from tests.runner.killed import STOPPED_S, command, results
 
+pytestmark = pytest.mark.unit
+
 SHORT_S = STOPPED_S / 2  # what is stopped is so for longer than anything is waited for
 
 

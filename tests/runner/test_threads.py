@@ -11,6 +11,8 @@ from roundabout import build_experiment, run_experiment
 from roundabout.errors import UsageError
 from roundabout.spec import Experiment
 
+pytestmark = pytest.mark.unit
+
 FIELDS: dict[str, Any] = {
     "name": "threads",
     "about": "Two jobs that meet",

@@ -16,6 +16,8 @@ from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.site import Host
 from roundabout.runner.trial.watch import watched
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 SENT = 1_000_000
 

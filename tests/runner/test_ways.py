@@ -12,6 +12,8 @@ from roundabout.runner.trial import jobs
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Identity, Units, build_table
 
+pytestmark = pytest.mark.unit
+
 
 def job(transport="dcqcn", trainer=MODELS["replay"]):
     return SimpleNamespace(transport=SimpleNamespace(name=transport), trainer=trainer)

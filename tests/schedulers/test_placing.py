@@ -4,10 +4,13 @@
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.cluster.placing import MOST, ground_of, unlike
 from tests.schedulers.clusters import cluster
+
+pytestmark = pytest.mark.unit
 
 TREE = cluster(4, 3)
 GROUND = ground_of(TREE)

@@ -16,6 +16,8 @@ from roundabout.schedulers import named, names
 from roundabout.schedulers.pollux import goodput
 from tests.schedulers.clusters import KNOWN, MODELS, cluster, simulate, trace
 
+pytestmark = pytest.mark.unit
+
 CLUSTERS = (cluster(4, 3), cluster(2, 2, gpus=4), cluster(3, 2, gpus=2))
 SHARED = ("pollux", "random", "themis")
 

@@ -13,6 +13,8 @@ from roundabout.spec import Profile
 from roundabout.spec.profile import Phase
 from tests.schedulers.clusters import cluster
 
+pytestmark = pytest.mark.unit
+
 NARROW = cluster(4, 3).at_rates(None, None)
 TREE = NARROW.model_validate(
     NARROW.model_dump(by_alias=True)

@@ -18,6 +18,8 @@ from tests.running import Running
 from tests.sanitized import sanitized
 from tests.services.strangers import MANY, STRANGERS, Address, connect
 
+pytestmark = pytest.mark.lab
+
 ROOT = Path(__file__).parents[2]
 SINK_HELLO = b"rbcross1" + SECRET.encode().ljust(64, b"\0")
 WORKER_HELLO = f"roundabout-replay-3 {SECRET} j1 7 0 1".encode().ljust(256, b"\0")  # there is no rank 7

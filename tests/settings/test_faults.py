@@ -12,6 +12,8 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from roundabout.settings import settings
 from roundabout.settings.settings import Host, Value
 
+pytestmark = pytest.mark.unit
+
 NAMES = ("net.a.one", "net.a.two", "net.b.three")
 FIRST = {"sysctl": dict(zip(NAMES, (10, 20, 30), strict=True))}
 SECOND = {"sysctl": {"net.a.two": 21, "net.a.one": 11}}

@@ -17,6 +17,8 @@ import pytest
 from roundabout.settings import settings, settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_host import Host, SettingsError
 
+pytestmark = pytest.mark.unit
+
 Server = Callable[[str], Host]
 BACKENDS = ("connectx-5-ofed", "connectx-5-ofed-params", "connectx-5-inbox")
 

@@ -15,6 +15,8 @@ from hypothesis import example, given, settings as hypothesis_settings, strategi
 from roundabout.settings import settings, settings_nic, settings_qos
 from roundabout.settings.settings_host import Host, SettingsError
 
+pytestmark = pytest.mark.unit
+
 Server = Callable[[str], Host]
 SERVERS = ("connectx-5-ofed", "connectx-5-inbox")
 

@@ -14,6 +14,8 @@ import pytest
 from roundabout.settings import settings_linux
 from roundabout.settings.settings_host import SettingsError, ToolError
 
+pytestmark = pytest.mark.unit
+
 FORMS = [
     "dev d1",
     "dev d1 scope global",

@@ -12,6 +12,8 @@ import pytest
 from roundabout.settings import settings
 from roundabout.settings.settings import Host
 
+pytestmark = pytest.mark.unit
+
 TRIAL = {
     "sysctl": {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_rmem": "4096 65536 1000000"},
     "link": {"eth0": {"gso_max_size": 4600, "mtu": 9000}},

@@ -8,6 +8,8 @@ import pytest
 from roundabout.settings import settings
 from roundabout.settings.settings import Host
 
+pytestmark = pytest.mark.unit
+
 # As the revision before this one wrote it.
 OF_THE_LAST_REVISION = (
     '{"entry": "found", "owner": "run", "kind": "sysctl", "target": "", "name": "net.ipv4.tcp_ecn", "boot": "b001", '

@@ -14,6 +14,8 @@ from roundabout.runner.hosts.allocation import Allocation, AllocationError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.spec.launch import SLURM_PROBE
 
+pytestmark = pytest.mark.unit
+
 PROGRAMS = {
     "hostname": """[ "$*" = -s ] && echo node7""",
     "salloc": """echo "$*" > "$SLURM_HOME/asked"

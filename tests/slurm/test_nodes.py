@@ -15,6 +15,7 @@ from roundabout.store import Run
 from tests.slurm.cluster import Cluster, awaited, is_there
 
 pytestmark = [
+    pytest.mark.lab,
     pytest.mark.proof,
     pytest.mark.skipif(not is_there(), reason="needs root and slurm-wlm: make setup-proofs"),
 ]

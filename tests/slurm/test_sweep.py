@@ -26,6 +26,8 @@ from roundabout.testbeds.fluid.facility import FluidFacility
 from tests.observers import Silent
 from tests.slurm import stand_ins
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 SPREAD = """
 schema: 1

@@ -30,6 +30,7 @@ from tests.slurm.cluster import awaited, is_there
 from tests.slurm.hosts import Nodes
 
 pytestmark = [
+    pytest.mark.lab,
     pytest.mark.proof,
     pytest.mark.skipif(not is_there(), reason="needs root and slurm-wlm: make setup-proofs"),
 ]

@@ -11,6 +11,8 @@ from roundabout.cli.options import changes
 from roundabout.spec import Experiment, SpecError, load_experiment
 from roundabout.spec.changes import from_values
 
+pytestmark = pytest.mark.unit
+
 Rich = Callable[..., Path]
 
 

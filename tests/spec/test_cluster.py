@@ -11,6 +11,8 @@ from roundabout import build_experiment, plan_experiment, run_experiment
 from roundabout.errors import RoundaboutError
 from roundabout.spec.load import load_experiment
 
+pytestmark = pytest.mark.unit
+
 CLUSTER: dict[str, Any] = {
     "scheduler": "random",
     "trace": {"kind": "poisson", "load": 1.0, "jobs": 5, "iterations": {"least": 5, "most": 20}},

@@ -18,6 +18,8 @@ from roundabout.spec import EXPERIMENTS
 from roundabout.spec.library import CATALOG
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.unit
+
 
 def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")

@@ -9,6 +9,8 @@ from roundabout.plan import expected_iterations_s
 from roundabout.spec import SpecError, TrialSpec, load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 
+pytestmark = pytest.mark.unit
+
 SWEEP = """\
 name: sweep
 about: A job beside cross traffic

@@ -8,6 +8,8 @@ import pytest
 
 from roundabout.spec import Experiment, SpecError, StudyChoice, load_experiment
 
+pytestmark = pytest.mark.unit
+
 Rich = Callable[..., Path]
 PLAIN = (
     "name: plain\nabout: one\ntopology: dumbbell-2x2\niterations: 2\ntransport: {name: reno}\n"

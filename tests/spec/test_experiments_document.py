@@ -19,6 +19,8 @@ from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Link, Topology
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 TEXT = (Path(__file__).parents[2] / "docs/experiments.md").read_text()
 THREE_JOBS, SWEEP = (part.partition("```")[0] for part in TEXT.split("```yaml\n")[1:])
 PROGRAM = TEXT.partition("```python\n")[2].partition("```")[0]

@@ -17,6 +17,8 @@ import analysis.report
 from roundabout.cli.main import main
 from roundabout.store import Run
 
+pytestmark = pytest.mark.unit
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/guarding"
 GITHUB, GITLAB = (yaml.safe_load((FOLDER / name).read_text()) for name in ("github.yml", "gitlab.yml"))

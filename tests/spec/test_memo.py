@@ -13,6 +13,8 @@ from roundabout.spec import load
 from roundabout.spec.errors import SpecError
 from roundabout.spec.load import Summary, catalogue
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):

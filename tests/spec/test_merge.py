@@ -4,9 +4,12 @@
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.spec.merge import merge
+
+pytestmark = pytest.mark.unit
 
 KEYS = st.sampled_from(["name", "a", "b", "c"])
 SCALARS = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])

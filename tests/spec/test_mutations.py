@@ -12,6 +12,8 @@ from roundabout.plan import make_plan
 from roundabout.spec import SpecError, load_experiment
 from tests.mutations import Mistakes, assert_one_message, spoilt_bytes
 
+pytestmark = pytest.mark.unit
+
 FILES = [
     "catalog/rich.yaml",
     "catalog/unfair-vgg19.yaml",

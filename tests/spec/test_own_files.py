@@ -11,6 +11,8 @@ from roundabout.spec import EXPERIMENTS, SpecError, load_experiment, load_profil
 from roundabout.spec.library import PROFILES, TOPOLOGIES, shelf_of
 from roundabout.spec.source import read
 
+pytestmark = pytest.mark.unit
+
 MINE = """\
 name: mine
 about: three jobs on links of their own

@@ -11,6 +11,8 @@ from hypothesis import given, strategies as st
 from roundabout.spec import ResolvedJob, SpecError, load_experiment
 from roundabout.spec.patterns import PATTERNS, Transfer, transfers
 
+pytestmark = pytest.mark.unit
+
 SYMMETRIC = ("ring", "pairs", "all-to-all")
 
 

@@ -8,6 +8,8 @@ import pytest
 from roundabout.spec import EXPERIMENTS, Profile, SpecError, load_experiment, load_profile
 from roundabout.spec.profile import Resized
 
+pytestmark = pytest.mark.unit
+
 NAMES = sorted(path.stem for path in (EXPERIMENTS / "profiles").glob("*.yaml"))
 
 # Iteration alone, ms, as the papers bound it: printed (Figure 3), or that of a compatible group in Table 1.

@@ -10,6 +10,8 @@ from roundabout.spec import SpecError, TrialSpec, load_experiment, load_topology
 from roundabout.spec.transports import known
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
+pytestmark = pytest.mark.unit
+
 TWO = """
 name: two
 about: two

@@ -15,6 +15,8 @@ from roundabout.spec.recorded import lingjun, submitted
 from roundabout.spec.source import dotted
 from roundabout.spec.trace import Lingjun, Philly
 
+pytestmark = pytest.mark.unit
+
 # As the README of msr-fiddle/philly-traces shows and describes an entry, with other numbers.
 JOB = {
     "status": "Pass",

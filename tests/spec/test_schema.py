@@ -11,6 +11,8 @@ import yaml
 from roundabout.spec import EXPERIMENTS
 from roundabout.spec.schema import as_text, schemas, write_schemas
 
+pytestmark = pytest.mark.unit
+
 KINDS = {"catalog": "experiment", "profiles": "profile", "topologies": "topology"}
 FILES = sorted(path for folder in KINDS for path in (EXPERIMENTS / folder).glob("*.yaml"))
 

@@ -12,6 +12,8 @@ from roundabout.spec.transports import known
 from roundabout.spec.transports.sets import published, read_set, set_names
 from tests.spec.least import transport_of
 
+pytestmark = pytest.mark.unit
+
 DCQCN = known.declaration("dcqcn") or pytest.fail("none")
 
 

@@ -3,9 +3,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from roundabout.spec import load_experiment
 from roundabout.spec.snapshot import answer_once, snapshot
 from roundabout.spec.transports import known
+
+pytestmark = pytest.mark.unit
 
 COUNTER = 'COUNTER(__u64, {name}, "segments", "heard");\n'
 

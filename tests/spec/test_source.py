@@ -12,6 +12,8 @@ from hypothesis import example, given, strategies as st
 from roundabout.spec import SpecError, json_source, source
 from tests.mutations import assert_one_message
 
+pytestmark = pytest.mark.unit
+
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(),

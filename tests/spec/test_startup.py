@@ -12,6 +12,8 @@ from typer.main import get_command
 from roundabout.cli.main import COMMANDS, build_app, import_command, read_help
 from roundabout.tree import ROOT
 
+pytestmark = pytest.mark.unit
+
 PROGRAM = """
 import sys
 from roundabout.cli.main import main

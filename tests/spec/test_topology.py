@@ -9,6 +9,8 @@ import pytest
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 
+pytestmark = pytest.mark.unit
+
 TREE = """\
 name: tree
 about: three hosts, two switches

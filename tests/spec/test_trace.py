@@ -9,6 +9,8 @@ from roundabout.spec.explain import parse_as
 from roundabout.spec.source import parse
 from roundabout.spec.trace import KINDS, Trace
 
+pytestmark = pytest.mark.unit
+
 
 class Holder(Strict):
     """Something with a trace."""

@@ -31,6 +31,8 @@ from tests.spec.trace_files import (
     refusal,
 )
 
+pytestmark = pytest.mark.unit
+
 COLUMNS = [
     (kind, at, column) for kind, tables in TABLES.items() for at, each in enumerate(tables) for column in each.read
 ]

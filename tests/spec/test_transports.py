@@ -17,6 +17,8 @@ from roundabout.spec.transports import Counter, Declaration, Derived, Parameter,
 from roundabout.spec.transports.declarations import read_declaration
 from tests.spec.least import transport_of
 
+pytestmark = pytest.mark.unit
+
 WORDS = st.text(string.ascii_letters + " ,()/", min_size=1, max_size=30).filter(str.strip)
 NAMES = st.from_regex(r"[A-Za-z][a-z_]{0,20}x", fullmatch=True)  # never one of C's words
 BLANKS = st.sampled_from(["", " ", "\n  ", "/* PARAMETER(x); */", " // COUNTER(\n", "\n#define PARAMETER(x) \\\n  x\n"])

@@ -11,6 +11,8 @@ from roundabout.cli.main import main
 from roundabout.store import Run
 from tests.tutorial import COMMANDS, MAY_END_WITH, write_file
 
+pytestmark = pytest.mark.unit
+
 
 def test_every_command_is_taken_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

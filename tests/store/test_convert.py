@@ -6,9 +6,12 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.store import Identity, Run, Units, build_table, schemas
+
+pytestmark = pytest.mark.unit
 
 WHO = Identity("r", "k", "v", "{}", 1, 1)
 

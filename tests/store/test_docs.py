@@ -9,6 +9,8 @@ import pytest
 
 from roundabout.store import Identity, Run, Units, build_table, schemas
 
+pytestmark = pytest.mark.unit
+
 DOCS = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.store.test_power import EXPERIMENT
 
+pytestmark = pytest.mark.unit
+
 HERE = Path(__file__).parent
 
 

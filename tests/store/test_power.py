@@ -17,6 +17,8 @@ from tests.observers import Silent
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow
 
+pytestmark = pytest.mark.unit
+
 EXPERIMENT = """
 name: tiny
 about: A ring beside cross traffic

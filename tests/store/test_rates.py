@@ -4,9 +4,12 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, strategies as st
 
 from roundabout.store.rates import KINDS, KNOWN, increments
+
+pytestmark = pytest.mark.unit
 
 PERIOD_NS = 10_000_000
 MOST_PER_S = 2e9  # packets of the smallest kind at 800 Gbit/s, both directions together

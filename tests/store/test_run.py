@@ -10,6 +10,8 @@ import pytest
 
 from roundabout.store import Identity, Run, StoreError, Units, build_table, files, schemas
 
+pytestmark = pytest.mark.unit
+
 FIRST, SECOND = "20261121T093012Z-7f3a", "20261121T101500Z-0001"
 
 

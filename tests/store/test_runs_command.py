@@ -9,6 +9,8 @@ from roundabout.cli.main import main
 from roundabout.store import Run, StoreError
 from tests.store.test_run import make
 
+pytestmark = pytest.mark.unit
+
 SECOND = "20261122T093012Z-0001"
 
 

@@ -12,6 +12,8 @@ from roundabout.cli import clean
 from roundabout.cli.main import main
 from roundabout.store import scratch
 
+pytestmark = pytest.mark.unit
+
 HOLDER = """
 import sys
 from roundabout.store import scratch

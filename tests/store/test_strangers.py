@@ -26,7 +26,7 @@ from tests.store.test_run import make, record, write_flow
 
 NOBODY = 65534
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+pytestmark = [pytest.mark.unit, pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")]
 
 
 @pytest.fixture

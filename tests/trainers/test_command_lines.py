@@ -19,6 +19,8 @@ from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import MODELS
 from roundabout.spec.training import Training, models
 
+pytestmark = pytest.mark.lab
+
 GOLDEN = Path(__file__).with_name("golden")
 FRAMEWORKS = {name: kind for name, kind in MODELS.items() if issubclass(kind, Training)}
 LAUNCHES: tuple[str, ...] = get_args(Launch)

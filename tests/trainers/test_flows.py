@@ -3,7 +3,11 @@
 
 import os
 
+import pytest
+
 from tests.trainers.host import load
+
+pytestmark = pytest.mark.unit
 
 flows = load("training_flows")
 

@@ -22,7 +22,7 @@ from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
 from roundabout.tree import ROOT
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 ITERATIONS = 40
 PYTORCH = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 DEEPSPEED = os.environ.get("DEEPSPEED_PYTHON", "/opt/torch/bin/python")

@@ -10,6 +10,8 @@ import yaml
 from roundabout.cluster.models import OURS
 from roundabout.spec.training import Model, models
 
+pytestmark = pytest.mark.lab
+
 LABELS = 1000
 
 

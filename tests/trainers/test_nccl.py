@@ -22,6 +22,8 @@ from roundabout.spec.errors import SpecError
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import host_of
 
+pytestmark = pytest.mark.unit
+
 HOST = Host("s0", "gpu0", "10.10.0.1", 24, "ens1f0np0", Path("/opt/roundabout"), nccl=Nccl("mlx5_0:1", "Ring", 3))
 RDMA, SOCKETS = (nccl.environment(HOST, 26, rdma=rdma) for rdma in (True, False))
 # NVIDIA/nccl's own words, by version: its prefix, how it is told its interface, what it says of a channel and of a GID.

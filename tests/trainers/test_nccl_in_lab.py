@@ -11,7 +11,7 @@ import pytest
 
 from roundabout.store import Run
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 ROOT = Path(__file__).parents[2]
 PROGRAM = """#!/usr/bin/env python3
 import json, os, sys, time

@@ -14,7 +14,7 @@ import pytest
 from roundabout.spec.training import models
 from tests.trainers.host import FOLDER
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 PYTHON = os.environ.get("DEEPSPEED_PYTHON", "/opt/torch/bin/python")
 COUNT = """
 import json, sys

@@ -16,7 +16,7 @@ from roundabout.api import run_experiment
 from roundabout.spec import load_experiment
 from roundabout.store import Units
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 EXPERIMENT = {
     "schema": 1,

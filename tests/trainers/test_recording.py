@@ -11,6 +11,8 @@ import pytest
 
 from tests.trainers.host import load
 
+pytestmark = pytest.mark.unit
+
 recording = load("training_recording")
 
 

@@ -6,6 +6,8 @@ from hypothesis import given, strategies as st
 
 from tests.trainers.host import load
 
+pytestmark = pytest.mark.lab
+
 sizes = load("training_sizes")
 
 

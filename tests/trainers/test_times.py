@@ -9,6 +9,8 @@ from hypothesis import given, strategies as st
 
 from tests.trainers.host import load
 
+pytestmark = pytest.mark.lab
+
 times = load("training_times")
 
 

@@ -29,6 +29,8 @@ from roundabout.spec.trainers import DEFAULT, MODELS
 from roundabout.spec.trainers.ddp import Trainer
 from tests.trainers.host import FOLDER, load
 
+pytestmark = pytest.mark.lab
+
 PROGRAM = FOLDER / "ddp.py"
 HOROVOD = MODELS["horovod"].model_validate({"name": "horovod", "python": sys.executable})
 DEEPSPEED = MODELS["deepspeed"].model_validate({"name": "deepspeed", "python": sys.executable})

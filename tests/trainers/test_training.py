@@ -13,7 +13,7 @@ from roundabout.api import run_experiment
 from roundabout.spec import load_experiment, load_profile
 from roundabout.store import Run
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 PROFILE = load_profile("ddp-lab")
 TRAINED = {"name": "ddp", "python": PYTHON}

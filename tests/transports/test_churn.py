@@ -14,6 +14,8 @@ import pytest
 
 from roundabout.spec.transports import known
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 CONNECTIONS, BATCH, REPLACED = 1000, 100, 20
 LOADED_S = 0.1
 TRANSPORTS = [name for name in known.names() if name not in known.KERNELS_OWN]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 MARKER = Path(__file__).with_name("marker.bpf.c")
 
 

@@ -13,6 +13,8 @@ from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from tests.running import told_job
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 PHASES = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 4_000_000, "alone_ms": 100}]
 JOBS = {"j1": ("s0", "s2"), "j2": ("s1", "s3")}
 ITERATIONS = 10

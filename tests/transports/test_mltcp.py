@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 WINDOWS = ("mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
 EVERY = (*WINDOWS, "mltcp_dcqcn")
 

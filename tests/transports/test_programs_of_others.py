@@ -20,6 +20,8 @@ import pytest
 from roundabout.spec.transports import known
 from roundabout.testbeds.lab import allowed
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 FILE_BYTES, REQUESTS, ROWS = 32 << 20, 2000, 100_000
 TRANSPORTS = [name for name in known.names() if name not in known.KERNELS_OWN]

@@ -12,6 +12,8 @@ import pytest
 
 from tests.transports.killing import is_killed_after
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 
 def available() -> str:
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()

@@ -9,6 +9,8 @@ import pytest
 
 from roundabout.spec.transports import Parameter, known
 
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
+
 WANTED = {
     "T_us": 100,
     "F": 5,

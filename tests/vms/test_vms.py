@@ -20,6 +20,8 @@ from roundabout.spec.load import load_experiment
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 from tests.vms import __main__ as vms, guests, image, stages
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.fixture
 def guest(tmp_path: Path) -> guests.Guest:

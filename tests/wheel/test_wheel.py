@@ -13,6 +13,8 @@ import pytest
 
 from roundabout.programs import programs
 
+pytestmark = pytest.mark.unit
+
 REPOSITORY = Path(__file__).parents[2]
 SETUPTOOLS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["setuptools"]
 CARRIED = "roundabout.carried"
