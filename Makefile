@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help experiment sweep report notebook scoreboard dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-dashboards setup-vms
+.PHONY: help coverage experiment sweep report notebook scoreboard dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-dashboards setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -72,6 +72,13 @@ else
 	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER
 	$(SUDO) $(PYTHON) -m pytest -m 'lab and not proof' --reruns 1 -rfEsR
 endif
+
+coverage: setup-tests ## which share of lines the unit tests (Python) and the native tests (C and C++) execute
+	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER --cov --cov-report=term
+	cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage
+	ninja -C build/coverage
+	$(SUDO) ctest --test-dir build/coverage --output-on-failure
+	$(SUDO) .venv/bin/gcovr --root . --exclude tests --txt-summary --json /dev/null build/coverage
 
 proof: setup-proofs ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m 'unit and proof' --numprocesses auto

@@ -37,6 +37,7 @@ def test_help_names_every_target() -> None:
         "notebook",
         "scoreboard",
         "dashboards",
+        "coverage",
         "lint",
         "test",
         "proof",
@@ -80,7 +81,8 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
             (target, ["./bootstrap"])
             for target in ("experiment", "sweep", "report", "doctor", "provision", "wheel", "clean")
         ),
-        *((target, ["./bootstrap tests"]) for target in ("lint", "test", "fuzz", "bench")),
+        *((target, ["./bootstrap tests"]) for target in ("coverage",
+        "lint", "test", "fuzz", "bench")),
         ("notebook", ["./bootstrap notebook"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
