@@ -25,8 +25,8 @@ from typing import Any
 
 from roundabout.judge import pair, programs
 from roundabout.runner.transports import TOOL
-from roundabout.spec.transports import FOLDER, Transport, known
-from roundabout.testbeds.lab import allowed
+from roundabout.spec.transports import FOLDER, Transport, registry
+from roundabout.testbeds.lab.network import cc_allowlist
 
 UNPACED = "cubic, not paced"
 LIMITS = {"cost": 1.5, "throughput": 0.97}  # at most, at least
@@ -38,8 +38,8 @@ def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
     owner, own = f"bench-{uuid.uuid4().hex[:6]}", dict[str, list[int]]()
     try:
         for name in transports:
-            if name in known.KERNELS_OWN:
-                allowed.allow(name, owner)
+            if name in registry.KERNELS_OWN:
+                cc_allowlist.allow(name, owner)
                 continue
             before = programs.spent_ns()
             subprocess.run([TOOL, "load", name, "--owner", owner], check=True, capture_output=True)
@@ -47,8 +47,8 @@ def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
         yield own
     finally:
         for name in transports:
-            if name in known.KERNELS_OWN:
-                allowed.disallow(name, owner)
+            if name in registry.KERNELS_OWN:
+                cc_allowlist.disallow(name, owner)
             else:
                 subprocess.run([TOOL, "unload", name, "--owner", owner], capture_output=True)
 
@@ -67,8 +67,8 @@ def summed_up(samples: list[float], base: list[float]) -> dict[str, float]:
 
 def in_kernel(names: list[str]) -> list[str]:
     """Return the transports that this kernel can run, and name the others."""
-    available = allowed.available()
-    missing = [name for name in names if name in known.KERNELS_OWN and name not in available]
+    available = cc_allowlist.available()
+    missing = [name for name in names if name in registry.KERNELS_OWN and name not in available]
     if missing:
         print(f"not in this kernel, and left out: {', '.join(missing)}", file=sys.stderr)
     return [name for name in names if name not in missing]
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rounds, seconds = (1, 1) if options.short else (options.rounds, options.seconds)
-    every = [each for each in known.names() if each != "cubic" and (each == "reno" or not options.short)]
+    every = [each for each in registry.names() if each != "cubic" and (each == "reno" or not options.short)]
     names = in_kernel(options.only.split(",") if options.only else every)
     read = {FOLDER: Path()}
     transports = {name: Transport.model_validate({"name": name}, context=read) for name in ("cubic", *names)}

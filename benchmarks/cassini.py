@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
-from roundabout.cassini import Arc, Candidate, Circle, Rotations, choose, rotate, unify
-from roundabout.cassini.circles import Floats
+from roundabout.models.cassini import Arc, Candidate, Circle, Rotations, choose, rotate, unify
+from roundabout.models.cassini.circles import Floats
 
 CAPACITY_GBPS = 50.0
 SIZES = ((2, 1.0, 20), (3, 5.0, 20), (4, 5.0, 3), (5, 5.0, 1))

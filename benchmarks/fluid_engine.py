@@ -31,11 +31,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, Left, iteration_times
-from roundabout.fluid.cross_traffic import STEP_MS
-from roundabout.fluid.engine import Engine
-from roundabout.fluid.jobs import Compute, send
-from roundabout.fluid.mltcp import Factor
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, Left, iteration_times
+from roundabout.models.fluid.cross_traffic import STEP_MS
+from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.jobs import Compute, send
+from roundabout.models.fluid.mltcp import Factor
 from roundabout.spec.patterns import transfers
 
 BELOW = 16

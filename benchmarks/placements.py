@@ -23,10 +23,10 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.cluster import cassini, models
-from roundabout.cluster.placing import ground_of
-from roundabout.cluster.state import Job, Known, Request, State
-from roundabout.schedulers import named
+from roundabout.models.cluster import cassini, models
+from roundabout.models.cluster.placement import ground_of
+from roundabout.models.cluster.state import Job, Known, Request, State
+from roundabout.models.schedulers import named
 from roundabout.spec import Topology
 
 HOSTS = (100, 300, 1000, 3000)

@@ -25,11 +25,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.runner.hosts.site import Host
-from roundabout.runner.tables.records import Samples
-from roundabout.runner.trial.sampling import host_sampler
+from roundabout.runner.hosts.host_group import Host
+from roundabout.runner.tables.rows import Samples
+from roundabout.runner.trial.sampler import host_sampler
 from roundabout.spec import Topology
-from roundabout.testbeds.lab import Lab, paths
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.network import paths
 
 NAME = "bench-sampler"
 HOSTS = 6

@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from roundabout.dashboards.exporters import Exporters
 from roundabout.dashboards.prometheus import EVERY_S
 from roundabout.dashboards.relay import Relay, relaying
-from roundabout.runner.exported import Exported
+from roundabout.runner.testbed import Exported
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.exported import exported_of
+from roundabout.testbeds.lab.exporter_targets import exported_of
 
 NAME = "bench-scrape"
 SCALE = 200

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs and notebooks use: experiments loaded or built, planned, run, and their results as Arrow tables.
 
-All of it raises RoundaboutError (`roundabout.errors`), whose message says what was found and what was expected.
+All of it raises RoundaboutError (`roundabout.core.errors`), whose message says what was found and what was expected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.complaints import complain
+from analysis.expectations.expectation_check import complain
 from analysis.reading import data
-from analysis.reading.given import given
-from roundabout.cli.experiments import check_experiment, checked_experiment
-from roundabout.cli.live import watching
-from roundabout.cli.running import asked_for
-from roundabout.cli.screen import Screen
+from analysis.reading.trial_inputs import given
+from roundabout.cli.experiments.experiments import check_experiment, checked_experiment
 from roundabout.plan import Plan
 from roundabout.runner.run import Runner, planned
 from roundabout.spec import Experiment, load
-from roundabout.spec.changes import from_values
+from roundabout.spec.assembly.overrides import from_values
 from roundabout.store import Run
 from roundabout.store.files import give_back_tree
+from roundabout.terminal.execution import asked_for
+from roundabout.terminal.live_display import watching
+from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
 

@@ -8,13 +8,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from analysis.advice.expected import Crossing, Outlook, outlook
-from analysis.advice.observed import MOST_TOGETHER, Observed
+from analysis.advice.expected_slowdown import Crossing, Outlook, outlook
+from analysis.advice.observed_jobs import MOST_TOGETHER, Observed
 from analysis.advice.senders import MOST_YAML_BYTES
 from analysis.statistics.phases import SAME_RATE
-from roundabout.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
+from roundabout.models.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
 from roundabout.spec.errors import choices, did_you_mean, show
-from roundabout.spec.source import Content, load
+from roundabout.spec.reader.yaml_source import Content, load
 
 WORTH = 1.02
 """A mean gain from which shifting is advised, if the whole interval is one of gains."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from analysis.advice.errors import AdviceError
-from analysis.reading.counted import Floats, Integers
-from analysis.statistics.folding import Sent
+from analysis.statistics.cumulative_counter import Floats, Integers
+from analysis.statistics.phase_folding import Sent
 from roundabout.spec.frames import HEADER_BYTES
 from roundabout.store.rates import WRAPS_BITS, Increments, increments
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What advice refuses."""
 
-from roundabout.errors import UsageError, in_one_line
+from roundabout.core.errors import UsageError, in_one_line
 
 
 class AdviceError(UsageError):

@@ -17,11 +17,11 @@ import numpy as np
 
 from analysis.advice.counters import HOSTS, Counter, counter, host_column, host_of
 from analysis.advice.errors import AdviceError
-from analysis.reading.counted import Floats
-from roundabout.spec import json_source
+from analysis.statistics.cumulative_counter import Floats
 from roundabout.spec.errors import choices, show
-from roundabout.spec.json_source import Location
-from roundabout.spec.source import Content, decode
+from roundabout.spec.reader import json_source
+from roundabout.spec.reader.json_source import Location
+from roundabout.spec.reader.yaml_source import Content, decode
 
 TIMEOUT_S = 30
 MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples

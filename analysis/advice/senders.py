@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from roundabout.spec import json_source
 from roundabout.spec.errors import show
-from roundabout.spec.json_source import Location
-from roundabout.spec.source import Content, load
+from roundabout.spec.reader import json_source
+from roundabout.spec.reader.json_source import Location
+from roundabout.spec.reader.yaml_source import Content, load
 
 Senders = Mapping[str, tuple[str, ...]]
 """By job, its hosts."""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from analysis.advice.counters import HOSTS, Counter, counter, host_column
 from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import choices, show
-from roundabout.spec.source import open_without_waiting
+from roundabout.spec.reader.yaml_source import open_without_waiting
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
 """Columns of times, with their unit in ns; the table `counters` of a run has the first one."""

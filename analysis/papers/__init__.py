@@ -4,14 +4,13 @@
 from functools import cache
 from typing import NamedTuple
 
-from analysis.complaints import EXPECTED
 from analysis.papers import hotnets, interleaving, salamy
 from analysis.papers.entries import Claim, Entry, Figures, Paper, Row
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.spec.errors import did_you_mean
+from roundabout.spec.expectation import PRINTED_FIGURE
 
 __all__ = [
-    "EXPECTED",
     "PAPERS",
     "Claim",
     "Entry",
@@ -44,7 +43,7 @@ class Found(NamedTuple):
 def printed(name: str) -> Found:
     """What is printed under a name such as `hotnets/fig-1d`. Raises UsageError when nothing is."""
     if name not in names():
-        raise UsageError(f"found nothing printed as '{name}', expected {EXPECTED}", did_you_mean(name, names()))
+        raise UsageError(f"found nothing printed as '{name}', expected {PRINTED_FIGURE}", did_you_mean(name, names()))
     return names()[name]
 
 

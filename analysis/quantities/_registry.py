@@ -2,14 +2,15 @@
 """Quantities by name, and what one is."""
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from analysis.quantities._asked import Asked, Case, Curve
-from roundabout import rooms
-from roundabout.errors import UsageError
+from analysis.quantities._request import Asked, Case, Curve
+from roundabout.core import plugins
+from roundabout.core.errors import UsageError
 from roundabout.spec.errors import did_you_mean
 
 Answer = TypeVar("Answer", bound=Sequence[Case] | Sequence[Curve])
@@ -76,10 +77,9 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
 @cache
 def known() -> dict[str, Quantity]:
     """Every quantity by name, those from outside the tree included."""
-    from analysis import quantities  # noqa: PLC0415 - the room, which is whole only now
-
-    for module in rooms.names(quantities):
-        importlib.import_module(f"{quantities.__name__}.{module}")
+    package = sys.modules[__package__]
+    for module in plugins.names(package):
+        importlib.import_module(f"{__package__}.{module}")
     return dict(sorted(_registered.items()))
 
 

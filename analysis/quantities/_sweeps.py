@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.quantities._asked import Asked, Case
-from analysis.reading.loaded import NEAR_GBPS
+from analysis.quantities._request import Asked, Case
+from analysis.reading.load_sweep_data import NEAR_GBPS
+from analysis.reading.load_sweeps import JobSweep
 from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, tail
-from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import by_property, each_sweep
+from analysis.reading.load_sweeps import Curve, JobSweep
 from analysis.statistics.degradation.demand import required_gbps
 from analysis.statistics.degradation.sweep import Level
 from analysis.statistics.intervals import Measured, average, difference, through
-from analysis.studies.load_sweep.sweeps import Curve, JobSweep
 
 
 @quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")

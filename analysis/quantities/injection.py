@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.data import query
-from analysis.reading.injected import READINGS_BY, Injected, injected, skewness
+from analysis.reading.send_rates import READINGS_BY, Injected, injected, skewness
 from analysis.statistics.intervals import Array, Measured, exactly
 
 BEYOND = 0.995

@@ -3,7 +3,7 @@
 
 from analysis.quantities import Asked, Case, Reading, quantity
 from analysis.quantities._sweeps import properties
-from analysis.reading.inside import Inside, inside
+from analysis.reading.intra_iteration_rates import Inside, inside
 
 
 @quantity("bandwidth inside an iteration", unit="Gbit/s", by="flow")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from analysis.quantities import Asked, Case, Curve, mean_of, quantity
-from analysis.quantities._courses import sharing
-from analysis.reading.apart import first_lasting, offsets, overlaps
+from analysis.quantities._timelines import sharing
 from analysis.reading.cells import CellTrials
-from analysis.reading.counted import Floats
+from analysis.reading.phase_overlap import first_lasting, offsets, overlaps
 from analysis.reading.traces import together
+from analysis.statistics.cumulative_counter import Floats
 
 MS = 1000
 """In a second."""

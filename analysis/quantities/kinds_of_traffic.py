@@ -7,8 +7,8 @@ from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import Level, at_equal_load, near, properties
 from analysis.reading.cells import CellId
+from analysis.reading.load_sweeps import JobSweep
 from analysis.statistics.intervals import Measured, ratio
-from analysis.studies.load_sweep.sweeps import JobSweep
 
 CARRIED = 0.8
 """The share of a link's payload rate that Salamy's 20 of 25 Gbit/s are."""

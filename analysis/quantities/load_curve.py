@@ -4,9 +4,9 @@
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, Curve, quantity
 from analysis.quantities._sweeps import alone, each_sweep, levels, near, properties
+from analysis.reading.load_sweeps import JobSweep
 from analysis.statistics.degradation.demand import required_gbps
 from analysis.statistics.intervals import Measured, through
-from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("iteration time under load", unit="s", digits=3, curve=True)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import each_sweep, properties
+from analysis.reading.load_sweeps import JobSweep
 from analysis.statistics.degradation.choice import n_of_best
 from analysis.statistics.degradation.model import EXPONENTS
 from analysis.statistics.intervals import Measured, exactly, through
-from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 @quantity("R² of the fit", digits=3, by="model")

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials, baseline_of
 from analysis.reading.marks import JobMarks, of_cells
-from analysis.reading.signals import of_trials, signals
+from analysis.reading.marks_and_drops import of_trials, signals
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, quantity
 from analysis.quantities._sweeps import by_property, each_sweep, near
+from analysis.reading.load_sweeps import JobSweep
 from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, through
-from analysis.studies.load_sweep.sweeps import JobSweep
 
 
 def _average(cases: Sequence[Case]) -> str:

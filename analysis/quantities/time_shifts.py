@@ -11,7 +11,7 @@ from analysis.quantities import Asked, Case, Reading, mean_of, quantity
 from analysis.reading.cells import CellTrials
 from analysis.reading.data import Series, by_iteration, query
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
-from roundabout.cassini import score as score_of
+from roundabout.models.cassini import score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3
 

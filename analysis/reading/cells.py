@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from analysis.reading.counted import NEVER, Counted, Integers
+from analysis.reading.cached_run import read_once
 from analysis.reading.data import HostPlace, counters, iterations, rows_of
-from analysis.reading.once import read_once
+from analysis.statistics.cumulative_counter import NEVER, Counted, Integers
 from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from analysis.reading.counted import Counted, Floats, Integers
-from analysis.reading.once import read_once
+from analysis.reading.cached_run import read_once
+from analysis.statistics.cumulative_counter import Counted, Floats, Integers
 from roundabout.store import Run, StoreError
 from roundabout.store.files import LOST
 from roundabout.store.rates import increments

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from analysis.papers.salamy import INSIDE
+from analysis.reading.cached_run import read_once
 from analysis.reading.cells import CellId, CellTrials, cells_of
-from analysis.reading.counted import Floats, Integers
 from analysis.reading.data import query, with_arrays
 from analysis.reading.injection import moving_average_gbps
-from analysis.reading.inside import LOADS, ends
-from analysis.reading.loaded import LOAD, NEAR_GBPS
-from analysis.reading.once import read_once
+from analysis.reading.intra_iteration_rates import LOADS, ends
+from analysis.reading.load_sweep_data import LOAD, NEAR_GBPS
+from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.intervals import Measured, mean_of, ratio
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES

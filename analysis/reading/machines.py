@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.reading.once import read_once
+from analysis.reading.cached_run import read_once
 from roundabout.store import Run
 
 AGREE = 0.05

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
-from analysis.reading.joins import Iterations, Joined, join
+from analysis.reading.iteration_attribution import Iterations, Joined, join
+from analysis.statistics.cumulative_counter import Counted
 from analysis.statistics.intervals import Array, stacked
 from roundabout.spec import TrialSpec
 from roundabout.store import Run

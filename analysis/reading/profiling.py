@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from analysis.reading.data import iterations, query
-from analysis.statistics.folding import Sent
+from analysis.statistics.phase_folding import Sent
 from analysis.statistics.phases import SAME_RATE, Estimate, Found, FoundPhase
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES

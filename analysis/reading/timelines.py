@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.reading.cached_run import read_once
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.counted import Floats
 from analysis.reading.data import iterations, rows_of
 from analysis.reading.marks import per_iteration
-from analysis.reading.once import read_once
+from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.intervals import Array
 from roundabout.spec import TrialSpec
 from roundabout.store import Run, StoreError

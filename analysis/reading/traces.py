@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.reading.cells import CellTrials, communication
-from analysis.reading.counted import NEVER, Counted, Floats, Integers
 from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, iterations, rows_of
+from analysis.statistics.cumulative_counter import NEVER, Counted, Floats, Integers
 from roundabout.store import Run
 
 BIN_MS = 10.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from analysis.records import wire
+from analysis.records import protobuf_wire
 from analysis.records.call import Call, Kind, Record, RecordError
 from analysis.records.fields import JSON, MOST, FieldError, listed, shown, text, whole
 from analysis.records.files import opened
@@ -70,7 +70,7 @@ def recognises(head: bytes) -> bool:
     if BEGINNING.match(head):
         return True
     try:
-        length, at = wire.varint(head, 0)
+        length, at = protobuf_wire.varint(head, 0)
         return bool(length) and _schema(_metadata(head[at : at + length])) is not None
     except FieldError:
         return False
@@ -226,7 +226,7 @@ def _unpacked(file: BinaryIO) -> Iterator[_Node]:
     if beginning.isspace() or beginning == b"{":
         yield from map(_of_json, _objects(file))
         return
-    messages = wire.messages(file)
+    messages = protobuf_wire.messages(file)
     yield _metadata(next(messages, b""))
     yield from map(_of_message, messages)
 
@@ -248,7 +248,7 @@ def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
 def _metadata(message: bytes) -> _Node:
     """A GlobalMetadata's version, as `name`, and its attributes."""
     node = _Node()
-    for number, value in wire.fields(message):
+    for number, value in protobuf_wire.fields(message):
         if number == 1:
             node.name = _text(value)
         elif number == 2:
@@ -260,7 +260,7 @@ def _of_message(message: bytes) -> _Node:
     """A node; its attributes only where they matter, as most nodes are of computing."""
     node = _Node()
     attributes: list[int | bytes] = []
-    for number, value in wire.fields(message):
+    for number, value in protobuf_wire.fields(message):
         if number == 2:
             node.name = _text(value)
         elif number == 3:
@@ -270,7 +270,7 @@ def _of_message(message: bytes) -> _Node:
         elif number == 7:
             node.duration_us = _varint(value)
         elif number == 8:
-            node.values = "".join(_text(each) for at, each in wire.fields(_bytes(value)) if at == 1)
+            node.values = "".join(_text(each) for at, each in protobuf_wire.fields(_bytes(value)) if at == 1)
         elif number == 10:
             attributes.append(value)
     if node.type in TYPES.values() or any(type(each) is bytes and SIZE.encode() in each for each in attributes):
@@ -283,7 +283,7 @@ def _attribute(message: bytes) -> dict[str, int | str]:
     """One attribute by its name; none of the kinds that nothing here is kept in."""
     name: str = ""
     found: int | str | None = None
-    for number, value in wire.fields(message):
+    for number, value in protobuf_wire.fields(message):
         if number == 1:
             name = _text(value)
         elif number in INTEGERS:

@@ -9,10 +9,10 @@ import numpy as np
 
 from analysis.reading.profiling import figures, names, said
 from analysis.records.call import Record, RecordError
-from analysis.records.course import Course, Part, course
-from analysis.records.families import Family, families, sent_bytes
+from analysis.records.collective_groups import Family, families, sent_bytes
 from analysis.records.formats import Format, format_of
 from analysis.records.job import MOST_LOST, Job, joined
+from analysis.records.record_timeline import Course, Part, course
 from analysis.statistics.phases import FoundPhase
 from roundabout.spec import Phase, Profile
 from roundabout.store import Units

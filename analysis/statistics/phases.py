@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from analysis.reading.counted import Floats
-from analysis.statistics.folding import QUIET_SHARE, Folded, NoPeriodError, Sent, fold
+from analysis.statistics.cumulative_counter import Floats
+from analysis.statistics.phase_folding import QUIET_SHARE, Folded, NoPeriodError, Sent, fold
 
 DETAIL = 0.005
 """Of an iteration's bytes: how near the broken line stays to the samples."""

@@ -20,18 +20,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from roundabout import rooms
-from roundabout.errors import UsageError
+from roundabout.core import plugins
+from roundabout.core.errors import UsageError
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.errors import choices, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from analysis.results import Summary
+    from analysis.expectations.results import Summary
     from roundabout.store import Run
 
-__path__ = rooms.extended(__path__, __name__)
+__path__ = plugins.extended(__path__, __name__)
 DEFAULT = "interleaving"
 
 
@@ -77,7 +77,7 @@ class Study:
 
 def kinds() -> tuple[str, ...]:
     """The studies that there are."""
-    return tuple(name.replace("_", "-") for name in rooms.names(importlib.import_module(__name__)))
+    return tuple(name.replace("_", "-") for name in plugins.names(importlib.import_module(__name__)))
 
 
 def named(kind: str) -> Study:

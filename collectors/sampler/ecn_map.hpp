@@ -2,7 +2,7 @@
 #pragma once
 
 #include "native/fd.hpp"
-#include "roundabout/testbeds/lab/ecn.h"
+#include "roundabout/testbeds/lab/ecn/ecn.h"
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace sampler {
 
-// Wire segments that a switch's port sent (roundabout/testbeds/lab/ecn.h).
+// Wire segments that a switch's port sent (roundabout/testbeds/lab/ecn/ecn.h).
 struct EcnCounts {
   std::uint64_t marks = 0;
   std::uint64_t ect_packets = 0;

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 
 from roundabout.acceptance.limits import Limits
 from roundabout.acceptance.verdicts import Verdict
-from roundabout.errors import UsageError
-from roundabout.runner.testbed import Fidelity
+from roundabout.core.errors import UsageError
+from roundabout.runner.fidelity import Fidelity
 
 Part = Literal["paths", "links", "job"]
 PARTS: tuple[Part, ...] = get_args(Part)

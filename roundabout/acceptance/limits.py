@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import NotNegative, Strict
-from roundabout.spec.explain import parse_as
-from roundabout.spec.source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read, shown
 
 OURS = Path(__file__).with_name("limits.yaml")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roundabout.acceptance.limits import Limits
-from roundabout.runner.trial.survey import Survey
+from roundabout.runner.session.connectivity_check import Survey
 from roundabout.spec.topology import Hop, Topology
 
 Interval = tuple[float, float]

@@ -15,48 +15,63 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from roundabout.cli import output
-from roundabout.cli.lines import complain
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
+from roundabout.terminal import output
+from roundabout.terminal.lines import complain
 
-# Command -> module of roundabout.cli, in the order of a working day. The module's function `command` is the command, or
-# the callback of the module's group `app`.
-COMMANDS = {
-    "list": "list_",
-    "new": "new",
-    "validate": "validate",
-    "plan": "plan",
-    "predict": "predict",
-    "cassini": "cassini",
-    "affinity": "affinity",
-    "advise": "advise",
-    "run": "run",
-    "resume": "resume",
-    "trial": "trial",
-    "watch": "watch",
-    "status": "status",
-    "dashboards": "dashboards",
-    "runs": "runs",
-    "rm": "rm",
-    "export": "export",
-    "report": "report",
-    "notebook": "notebook",
-    "compare": "compare",
-    "scoreboard": "scoreboard",
-    "decode": "decode",
-    "provision": "provision",
-    "verify": "verify",
-    "rollback": "rollback",
-    "doctor": "doctor",
-    "acceptance": "acceptance",
-    "cc": "cc",
-    "profile": "profile",
-    "calibrate": "calibrate",
-    "clean": "clean",
-    "schema": "schema",
-    "lab": "lab",
+# Group -> command -> module of roundabout.cli, in the order of a working day. The module's function `command` is the
+# command, or the callback of the module's group `app`.
+GROUPS = {
+    "Experiments": {
+        "list": "experiments.list_",
+        "new": "experiments.new",
+        "validate": "experiments.validate",
+        "plan": "experiments.plan",
+    },
+    "Runs": {
+        "run": "runs.run",
+        "resume": "runs.resume",
+        "status": "runs.status",
+        "watch": "runs.watch",
+        "runs": "runs.runs",
+        "rm": "runs.rm",
+        "clean": "runs.clean",
+    },
+    "Results": {
+        "report": "results.report",
+        "compare": "results.compare",
+        "notebook": "results.notebook",
+        "export": "results.export",
+        "scoreboard": "results.scoreboard",
+    },
+    "Models": {
+        "predict": "models.predict",
+        "cassini": "models.cassini",
+        "advise": "models.advise",
+        "profile": "models.profile",
+    },
+    "Lab and rack": {
+        "lab": "lab.lab",
+        "judge": "lab.judge",
+        "acceptance": "lab.acceptance",
+        "calibrate": "lab.calibrate",
+        "provision": "rack.provision",
+        "verify": "rack.verify",
+        "rollback": "rack.rollback",
+        "doctor": "tools.doctor",
+        "dashboards": "tools.dashboards",
+    },
 }
-
+# Called by programs and by the documentation only.
+HIDDEN = {
+    "trial": "runs.trial",
+    "decode": "tools.decode",
+    "affinity": "models.affinity",
+    "schema": "experiments.schema",
+}
+COMMANDS = {**{name: module for group in GROUPS.values() for name, module in group.items()}, **HIDDEN}
+PANELS = {name: panel for panel, group in GROUPS.items() for name in group}
+FORMER_NAMES = {"cc": "judge"}  # accepted until version 0.3, with a hint
 
 DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
 
@@ -69,17 +84,29 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
         """Return a command that has a name and a help text, for lists of commands; None if there is none."""
-        return TyperCommand(cmd_name, help=read_help(cmd_name)) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        panel = PANELS.get(cmd_name)
+        return TyperCommand(cmd_name, help=read_help(cmd_name), rich_help_panel=panel, hidden=panel is None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name and the imported command that `args` call, and the arguments that remain."""
+        if args and args[0] in FORMER_NAMES:
+            args = [_rename_command(args[0]), *args[1:]]
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and import_command(name), rest
 
 
+def _rename_command(former: str) -> str:
+    """Return the name that replaces a command's `former` name, after a hint on stderr."""
+    name = FORMER_NAMES[former]
+    print(f"hint: `roundabout {former}` is now `roundabout {name}`", file=sys.stderr)
+    return name
+
+
 def read_help(name: str) -> str:
     """Return the help text of a command from the source of its module, without importing it."""
-    source = Path(__file__).with_name(f"{COMMANDS[name]}.py").read_text()
+    source = Path(__file__).with_name(COMMANDS[name].replace(".", "/") + ".py").read_text()
     found = DOCSTRING.search(source)
     return inspect.cleandoc(found[1]) if found else ""
 

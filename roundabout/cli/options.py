@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from roundabout.spec.source import Block
+    from roundabout.spec.reader.yaml_source import Block
 
 # Functions import `roundabout.spec`, since that takes longer than a whole command that reads no experiment.
 
 
 def _experiments(incomplete: str) -> list[str]:
-    from roundabout.spec.library import CATALOG, Library  # noqa: PLC0415
+    from roundabout.spec.assembly.library import CATALOG, Library  # noqa: PLC0415
 
     return [name for name in Library().names(CATALOG) if name.startswith(incomplete)]
 
@@ -135,8 +135,8 @@ def saved(figure: "Figure", picture: Path) -> None:
 
 def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
     """Return what options change in an experiment. Raises UsageError, and SpecError for a value that YAML refuses."""
-    from roundabout.spec.changes import from_text  # noqa: PLC0415
-    from roundabout.spec.source import Items, Mark  # noqa: PLC0415
+    from roundabout.spec.assembly.overrides import from_text  # noqa: PLC0415
+    from roundabout.spec.reader.yaml_source import Items, Mark  # noqa: PLC0415
 
     said = [field.partition("=") for field in fields or ()]
     for path, equals, _ in said:

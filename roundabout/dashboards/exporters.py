@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from roundabout.errors import RoundaboutError
-from roundabout.runner.exported import Exported
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Channel, LostHostError
 from roundabout.runner.hosts.programs import answering
+from roundabout.runner.testbed import Exported
 
 ANSWER_S, END_S = 10, 5
 AGAIN_S = 15  # a host that was lost is not tried more often

@@ -17,10 +17,10 @@ from urllib.request import ProxyHandler, build_opener
 
 import yaml
 
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.paths import ROOT
 from roundabout.dashboards.relay import LOOPBACK
-from roundabout.errors import RoundaboutError, UsageError
 from roundabout.store import files
-from roundabout.tree import ROOT
 
 DASHBOARDS = ROOT / "collectors/dashboards"
 RULES = DASHBOARDS / "rules.yml"

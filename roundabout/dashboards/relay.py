@@ -16,9 +16,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote, unquote
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.exporters import Exporters
-from roundabout.errors import RoundaboutError
-from roundabout.runner.exported import Series
+from roundabout.runner.exporter_targets import Series
 from roundabout.runner.hosts.clocks import CONTROLLER
 from roundabout.runner.hosts.connections import LostHostError
 

@@ -3,15 +3,15 @@
 
 from pathlib import Path
 
-from roundabout.runner import live
-from roundabout.runner.exported import Series
+from roundabout.runner import progress_file
+from roundabout.runner.exporter_targets import Series
 from roundabout.runner.progress import Progress
 
 
 def series_of(runs: Path) -> list[Series]:
     """Of the run that has this machine, or else of the latest under `runs`; nothing without one."""
-    path = live.on_machine() or next(iter(live.going_on(runs)[::-1]), None)
-    told = live.read(path) if path else None
+    path = progress_file.on_machine() or next(iter(progress_file.going_on(runs)[::-1]), None)
+    told = progress_file.read(path) if path else None
     return of_progress(told.progress) if told and told.lives else []
 
 

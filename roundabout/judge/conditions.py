@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.judge.figures import NAMES, QUANTITIES, Figures, Scene
 from roundabout.spec.errors import did_you_mean
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 
 Scene = Literal["alone", "cost", "fairness", "marks", "loss", "incast", "two-jobs", "three-jobs"]
 SCENES: tuple[Scene, ...] = get_args(Scene)

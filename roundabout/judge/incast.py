@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from roundabout.judge.ground import Place
+from roundabout.judge.sandbox import Place
 from roundabout.judge.traffic import StuckError
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import inside
 
 CONNECT_S, LIMIT_S = 5.0, 30.0
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhere

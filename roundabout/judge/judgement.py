@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from roundabout.judge.figures import Figures
-from roundabout.judge.needs import Kernel, Needs
+from roundabout.judge.kernel_requirements import Kernel, Needs
 from roundabout.judge.session import Spread
 from roundabout.judge.verdicts import Verdict, verdicts
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from roundabout.judge.figures import Figures, Scene
-from roundabout.judge.ground import Place
 from roundabout.judge.incast import incast
+from roundabout.judge.sandbox import Place
 from roundabout.judge.traffic import Flows, send
 from roundabout.runner.transports import TOOL
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration import NEVER, Ecn
-from roundabout.testbeds.lab.layout import HOST_INTERFACE
+from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
 FAIRNESS = (2, 8, 32)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.judge import programs
-from roundabout.judge.ground import Place, at_rate, unshaped
+from roundabout.judge.sandbox import Place, at_rate, unshaped
 from roundabout.judge.traffic import WARM_UP_S, StuckError, send
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport

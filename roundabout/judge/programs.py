@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 SYSCALL = {"x86_64": 321, "aarch64": 280}
 NEXT_ID, OPEN, ENABLE_STATISTICS = 11, 13, 32

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.judge import link, pair, programs
 from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
 from roundabout.judge.link import Link
@@ -18,7 +18,7 @@ from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.provider import LabFacility
 
 SECONDS = {"alone": 2, "cost": 2}
 ROUNDS = 3

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from roundabout.errors import RoundaboutError
-from roundabout.judge.ground import Place
+from roundabout.core.errors import RoundaboutError
+from roundabout.judge.sandbox import Place
 
 PORT = 5201
 EVERY_S = 0.1

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 from random import Random
 
-from roundabout.cluster import models
-from roundabout.cluster.cassini import Decided, decide_with_cassini
-from roundabout.cluster.conduct import Cluster, Decide, conduct, dedicated
-from roundabout.cluster.state import Known, Request, Scheduler
-from roundabout.cluster.timeline import Stint, Timeline
-from roundabout.cluster.traces import TraceError, requests
-from roundabout.fluid.engine import Engine
-from roundabout.fluid.left import Left
-from roundabout.schedulers import named
+from roundabout.models.cluster import models
+from roundabout.models.cluster.cassini import Decided, decide_with_cassini
+from roundabout.models.cluster.simulator import Cluster, Decide, conduct, dedicated
+from roundabout.models.cluster.state import Known, Request, Scheduler
+from roundabout.models.cluster.timeline import Stint, Timeline
+from roundabout.models.cluster.traces import TraceError, requests
+from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.schedulers import named
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 

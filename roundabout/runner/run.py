@@ -16,10 +16,10 @@ from typing import Any, NoReturn, Self
 
 from pydantic_core import to_jsonable_python
 
-from roundabout.cluster.timeline import Timeline
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, conducted, make_plan
-from roundabout.runner import facts
+from roundabout.runner import machine_facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
@@ -373,7 +373,7 @@ def _record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
         **asdict(who),
         "job": trial.job,
         "host": CONTROLLER,
-        "machine": facts.of_machine(),
+        "machine": machine_facts.of_machine(),
         "seed": trial.seed,
         "needs": trial.needs,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
@@ -411,8 +411,8 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
-        "code": facts.of_code(),
-        "controller": facts.of_controller(),
+        "code": machine_facts.of_code(),
+        "controller": machine_facts.of_controller(),
         **testbed.facts(),
     }
     run.write_manifest({**run.manifest, "sessions": [*run.recorded("sessions"), session]})

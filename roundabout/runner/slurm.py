@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.core.errors import RoundaboutError, UsageError
 
 ENGINE = "slurm"
 ANSWER_S = 120  # Slurm's own programs give up earlier, unless the network swallows their messages

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import raise_together

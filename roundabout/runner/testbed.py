@@ -5,38 +5,25 @@ A kind of testbed is a folder of roundabout/testbeds, whose module `facility` of
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.plan import PlannedTrial
+from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.clocks import RunClock
+from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
-
-if TYPE_CHECKING:
-    from roundabout.runner.exported import Exported
-
-Nature = Literal["real", "emulated", "computed"]
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    """How real a testbed's figures are: what a page says of that, since the testbed knows and nobody else."""
-
-    nature: Nature
-    stamp: str  # one line, on every screen and page
-    about: str  # a paragraph
-    cannot: tuple[str, ...] = ()  # what nobody can see there
 
 
 @dataclass(frozen=True)
@@ -111,6 +98,17 @@ class Check:
     needed: bool = True
 
 
+@dataclass(frozen=True)
+class Exported:
+    """A host or switch that stands now, and whose counters an exporter says while others use it."""
+
+    site: str
+    node: str
+    argv: tuple[str, ...]
+    facts: Mapping[str, Any]  # the first line that the exporter reads
+    connect: Callable[[], Connection]
+
+
 class Facility(ABC):
     """How this machine gets testbeds of one kind, and gives them up."""
 
@@ -147,7 +145,7 @@ class Facility(ABC):
         """What this kind of testbed needs, and whether it is there; nothing is changed."""
         return ()
 
-    def exported(self) -> "Iterable[Exported]":
+    def exported(self) -> Iterable[Exported]:
         """The hosts and switches that stand now, whose counters may be read while others use them."""
         return ()
 

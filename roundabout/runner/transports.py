@@ -10,13 +10,13 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from roundabout.binary import DamagedError
-from roundabout.btf import Btf, Member
-from roundabout.elf import Elf
-from roundabout.errors import RoundaboutError
-from roundabout.spec.transports import Declaration, Transport, known
+from roundabout.core.binary import DamagedError
+from roundabout.core.btf import Btf, Member
+from roundabout.core.elf import Elf
+from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import IS_CHECKOUT, ROOT
+from roundabout.spec.transports import Declaration, Transport, registry
 from roundabout.store import files, scratch
-from roundabout.tree import IS_CHECKOUT, ROOT
 
 BUILT, OUTSIDE = ROOT / "build/bpf", ROOT / "build/outside"
 TOOL = ROOT / "build/bin/transport"
@@ -32,7 +32,7 @@ def objects(transport: Transport) -> Path | None:
     found = transport.declaration
     if found is None:
         return None
-    return OUTSIDE / found.name if known.is_outside(found) else BUILT
+    return OUTSIDE / found.name if registry.is_outside(found) else BUILT
 
 
 def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
@@ -42,7 +42,7 @@ def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
         RoundaboutError: one does not build, or its program is not what its source declares.
     """
     found = (each.declaration for each in transports)
-    built = [path for each in found if each and known.is_outside(each) for path in build(each)]
+    built = [path for each in found if each and registry.is_outside(each) for path in build(each)]
     return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
 
 
@@ -75,7 +75,7 @@ def _compile(program: Path, path: Path, defines: list[str]) -> None:
         )
     flags = [*(ROOT / "cmake/bpf_flags.txt").read_text().split(), "-Wno-error", f"-D__{os.uname().machine}__"]
     multiarch = ["-idirafter", f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"]
-    include = ["-I", str(known.TREE / "common"), "-I", str(program.parent)]
+    include = ["-I", str(registry.TREE / "common"), "-I", str(program.parent)]
     command = [clang, *flags, *multiarch, *include, *defines, "-c", program.name, "-o", str(path)]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -101,7 +101,7 @@ def _rename(found: Declaration, path: Path) -> None:
         name_at, flags_at = at + name.offset_bits // 8, at + flags.offset_bits // 8
         if max(name_at + NAME_BYTES, flags_at + 1) > len(blob):
             raise RoundaboutError(f"{found.program}: its object file is damaged: {OPERATIONS} reaches out of it")
-        blob[name_at : name_at + NAME_BYTES] = known.kernel_name(found.name).encode().ljust(NAME_BYTES, b"\0")
+        blob[name_at : name_at + NAME_BYTES] = registry.kernel_name(found.name).encode().ljust(NAME_BYTES, b"\0")
         blob[flags_at] |= NON_RESTRICTED
     path.write_bytes(blob)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an experiment file may say."""
 
+from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.errors import SpecError
 from roundabout.spec.experiment import Cell, Experiment, ResolvedJob, StudyChoice, TrialSpec, Value
-from roundabout.spec.library import EXPERIMENTS
 from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Hop, Link, Topology

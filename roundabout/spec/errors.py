@@ -4,7 +4,7 @@
 import difflib
 from collections.abc import Iterable
 
-from roundabout.errors import UsageError, in_one_line
+from roundabout.core.errors import UsageError, in_one_line
 
 
 class SpecError(UsageError):

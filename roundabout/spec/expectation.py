@@ -8,7 +8,7 @@ The field that states the finding tells the kinds apart: `paper` (a value), `at_
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from pydantic import (
     Discriminator,
@@ -23,9 +23,6 @@ from pydantic import (
 )
 
 from roundabout.spec.base import Level, Name, NotNegative, Positive, Strict, Text, Tuple
-
-if TYPE_CHECKING:
-    from roundabout.spec.experiment import Cell
 
 
 class Basis(StrEnum):
@@ -185,6 +182,9 @@ class Expectations(Strict):
     expect: Tuple[AnyExpectation] = ()
 
 
+PRINTED_FIGURE = "a name of analysis/papers"
+
+
 class Complaint(NamedTuple):
     """What is wrong with an expectation: the field within it, what was found there and what was expected."""
 
@@ -194,7 +194,21 @@ class Complaint(NamedTuple):
     hint: str | None = None
 
 
-Complain = Callable[[Expectation, "Sequence[Cell]"], Complaint | None]
+class TrialCell(Protocol):
+    """The part of a cell that expectations refer to."""
+
+    @property
+    def variant(self) -> str:
+        """Return the name of the cell's variant."""
+        ...
+
+    @property
+    def spec(self) -> Any:
+        """Return the specification of the cell's trials."""
+        ...
+
+
+Complain = Callable[[Expectation, Sequence[TrialCell]], Complaint | None]
 """Says what is wrong with an expectation about these cells, beyond what a specification knows by itself."""
 
 

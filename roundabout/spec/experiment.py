@@ -18,12 +18,12 @@ from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, S
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
-from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import Submitted
 from roundabout.spec.trainers import DEFAULT, Trainer
+from roundabout.spec.trainers.launch import SLURM_PROBE
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
 

@@ -9,9 +9,24 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.base import Level
-from roundabout.spec.changes import Change, changed, check_used, over_all, told
-from roundabout.spec.check import (
+from roundabout.spec.assembly.explanation import explain, parse_as
+from roundabout.spec.assembly.factors import Factors, read_factors
+from roundabout.spec.assembly.library import (
+    CATALOG,
+    EXPERIMENTS,
+    HEADER,
+    KINDS,
+    OVERLAYABLE,
+    PROFILES,
+    TOPOLOGIES,
+    Library,
+    shelf_of,
+)
+from roundabout.spec.assembly.merge import merge
+from roundabout.spec.assembly.overrides import Change, changed, check_used, over_all, told
+from roundabout.spec.assembly.snapshot import snapshot
+from roundabout.spec.assembly.trial_filter import only, with_needed
+from roundabout.spec.assembly.validation import (
     Merged,
     Scope,
     check_capture,
@@ -28,6 +43,7 @@ from roundabout.spec.check import (
     check_workers,
     port_queue,
 )
+from roundabout.spec.base import Level
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
 from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
 from roundabout.spec.experiment import (
@@ -42,27 +58,11 @@ from roundabout.spec.experiment import (
     TrialSpec,
     Worked,
 )
-from roundabout.spec.explain import explain, parse_as
-from roundabout.spec.factors import Factors, read_factors
-from roundabout.spec.library import (
-    CATALOG,
-    EXPERIMENTS,
-    HEADER,
-    KINDS,
-    OVERLAYABLE,
-    PROFILES,
-    TOPOLOGIES,
-    Library,
-    shelf_of,
-)
-from roundabout.spec.merge import merge
-from roundabout.spec.only import only, with_needed
 from roundabout.spec.profile import Profile, Resized
-from roundabout.spec.recorded import submitted
-from roundabout.spec.snapshot import snapshot
-from roundabout.spec.source import Block, Document, as_yaml, parse, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read, shown
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.trace import Recorded, Submitted
+from roundabout.spec.trace_readers import submitted
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)

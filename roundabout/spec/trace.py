@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace: the jobs that come to a cluster, and when. roundabout.cluster.traces makes requests of it.
+"""A trace: the jobs that come to a cluster, and when. roundabout.models.cluster.traces makes requests of it.
 
-Models are those of roundabout/cluster/models.yaml, or sets of them. What is not said is drawn by the seed: a model
-among `models` (all equally likely), a number of `workers` and of `iterations` from their ranges, a batch from the
+Models are those of roundabout/models/cluster/models.yaml, or sets of them. What is not said is drawn by the seed: a
+model among `models` (all equally likely), a number of `workers` and of `iterations` from their ranges, a batch from the
 model's.
 """
 

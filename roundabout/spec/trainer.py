@@ -6,7 +6,7 @@ import json
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
-from roundabout import tree
+from roundabout.core import paths
 from roundabout.spec.base import Strict
 from roundabout.spec.profile import Profile
 
@@ -43,7 +43,7 @@ class Launcher(Strict):
     def source(cls) -> Path:
         """The program on this machine. In the tree, programs.yaml lists it; from outside, runs copy it to hosts."""
         folder = Path(inspect.getfile(cls)).resolve().parents[3]
-        return (tree.ROOT if folder == tree.PACKAGES else folder) / cls.program
+        return (paths.ROOT if folder == paths.PACKAGES else folder) / cls.program
 
     @classmethod
     def on_host(cls, task: Task) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 LOST = "restore the file, or run the experiment again"
 LARGEST_JSON = 256 << 20

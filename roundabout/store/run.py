@@ -209,7 +209,7 @@ class Run:
 
     def write_experiment(self, document: dict[str, Any]) -> None:
         """Store the experiment as a file, and the file's SHA-256 in the manifest."""
-        from roundabout.spec.source import dump  # noqa: PLC0415 - commands that only read runs do not need it
+        from roundabout.spec.reader.yaml_source import dump  # noqa: PLC0415 - commands that only read runs do not need it
 
         text = dump(document)
         files.write_text(self.path / EXPERIMENT, text)

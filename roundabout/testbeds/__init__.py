@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
-from roundabout import rooms
-from roundabout.errors import UsageError
+from roundabout.core import plugins
+from roundabout.core.errors import UsageError
 from roundabout.runner.machine import temporary
 from roundabout.runner.machine.journal import Entry
 from roundabout.runner.testbed import Facility
 
-__path__ = rooms.extended(__path__, __name__)
+__path__ = plugins.extended(__path__, __name__)
 
 DEFAULT = "lab"
 OF_INVENTORIES = "rack"
@@ -22,7 +23,7 @@ OF_INVENTORIES = "rack"
 
 def names() -> tuple[str, ...]:
     """The testbeds that there are."""
-    return rooms.names(sys.modules[__name__])
+    return plugins.names(sys.modules[__name__])
 
 
 def facility(where: Mapping[str, str]) -> Facility:
@@ -33,8 +34,19 @@ def facility(where: Mapping[str, str]) -> Facility:
     name = where.get("testbed") or (OF_INVENTORIES if "inventory" in where else DEFAULT)
     if name not in names():
         raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
-    found: Facility = importlib.import_module(f"{__name__}.{name}.facility").facility(where)
+    found: Facility = _provider_module(name).facility(where)
     return found
+
+
+def _provider_module(testbed: str) -> ModuleType:
+    """Import a testbed's module `provider`; a plugin may call it `facility` until version 0.3."""
+    package = f"{__name__}.{testbed}"
+    try:
+        return importlib.import_module(f"{package}.provider")
+    except ModuleNotFoundError as error:
+        if error.name != f"{package}.provider":
+            raise
+        return importlib.import_module(f"{package}.facility")
 
 
 def undo(entry: Entry) -> None:

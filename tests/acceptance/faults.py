@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.runner.transports import TOOL
-from roundabout.testbeds.lab import Lab, marking, network
-from roundabout.testbeds.lab.calibration import NEVER, Ecn
-from roundabout.testbeds.lab.facility import LabFacility
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.network import network
+from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.provider import LabFacility
 
 Spoil = Callable[[Lab], None]
 SOURCE = Path(__file__).with_name("faults.bpf.c")

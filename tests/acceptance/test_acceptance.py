@@ -11,19 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analysis import accepted as analysis
-from roundabout.acceptance import experiments
+from analysis.expectations import acceptance_metrics as analysis
+from roundabout.acceptance import experiments, report
 from roundabout.acceptance.acceptance import PARTS, Acceptance, Part, parts
 from roundabout.acceptance.limits import read_limits
+from roundabout.acceptance.run import Fabric, measure, rdma
 from roundabout.acceptance.verdicts import Verdict, judged, of_classes, of_job, of_links, of_resent, of_survey
-from roundabout.cli import accepted
-from roundabout.cli.accepting import Fabric, measure, rdma
 from roundabout.cli.main import main
-from roundabout.errors import UsageError
-from roundabout.runner.hosts.site import Host
+from roundabout.core.errors import UsageError
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.run import Runner
-from roundabout.runner.trial import survey
-from roundabout.runner.trial.survey import Pinged, Survey
+from roundabout.runner.session import connectivity_check
+from roundabout.runner.session.connectivity_check import Pinged, Survey
 from roundabout.spec import load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
@@ -172,9 +171,9 @@ def test_pauses_are_those_of_all_nics() -> None:
 def test_pings_are_told() -> None:
     """By the program that hosts run, over loopback."""
     lo = Host("s0", "s0", "127.0.0.1", 8, "lo", Path())
-    argv = survey.pinger(lo, ["127.0.0.1", "127.0.0.2"])
+    argv = connectivity_check.pinger(lo, ["127.0.0.1", "127.0.0.2"])
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    told = list(survey.read("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
+    told = list(connectivity_check.read("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
     for (mtu_bytes, pinged), name in zip(told, ("s1", "s2"), strict=True):
         assert pinged[:4] == ("s0", name, 0, 0)
         assert pinged.rtt_ms is not None and pinged.rtt_ms > 0
@@ -199,7 +198,7 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
         Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", True),
         Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", False),
     ]
-    page = accepted.whole_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
+    page = report.whole_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
     assert "RDMA&#39;s own packets" in page and "rx_prio3_bytes" in page
 
     def lacking() -> list[Row]:
@@ -238,7 +237,7 @@ def is_named(fault: Fault, found: Acceptance) -> bool:
 def test_a_lab_with_another_mtu_on_one_host_does_not_pass(accept: Acceptor) -> None:
     found = accept(FAULTS["other-mtu"], "paths")
     assert is_named(FAULTS["other-mtu"], found), found.failed
-    assert "It does not pass" in accepted.whole_page(found)
+    assert "It does not pass" in report.whole_page(found)
     record = json.loads(json.dumps(found.record(LIMITS)))
     assert record["accepted"] is False and record["limits"]["most_lost"] == 0
     assert found.fidelity and found.fidelity.nature == "emulated"

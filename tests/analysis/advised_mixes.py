@@ -12,16 +12,15 @@ from pathlib import Path
 
 import yaml
 
-from analysis.advice import checking
+from analysis.advice import advice_check
 from analysis.advice.advice import Verdict, meeting
-from analysis.advice.observed import of_run
-from analysis.quantities import Reading
-from analysis.verdicts import judge
+from analysis.advice.observed_jobs import of_run
 from roundabout.cli.main import main as roundabout
-from roundabout.fluid import ITERATIONS
+from roundabout.models.fluid import ITERATIONS
 from roundabout.spec import load_topology
 from roundabout.store import Run
 from tests.analysis import mixes
+from tests.analysis.run_verdicts import judge_run
 
 
 def named(seed):
@@ -66,7 +65,7 @@ def advised(run, seeds):
     """What is advised for each mix, and the experiment that checks it."""
     jobs, capacity_gbps = of_run(run)
     found = {seed: meeting(jobs, {"link": list(named(seed))}, capacity_gbps) for seed in seeds}
-    return found, checking.experiment("mixes-advised", run, jobs, list(found.values()))
+    return found, advice_check.experiment("mixes-advised", run, jobs, list(found.values()))
 
 
 def played(document, options):
@@ -86,7 +85,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=range(10))
     options = parser.parse_args()
     found, document = advised(played(alone(options.seeds), options), options.seeds)
-    verdicts = judge(Reading(played(document, options)))
+    verdicts = judge_run(played(document, options))
     for seed, met in found.items():
         print(f"mix {seed}: {met.verdict.value}; {met.why}")
     for each in verdicts:

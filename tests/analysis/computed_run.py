@@ -4,12 +4,12 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.summary import summarise
+from analysis.reports.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 from tests.runner.conftest import experiment
 

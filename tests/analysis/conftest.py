@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from analysis.summary import summarise
+from analysis.reports.summary import summarise
 from roundabout.store import Run
 from tests.analysis.made_up import as_older
 from tests.analysis.unfair_runs import synthetic_run

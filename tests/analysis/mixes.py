@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.advice.counters import Counter
-from analysis.advice.expected import fluid_job, mean_ms, shifted_by
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
-from roundabout.fluid.left import Left
+from analysis.advice.expected_slowdown import fluid_job, mean_ms, shifted_by
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Course
+from roundabout.models.fluid.residual_capacity import Left
 
 CAPACITY_GBPS = 50.0
 SAMPLES_MS = 10.0

@@ -12,17 +12,17 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import expected, senders, shown, sources
+from analysis.advice import advice_tables, expected_slowdown, senders, sources
 from analysis.advice.advice import Verdict, advise, meeting, partitions
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
-from analysis.advice.observed import Observed, of_counters, of_run
+from analysis.advice.observed_jobs import Observed, of_counters, of_run
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate, Found, FoundPhase
 from roundabout.cli.main import main
-from roundabout.errors import UsageError
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Course
-from roundabout.fluid.left import Left
+from roundabout.core.errors import UsageError
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Course
+from roundabout.models.fluid.residual_capacity import Left
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis import mixes
@@ -38,7 +38,7 @@ TWINS = {"j1": VGG, "j2": VGG}
 def little_work(monkeypatch):
     """Intervals are looked at in test_advice_mixes.py."""
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
-    monkeypatch.setattr(expected, "DRAWS", 5)
+    monkeypatch.setattr(expected_slowdown, "DRAWS", 5)
 
 
 @pytest.fixture(scope="module")
@@ -362,7 +362,7 @@ def test_a_job_alone_meets_nobody():
     jobs = [exactly((110, 0), (90, 45))]
     found = advise(jobs, GBPS, partitions(jobs, 2))
     assert (found.pairs, found.placements, found.apart) == ((), (), ())
-    assert "there is only one job, which meets nobody" in shown.whole_page(found, "here")
+    assert "there is only one job, which meets nobody" in advice_tables.whole_page(found, "here")
 
 
 def test_placements_are_ranked_and_what_is_left_out_says_why():

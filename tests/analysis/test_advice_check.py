@@ -4,22 +4,21 @@
 import pytest
 import yaml
 
-from analysis.advice import expected
+from analysis.advice import expected_slowdown
 from analysis.advice.advice import Meeting, Verdict
-from analysis.advice.checking import experiment
+from analysis.advice.advice_check import experiment
 from analysis.advice.errors import AdviceError
-from analysis.advice.expected import Outlook
-from analysis.advice.observed import of_run
-from analysis.quantities import Reading
-from analysis.reading.given import given
+from analysis.advice.expected_slowdown import Outlook
+from analysis.advice.observed_jobs import of_run
+from analysis.reading.trial_inputs import given
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
-from analysis.verdicts import judge
 from roundabout.cli.main import main
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.testbeds import facility, undo
+from tests.analysis.run_verdicts import judge_run
 from tests.runner.conftest import Notes
 
 pytestmark = pytest.mark.unit
@@ -69,8 +68,8 @@ def check(observed):
     path = observed.path.parents[2] / "pairs.yaml"
     with pytest.MonkeyPatch.context() as little_work:
         little_work.setattr(phases, "RESAMPLINGS", 5)
-        little_work.setattr(expected, "DRAWS", 5)
-        little_work.setattr(expected, "MEETING", 1.0)
+        little_work.setattr(expected_slowdown, "DRAWS", 5)
+        little_work.setattr(expected_slowdown, "MEETING", 1.0)
         assert main(["advise", str(observed.path), "--check", str(path)]) == 0
     return path
 
@@ -97,7 +96,7 @@ def test_what_was_expected_is_held_against_what_it_shows(check):
     for name, job in trial["spec"]["jobs"].items():
         assert job["timetable"] == trial["spec"]["cassini"]["timetables"][name], "neither sought nor stretched again"
         assert trial["given"][name]["timetable"]["trials"] == []
-    verdicts = judge(Reading(run))
+    verdicts = judge_run(run)
     assert [each.verdict for each in verdicts] == ["inside"] * 4
     assert min(each.measured for each in verdicts) > 1.2
 

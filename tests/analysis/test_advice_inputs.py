@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from analysis.advice import expected, senders, sources
+from analysis.advice import expected_slowdown, senders, sources
 from analysis.advice.advice import read_placements
 from analysis.advice.counters import Counter
 from analysis.advice.errors import AdviceError
-from analysis.advice.observed import Observed, of_counters
+from analysis.advice.observed_jobs import Observed, of_counters
 from analysis.statistics import phases
 from roundabout.cli.main import main
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.spec import SpecError
 from tests.mutations import Mistakes, assert_one_message, spoilt_bytes, value_at
 
@@ -41,7 +41,7 @@ KEEP_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 @pytest.fixture(autouse=True)
 def little_work(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
-    monkeypatch.setattr(expected, "DRAWS", 5)
+    monkeypatch.setattr(expected_slowdown, "DRAWS", 5)
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pytest
 
-from analysis.advice import expected
+from analysis.advice import expected_slowdown as expected
 from analysis.advice.advice import Meeting, Verdict, meeting
-from analysis.advice.observed import of_counters
+from analysis.advice.observed_jobs import of_counters
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from tests.analysis import mixes

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from analysis.reading.applied import Applied, alike, applied
-from analysis.render import about
+from analysis.reading.applied_settings import Applied, alike, applied
+from analysis.reports import about
 
 pytestmark = pytest.mark.unit
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.beside import Beside, beside, refuse_another, table
+from analysis.calibration.model_comparison import Beside, beside, refuse_another, table
 from analysis.reading.cells import cells_of, experiment_of, first_shares, speedup
 from analysis.render import screen
 from analysis.statistics.intervals import mean_of
-from roundabout.cli.screen import Screen
 from roundabout.store import StoreError
+from roundabout.terminal.screen import Screen
 
 pytestmark = pytest.mark.unit
 

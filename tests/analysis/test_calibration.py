@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.calibration import Judgement, judge
+from analysis.calibration.calibration import Judgement, judge
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit

@@ -12,14 +12,14 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from analysis.quantities import Asked, Reading, named
+from analysis.reading.cached_run import ReadOnce
 from analysis.reading.cells import CellId
-from analysis.reading.once import ReadOnce
 from analysis.reading.timelines import clusters_of
 from analysis.render.figure_data import csv_of
-from analysis.report import on_terminal, render
+from analysis.reports.report import on_terminal, render
+from analysis.reports.summary import stored_or_new, summarise
 from analysis.statistics.intervals import estimate, paired_ratio, ratio
 from analysis.studies.cluster import figures
-from analysis.summary import stored_or_new, summarise
 from roundabout.store import StoreError
 from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
 from tests.analysis.made_up import as_older

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading import data
-from analysis.summary import stored_or_new, summarise
+from analysis.reports.summary import stored_or_new, summarise
 from roundabout.cli.main import main
 from roundabout.store import RAW, Run, StoreError, contents
 from roundabout.store.contents import RECORD

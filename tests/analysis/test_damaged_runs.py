@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from analysis import notebooks, scoreboard
+from analysis import notebooks
+from analysis.reports import scoreboard
 from roundabout import api
-from roundabout.cli import resume, watch
 from roundabout.cli.main import main
+from roundabout.cli.runs import resume, watch
+from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.run import series_of
-from roundabout.errors import RoundaboutError
 from roundabout.store import Run, schemas
 from tests.analysis.computed_run import compute
 from tests.analysis.damaged_files import DAMAGES, missing, other_table, pipe, truncated

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading import data
-from analysis.reading.counted import NEVER, Counted
+from analysis.statistics.cumulative_counter import NEVER, Counted
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit

@@ -7,11 +7,11 @@ import json
 import pytest
 from rich.console import Console
 
-from roundabout.cli.deriving import Source, derive
+from roundabout.cli.lab.derivation import Source, derive
 from roundabout.cli.main import main
-from roundabout.testbeds.lab.calibration import load_calibration
-from roundabout.testbeds.lab.proposals import load_ranges
-from roundabout.testbeds.lab.search import Search
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
+from roundabout.testbeds.lab.calibration.parameter_search import Search
+from roundabout.testbeds.lab.calibration.proposals import load_ranges
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from analysis.export import tables, trace
+from analysis.reports.export import tables, trace
 from roundabout.cli.main import main
 from roundabout.store import StoreError
 

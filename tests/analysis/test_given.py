@@ -3,9 +3,9 @@
 
 import pytest
 
-from analysis.reading.given import given
+from analysis.reading.trial_inputs import given
 from analysis.statistics import phases
-from roundabout.fluid import Course, Left, fluid_jobs, left_by_cross_traffic
+from roundabout.models.fluid import Course, Left, fluid_jobs, left_by_cross_traffic
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.store import StoreError
 

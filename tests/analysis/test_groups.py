@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import on_terminal, render
+from analysis.reports.report import on_terminal, render
+from analysis.reports.summary import summarise
 from analysis.studies import study_of
-from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from tests.analysis.made_up import manifest

@@ -6,17 +6,17 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from analysis.guard import ALPHA, QUANTITIES, judge, junit, rule
+from analysis.reports.guard import ALPHA, QUANTITIES, judge, junit, rule
 from analysis.statistics.one_sided import exceeds, holm
 from roundabout.cli.main import main
-from roundabout.errors import UsageError
-from roundabout.fluid import Course, fluid_jobs, left_by_schedules
+from roundabout.core.errors import UsageError
+from roundabout.models.fluid import Course, fluid_jobs, left_by_schedules
 from roundabout.plan import make_plan
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
 from roundabout.testbeds.fluid.loads import loads
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.papers.salamy import RESNET
-from analysis.reading.inside import inside
+from analysis.reading.intra_iteration_rates import inside
 from analysis.render.page import shown
+from analysis.reports.summary import summarise
 from analysis.studies.load_sweep.tables import inside as as_table
-from analysis.summary import summarise
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 

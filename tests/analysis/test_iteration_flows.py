@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 
 from analysis.reading.iteration_flows import iteration_flows
 from analysis.render.page import shown
+from analysis.reports.summary import summarise
 from analysis.studies import named, study_of
 from analysis.studies.iteration_flows import figures, tables
-from analysis.summary import summarise
 from roundabout.store import Identity, Units, build_table
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import BOOT_NS, SCALE, SEGMENT, experiment, sweep_run

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.reading.counted import Counted
-from analysis.reading.joins import Iterations, join
+from analysis.reading.iteration_attribution import Iterations, join
+from analysis.statistics.cumulative_counter import Counted
 
 pytestmark = pytest.mark.unit
 

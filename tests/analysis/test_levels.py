@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import render
+from analysis.reports.report import render
+from analysis.reports.summary import summarise
 from analysis.studies.levels import figures
 from analysis.studies.levels.tables import times
-from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from tests.analysis.made_up import manifest

@@ -16,8 +16,8 @@ from nbclient import NotebookClient
 
 import roundabout
 from analysis.notebooks import begin
-from roundabout.cli import notebook as command
 from roundabout.cli.main import main
+from roundabout.cli.results import notebook as command
 from tests.captures.capture_frames import pcap, random_frame
 
 pytestmark = pytest.mark.unit

@@ -15,9 +15,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from roundabout.cli import judging, profile, resume, run as run_command, watch
 from roundabout.cli.main import COMMANDS, import_command, main
-from roundabout.errors import RoundaboutError
+from roundabout.cli.models import profile
+from roundabout.cli.runs import resume, run as run_command, watch
+from roundabout.core.errors import RoundaboutError
+from roundabout.judge import run
 from roundabout.runner.machine import lease
 from roundabout.testbeds.lab import Lab
 from tests.analysis.computed_run import compute
@@ -100,7 +102,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         (run_command, "execute"),
         (resume, "execute"),
         (profile, "_run"),
-        (judging, "judge"),
+        (run, "judge"),
         (lease, "hold"),
         (Lab, "up"),
         (os, "execv"),

@@ -8,7 +8,7 @@ import pytest
 
 from analysis import papers
 from analysis.quantities import known
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.spec.expectation import Printed
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from analysis.reading.profiling import course, difference
 from analysis.statistics import phases
-from analysis.statistics.folding import NoPeriodError, Sent, fold
+from analysis.statistics.phase_folding import NoPeriodError, Sent, fold
 from analysis.statistics.phases import find
 from roundabout.spec import Phase, Profile
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.predictions import Prediction, _fair, typical_ms
+from analysis.calibration.predictions import Prediction, _fair, typical_ms
 from roundabout.cli.main import main
-from roundabout.fluid.meetings import Meeting
+from roundabout.models.fluid.mean_field_dcqcn import Meeting
 from roundabout.spec import Transport, load_experiment
 
 pytestmark = pytest.mark.unit

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from analysis.statistics import phases
-from roundabout.cli import profile as command
 from roundabout.cli.main import main
+from roundabout.cli.models import profile as command
 from roundabout.spec import load_experiment, load_profile
 from roundabout.store import schemas
 from tests.analysis.made_up import as_older

@@ -19,10 +19,10 @@ from matplotlib.offsetbox import TextArea
 
 from analysis.reading.cells import CellId, CellTrials, cells_of
 from analysis.reading.traces import traces
-from analysis.report import ReportError, render
+from analysis.reports.report import ReportError, render
+from analysis.reports.summary import summarise
 from analysis.studies.interleaving import figures
 from analysis.studies.interleaving.study import sharing
-from analysis.summary import summarise
 from roundabout.spec import load_experiment
 from tests.spec.least import written
 
@@ -219,7 +219,7 @@ def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_
     endless = tmp_path / "notebook.py"
     endless.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\nwhile True: pass\n')
     monkeypatch.setattr("analysis.studies.Study.notebook", endless)
-    monkeypatch.setattr("analysis.report.TIMEOUT_S", 1)
+    monkeypatch.setattr("analysis.reports.report.TIMEOUT_S", 1)
     with pytest.raises(ReportError, match=r"^interleaving: a cell ran for more than 1 s"):
         render(make_run(repetitions=1))
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.scoreboard import age, as_record, in_short, scoreboard
-from analysis.scoreboard_page import page, picture
+from analysis.reports.scoreboard import age, as_record, in_short, scoreboard
+from analysis.reports.scoreboard_page import page, picture
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit

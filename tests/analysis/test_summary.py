@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from analysis.expectations.results import gain_of_possible
 from analysis.reading.cells import cells_of, first_shares, speedup
 from analysis.reading.data import query
-from analysis.results import gain_of_possible
-from analysis.summary import summarise
-from roundabout.fluid import fluid_limits
+from analysis.reports.summary import summarise
+from roundabout.models.fluid import fluid_limits
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from analysis.quantities import Asked, Reading, named
-from analysis.reading.injected import READINGS_BY, Injected, injected, skewness
-from analysis.reading.requested import requested
-from analysis.report import render
-from analysis.summary import summarise
+from analysis.reading.planned_flows import requested
+from analysis.reading.send_rates import READINGS_BY, Injected, injected, skewness
+from analysis.reports.report import render
+from analysis.reports.summary import summarise
 from tests.analysis.sweep_runs import experiment, sweep_run
 
 pytestmark = pytest.mark.unit

@@ -16,19 +16,19 @@ from rich.console import Console
 from analysis.quantities import Asked, Reading, named
 from analysis.quantities._sweeps import _between, at_equal_load
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.loaded import LoadedJob, loaded_jobs, outcomes, sent_loads
-from analysis.render.about import provenance
-from analysis.report import on_terminal
+from analysis.reading.load_sweep_data import LoadedJob, loaded_jobs, outcomes, sent_loads
+from analysis.reading.load_sweeps import job_sweeps, names
+from analysis.reports.about import provenance
+from analysis.reports.report import on_terminal
+from analysis.reports.summary import stored_or_new, summarise
 from analysis.statistics.intervals import exactly
 from analysis.studies import study_of
 from analysis.studies.load_sweep import tables
 from analysis.studies.load_sweep.figures import by_kind, by_model
-from analysis.studies.load_sweep.sweeps import job_sweeps, names
-from analysis.summary import stored_or_new, summarise
-from analysis.verdicts import judge
 from roundabout.spec import load_experiment
 from roundabout.store.files import write_json
 from tests.analysis.made_up import as_older
+from tests.analysis.run_verdicts import judge_run
 from tests.analysis.sweep_runs import ROOT, experiment, mean_s, sweep_run
 
 pytestmark = pytest.mark.unit
@@ -354,7 +354,7 @@ def test_claims_of_a_run_say_on_which_basis(summary):
 
 def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
     monkeypatch.setattr("analysis.quantities.congestion._above", lambda *_: exactly(-3.0))
-    (found,) = [each for each in judge(Reading(sweep)) if "congestion point more" in (each.claim or "")]
+    (found,) = [each for each in judge_run(sweep) if "congestion point more" in (each.claim or "")]
     assert found.verdict == "outside"
     assert found.found == "VGG-16, consistent, RDMA -3 %"  # told once, since there is no other case
 

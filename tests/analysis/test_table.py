@@ -6,9 +6,9 @@ import json
 import pytest
 from rich.console import Console
 
-from analysis.compare import CompareError, compare, table as comparison_table
-from analysis.report import on_terminal as table
-from analysis.summary import summarise
+from analysis.reports.comparison import CompareError, compare, table as comparison_table
+from analysis.reports.report import on_terminal as table
+from analysis.reports.summary import summarise
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit

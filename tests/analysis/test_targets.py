@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from analysis.targets import Fit, fit, targets_of, training
+from analysis.calibration.calibration_targets import Fit, fit, targets_of, training
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit

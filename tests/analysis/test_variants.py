@@ -11,20 +11,20 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from analysis.quantities import Asked, Reading, named
-from analysis.reading.apart import LASTING, OVERLAP, first_lasting, in_theory, offsets, overlaps
 from analysis.reading.cells import cells_of
-from analysis.reading.signals import of_trials, signals
+from analysis.reading.marks_and_drops import of_trials, signals
+from analysis.reading.phase_overlap import LASTING, OVERLAP, first_lasting, in_theory, offsets, overlaps
 from analysis.reading.traces import courses, traces
 from analysis.render.link_use import link_use
-from analysis.report import on_terminal, render
+from analysis.reports.report import on_terminal, render
+from analysis.reports.summary import summarise
 from analysis.studies.variants.figures import gain_by_score, learned, shown
 from analysis.studies.variants.study import Gain
-from analysis.summary import summarise
-from roundabout.fluid.mltcp import iterations_until
+from roundabout.models.fluid.mltcp import iterations_until
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.complaints import complain
-from analysis.expected import Limits
+from analysis.expectations.expectation_check import complain
+from analysis.expectations.expectations import Limits
+from analysis.expectations.results import _statistics
+from analysis.expectations.verdict_tables import cards, in_short, screen
+from analysis.expectations.verdicts import _bounded, together, verdict
 from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
 from analysis.quantities._registry import Quantity
 from analysis.reading.marks import JobMarks
-from analysis.render.verdicts import cards, in_short, screen
-from analysis.results import _statistics
-from analysis.verdicts import _bounded, judge, together, verdict
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Row, Sign, Value
 from roundabout.store import Run
 from roundabout.store.files import read_json, write_json
+from tests.analysis.run_verdicts import judge_run
 
 pytestmark = pytest.mark.unit
 
@@ -220,7 +221,7 @@ def set_in(run, monkeypatch):
     def judged(changes):
         experiment = Reading(run).experiment.model_copy(update={"changes": changes})
         monkeypatch.setattr(Reading, "experiment", experiment)
-        return judge(Reading(run))
+        return judge_run(run)
 
     return judged
 
@@ -266,7 +267,7 @@ def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
         {**old, "what": "first-iteration bandwidth share j1/j2", "paper": 1.7, "tolerance": 0.5},
     ]
     write_json(path, manifest)
-    faster, share = judge(Reading(Run(run.path)))
+    faster, share = judge_run(Run(run.path))
     assert (faster.verdict, faster.basis, faster.source) == ("inside", "fitted", "HotNets'22, Figures 1b to 1d")
     assert (share.basis, share.source, share.paper) == (None, None, 1.7)  # the catalogue has another figure
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.btf import Btf
-from roundabout.cli.doctor import render
-from roundabout.testbeds.lab import doctor
+from roundabout.cli.tools.doctor import render
+from roundabout.core.btf import Btf
+from roundabout.testbeds.lab.checks import doctor
 
 pytestmark = pytest.mark.unit
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.runner.hosts.playbooks import Result, written
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.inventory import inventory_of
+from roundabout.testbeds.lab.lifecycle.inventory import inventory_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 

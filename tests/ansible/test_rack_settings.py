@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from roundabout.cli.rollback import show as show_rollback
-from roundabout.cli.verify import drifts, show as show_drift
+from roundabout.cli.rack.rollback import show as show_rollback
+from roundabout.cli.rack.verify import drifts, show as show_drift
 from roundabout.runner.hosts import playbooks
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from roundabout.testbeds.lab import doctor
+from roundabout.testbeds.lab.checks import doctor
 
 pytestmark = pytest.mark.unit
 
@@ -81,8 +81,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
             (target, ["./bootstrap"])
             for target in ("experiment", "sweep", "report", "doctor", "provision", "wheel", "clean")
         ),
-        *((target, ["./bootstrap tests"]) for target in ("coverage",
-        "lint", "test", "fuzz", "bench")),
+        *((target, ["./bootstrap tests"]) for target in ("coverage", "lint", "test", "fuzz", "bench")),
         ("notebook", ["./bootstrap notebook"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),

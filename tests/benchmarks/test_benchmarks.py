@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ack_cost
-from roundabout.testbeds.lab import allowed
+from roundabout.testbeds.lab.network import cc_allowlist
 
 pytestmark = pytest.mark.lab
 
@@ -64,7 +64,7 @@ def test_a_benchmark_prints_its_ratio(name: str, runs: dict[str, "Future[subproc
 def test_a_transport_that_the_kernel_lacks_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(allowed, "available", lambda: ["reno", "cubic"])
+    monkeypatch.setattr(cc_allowlist, "available", lambda: ["reno", "cubic"])
     assert ack_cost.in_kernel(["bic", "dcqcn", "reno", "yeah"]) == ["dcqcn", "reno"]
     assert capsys.readouterr().err == "not in this kernel, and left out: bic, yeah\n"
 

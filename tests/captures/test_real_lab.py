@@ -14,7 +14,7 @@ import pytest
 
 from analysis.reading.injection import injections
 from roundabout.store import Run
-from roundabout.testbeds.lab.calibration import load_calibration
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 

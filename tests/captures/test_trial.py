@@ -13,7 +13,7 @@ from roundabout.runner.hosts.clocks import Ledger, Reading
 from roundabout.runner.trial.captures import _HostUtc
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.experiment import Capture
-from roundabout.spec.schema import schemas
+from roundabout.spec.reader.schema import schemas
 from roundabout.store import Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cassini import LoopError, loop, shared, time_shifts
+from roundabout.models.cassini import LoopError, loop, shared, time_shifts
 
 pytestmark = pytest.mark.unit
 

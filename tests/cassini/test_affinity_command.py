@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from analysis import affinity
-from roundabout.cassini import Arc, Candidate, Circle, choose
+from analysis.reports import affinity
 from roundabout.cli.main import main
+from roundabout.models.cassini import Arc, Candidate, Circle, choose
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cassini import Arc, CassiniError, Circle, circle_of, unify
+from roundabout.models.cassini import Arc, CassiniError, Circle, circle_of, unify
 from roundabout.spec import load_profile
 
 pytestmark = pytest.mark.unit

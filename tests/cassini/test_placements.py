@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from roundabout.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
+from roundabout.models.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cassini import Arc, CassiniError, Circle, circle_of, rotate, unify
+from roundabout.models.cassini import Arc, CassiniError, Circle, circle_of, rotate, unify
 from roundabout.spec import load_profile
 
 pytestmark = pytest.mark.unit

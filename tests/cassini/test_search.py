@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, eye_array, hstack
 
-from roundabout.cassini import search
-from roundabout.cassini.search import best_steps, choices
+from roundabout.models.cassini import search
+from roundabout.models.cassini.search import best_steps, choices
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@
 import pytest
 
 from analysis.papers.interleaving import PAPER
-from roundabout.cassini import Rotations, circle_of, rotate, unify
+from roundabout.models.cassini import Rotations, circle_of, rotate, unify
 from roundabout.spec import load_profile
 
 pytestmark = pytest.mark.unit

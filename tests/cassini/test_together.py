@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cassini import Arc, Candidate, Circle, choose, rotate_together
+from roundabout.models.cassini import Arc, Candidate, Circle, choose, rotate_together
 
 pytestmark = pytest.mark.unit
 

@@ -9,14 +9,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cluster.cassini import Decided
-from roundabout.cluster.conduct import Cluster, conduct, dedicated
-from roundabout.cluster.state import Placement, Request, State
-from roundabout.cluster.timeline import Stint, Timeline
-from roundabout.fluid import engine
-from roundabout.fluid.engine import EngineError
+from roundabout.models.cluster.cassini import Decided
+from roundabout.models.cluster.simulator import Cluster, conduct, dedicated
+from roundabout.models.cluster.state import Placement, Request, State
+from roundabout.models.cluster.timeline import Stint, Timeline
+from roundabout.models.fluid import engine
+from roundabout.models.fluid.engine import EngineError
+from roundabout.models.schedulers import named
 from roundabout.plan.clusters import check
-from roundabout.schedulers import named
 from roundabout.spec import Topology, load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob

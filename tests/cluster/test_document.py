@@ -10,12 +10,12 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
-from roundabout.cassini import circle_of, rotate, unify
-from roundabout.cluster.models import OURS, models, profile
-from roundabout.cluster.state import Request
-from roundabout.cluster.traces import requests
+from roundabout.models.cassini import circle_of, rotate, unify
+from roundabout.models.cluster.models import OURS, models, profile
+from roundabout.models.cluster.state import Request
+from roundabout.models.cluster.traces import requests
 from roundabout.spec.profile import Profile
-from roundabout.spec.source import parse, read
+from roundabout.spec.reader.yaml_source import parse, read
 from roundabout.spec.trace import Listed, Range, Submitted, Trace
 
 pytestmark = pytest.mark.unit

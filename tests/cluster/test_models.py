@@ -6,7 +6,16 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.cluster.models import ModelError, examples_per_s, model, models, names, noise_examples, profile, shape
+from roundabout.models.cluster.models import (
+    ModelError,
+    examples_per_s,
+    model,
+    models,
+    names,
+    noise_examples,
+    profile,
+    shape,
+)
 from roundabout.spec import load_profile
 
 pytestmark = pytest.mark.unit

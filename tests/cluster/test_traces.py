@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from roundabout.cluster.models import ModelError, model, names, profile
-from roundabout.cluster.traces import TraceError, requests
+from roundabout.models.cluster.models import ModelError, model, names, profile
+from roundabout.models.cluster.traces import TraceError, requests
 from roundabout.spec.trace import Submitted, Trace
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roundabout.runner.exported import Exported, exported
+from roundabout.runner.exporter_targets import Exported, exported
 
 ROOT = Path(__file__).parents[2]
 EXPORTER = ROOT / "collectors/exporter/exporter.py"

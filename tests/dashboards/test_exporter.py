@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.exporters import Exporter
 from roundabout.dashboards.prometheus import DASHBOARDS, RULES, dashboards
 from roundabout.dashboards.run import of_progress
-from roundabout.errors import RoundaboutError
-from roundabout.runner.exported import Way
+from roundabout.runner.exporter_targets import Way
 from roundabout.runner.observer import CrossUse
 from roundabout.runner.progress import JobProgress, Progress, TrialProgress
 from tests.dashboards.record import LINES, fake_host, importable

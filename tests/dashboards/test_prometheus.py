@@ -10,9 +10,9 @@ from socket import create_server
 
 import pytest
 
-from roundabout.cli.dashboards import _folder
+from roundabout.cli.tools.dashboards import _folder
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.dashboards.prometheus import CONFIGURATION, DATA, LOG, prometheus
-from roundabout.errors import RoundaboutError, UsageError
 
 NOBODY = pwd.getpwnam("nobody")
 RELAY = "http://127.0.0.1:1"

@@ -14,11 +14,11 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards import exporters as asking, relay as relay_module
 from roundabout.dashboards.exporters import Exporters
 from roundabout.dashboards.relay import Relay, relaying
-from roundabout.errors import RoundaboutError
-from roundabout.runner.exported import Exported
+from roundabout.runner.testbed import Exported
 from tests.dashboards.record import fake_host
 
 pytestmark = pytest.mark.unit

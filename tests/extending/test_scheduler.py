@@ -16,10 +16,10 @@ SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]
 
 DECIDES = """
 from functools import partial
-from roundabout.cluster import models
-from roundabout.cluster.state import Job, Known, Request, State
-from roundabout.schedulers import named, names
-from roundabout.spec.library import Library
+from roundabout.models.cluster import models
+from roundabout.models.cluster.state import Job, Known, Request, State
+from roundabout.models.schedulers import named, names
+from roundabout.spec.assembly.library import Library
 
 assert "shortest" in names()
 known = Known(models.profile, models.noise_examples)
@@ -36,7 +36,7 @@ def decided(*folders: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_its_file_is_all_that_a_scheduler_needs(tmp_path: Path) -> None:
-    room = tmp_path / "roundabout/schedulers"
+    room = tmp_path / "roundabout/models/schedulers"
     room.mkdir(parents=True)
     (room / "shortest.py").write_text(SCHEDULER)
     assert decided(tmp_path).stdout == "['j200', 'j500'] 24\n", decided(tmp_path).stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.programs import programs
+from roundabout.runner.program_list import programs
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
 

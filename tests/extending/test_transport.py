@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from analysis.reading.data import rows_of
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner import transports
 from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
-from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.provider import LabFacility
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 

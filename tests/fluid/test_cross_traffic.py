@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid import Course, Schedule, left_by_cross_traffic, left_by_schedules
-from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
-from roundabout.fluid.jobs import Compute, FluidJob, send
+from roundabout.models.fluid import Course, Schedule, left_by_cross_traffic, left_by_schedules
+from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
+from roundabout.models.fluid.jobs import Compute, FluidJob, send
 from roundabout.plan import expected_s, make_plan
 from roundabout.runner.trial.cross_traffic import LEAD_MS, load_words
 from roundabout.spec import load_experiment

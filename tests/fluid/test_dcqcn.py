@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import brentq, root
 
-from roundabout.fluid.dcqcn import PACKET_BYTES, Flow, Reaction, advance, marked
+from roundabout.models.fluid.dcqcn import PACKET_BYTES, Flow, Reaction, advance, marked
 
 pytestmark = pytest.mark.unit
 

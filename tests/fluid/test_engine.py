@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid import Course, Engine, EngineError, Left, iteration_times
-from roundabout.fluid.jobs import Compute, FluidJob, send
-from roundabout.fluid.mltcp import SHAPES, Factor
+from roundabout.models.fluid import Course, Engine, EngineError, Left, iteration_times
+from roundabout.models.fluid.jobs import Compute, FluidJob, send
+from roundabout.models.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, transfers
 

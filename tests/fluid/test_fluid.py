@@ -7,12 +7,12 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, left_by_cross_traffic
-from roundabout.fluid.jobs import Compute, FluidJob, fluid_jobs, send
-from roundabout.fluid.left import Left
-from roundabout.fluid.limits import _unified_period, best_offsets, fluid_limits, unified_means_ms
-from roundabout.fluid.model import Course, iteration_times
-from roundabout.fluid.rates import Flow, max_min_rates
+from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, left_by_cross_traffic
+from roundabout.models.fluid.jobs import Compute, FluidJob, fluid_jobs, send
+from roundabout.models.fluid.limits import _unified_period, best_offsets, fluid_limits, unified_means_ms
+from roundabout.models.fluid.model import Course, iteration_times
+from roundabout.models.fluid.rates import Flow, max_min_rates
+from roundabout.models.fluid.residual_capacity import Left
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import CrossTraffic

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid.dcqcn import PACKET_BYTES
-from roundabout.fluid.meetings import MeetingError, _jobs, _Play, meetings
+from roundabout.models.fluid.dcqcn import PACKET_BYTES
+from roundabout.models.fluid.mean_field_dcqcn import MeetingError, _jobs, _Play, meetings
 from roundabout.spec import Profile, Transport, TrialSpec, load_experiment
 from roundabout.spec.transports import FOLDER
-from roundabout.spec.transports.known import TREE, declaration
+from roundabout.spec.transports.registry import TREE, declaration
 from roundabout.spec.transports.sets import published
 
 pytestmark = pytest.mark.unit

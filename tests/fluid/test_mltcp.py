@@ -12,12 +12,12 @@ from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from roundabout.fluid import growing, model
-from roundabout.fluid.jobs import Compute, FluidJob, Party, Path, Send, Stream, fluid_jobs, send
-from roundabout.fluid.left import Left
-from roundabout.fluid.limits import fluid_limits
-from roundabout.fluid.mltcp import SHAPES, Factor, MltcpError, base_of, factor_of, iterations_until, shift
-from roundabout.fluid.model import Course, iteration_times
+from roundabout.models.fluid import model, rate_integrator
+from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Path, Send, Stream, fluid_jobs, send
+from roundabout.models.fluid.limits import fluid_limits
+from roundabout.models.fluid.mltcp import SHAPES, Factor, MltcpError, base_of, factor_of, iterations_until, shift
+from roundabout.models.fluid.model import Course, iteration_times
+from roundabout.models.fluid.residual_capacity import Left
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.spec.patterns import transfers
 
@@ -233,7 +233,7 @@ def test_the_order_of_jobs_does_not_matter(jobs):
 def test_steps_are_as_fine_as_they_need_be(jobs):
     coarse = iteration_times(jobs, BOTH, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "TOLERANCE", growing.TOLERANCE / 1000)
+        patch.setattr(model, "TOLERANCE", rate_integrator.TOLERANCE / 1000)
         fine = iteration_times(jobs, BOTH, 2)
     for one, other in zip(coarse, fine, strict=True):
         assert one[:2] == pytest.approx(other[:2], rel=1e-6)

@@ -4,9 +4,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.fluid import Course, Left, fluid_jobs, iteration_times, left_by_cross_traffic
-from roundabout.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
-from roundabout.fluid.jobs import Compute, FluidJob, send
+from roundabout.models.fluid import Course, Left, fluid_jobs, iteration_times, left_by_cross_traffic
+from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
+from roundabout.models.fluid.jobs import Compute, FluidJob, send
 from roundabout.spec.patterns import PATTERNS, transfers
 from tests.fluid.test_fluid import DUMBBELL, HOSTS, trial
 

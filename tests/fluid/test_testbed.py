@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compare import CompareError, compare
 from analysis.quantities import Reading
+from analysis.reports.comparison import CompareError, compare
 from roundabout import testbeds
-from roundabout.fluid import fluid_limits
+from roundabout.models.fluid import fluid_limits
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.reading.given import given
-from analysis.summary import summarise
+from analysis.reading.trial_inputs import given
+from analysis.reports.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run

@@ -8,8 +8,8 @@ import pytest
 
 from analysis.quantities import Asked, Reading, named
 from analysis.reading.cells import cells_of
-from analysis.reading.given import as_measured, given
-from analysis.summary import summarise
+from analysis.reading.trial_inputs import as_measured, given
+from analysis.reports.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run

@@ -11,8 +11,8 @@ import pytest
 
 from analysis.advice import senders
 from analysis.advice.advice import read_placements
-from analysis.advice.observed import Observed
-from roundabout.errors import UsageError
+from analysis.advice.observed_jobs import Observed
+from roundabout.core.errors import UsageError
 from tests.analysis.test_advice_inputs import assert_one_line, csv, outcome, rows, series, slurm
 from tests.fuzz.test_inventories import SECONDS, spoilt
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.core.paths import ROOT
 from roundabout.plan import PlannedTrial, make_plan
-from roundabout.runner.hosts.site import Site
+from roundabout.runner.hosts.host_group import Site
 from roundabout.runner.trial import captures, cross_traffic
 from roundabout.runner.trial.jobs import workers
-from roundabout.runner.trial.sampling import controller_sampler, host_sampler
+from roundabout.runner.trial.sampler import controller_sampler, host_sampler
 from roundabout.spec import load_experiment, load_topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration import load_calibration
-from roundabout.testbeds.lab.facility import LabFacility
-from roundabout.testbeds.lab.record import Record
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
+from roundabout.testbeds.lab.lifecycle.lab_record import Record
+from roundabout.testbeds.lab.provider import LabFacility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack
-from roundabout.tree import ROOT
 
 pytestmark = pytest.mark.unit
 

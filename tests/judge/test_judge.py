@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from analysis.judged import of_jobs
+from analysis.expectations.judge_metrics import of_jobs
 from analysis.render import screen
-from roundabout.btf import Btf, Field
-from roundabout.cli import judged
 from roundabout.cli.main import main
-from roundabout.elf import Elf
-from roundabout.errors import UsageError
-from roundabout.judge import experiment
+from roundabout.core.btf import Btf, Field
+from roundabout.core.elf import Elf
+from roundabout.core.errors import UsageError
+from roundabout.judge import experiment, report
 from roundabout.judge.conditions import condition
 from roundabout.judge.figures import NAMES, SCENES, Figures, over_cubic, scenes
 from roundabout.judge.judgement import Judgement
-from roundabout.judge.needs import RUNNING, Needs, needs_of
+from roundabout.judge.kernel_requirements import RUNNING, Needs, needs_of
 from roundabout.judge.session import RefusedError, Session
 from roundabout.judge.traffic import Flows
 from roundabout.judge.verdicts import verdicts
@@ -28,7 +27,7 @@ from roundabout.runner.run import Runner
 from roundabout.runner.transports import build
 from roundabout.spec import load_experiment
 from roundabout.testbeds import facility, undo
-from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.provider import LabFacility
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -136,10 +135,10 @@ def test_every_figure_is_shown() -> None:
     figures: dict[str, Figures] = {name: dict.fromkeys(NAMES, 0.5) for name in ("mine", "cubic")}
     figures["mine"]["window_marks"] = None
     found = Judgement("mine", "mine.bpf.c", "Linux", Needs(("f",), ("sock.x",)), figures=figures)
-    assert len(list(judged.measured(found))) == len(SCENES)
-    for table in judged.measured(found):
+    assert len(list(report.measured(found))) == len(SCENES)
+    for table in report.measured(found):
         screen.shown(table)
-    page = judged.whole_page(found)
+    page = report.whole_page(found)
     assert "A lab&#39;s verdict is not a NIC&#39;s" in page
     assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5
 
@@ -272,7 +271,7 @@ def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
         judge("crooked", "alone")
     found = Judgement("crooked", "crooked.bpf.c", "Linux", refused=caught.value.message)
     assert [each.good for each in found.verdicts] == [False]
-    assert "map_value_or_null" in judged.whole_page(found)
+    assert "map_value_or_null" in report.whole_page(found)
 
 
 @pytest.mark.proof

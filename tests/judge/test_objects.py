@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.binary import DamagedError
-from roundabout.btf import Btf
-from roundabout.elf import Elf
-from roundabout.errors import RoundaboutError
-from roundabout.judge.needs import needs_of
+from roundabout.core.binary import DamagedError
+from roundabout.core.btf import Btf
+from roundabout.core.elf import Elf
+from roundabout.core.errors import RoundaboutError
+from roundabout.judge.kernel_requirements import needs_of
 from roundabout.runner import transports
-from roundabout.spec.transports import known
+from roundabout.spec.transports import registry
 
 pytestmark = pytest.mark.unit
 
 OBJECT = (transports.BUILT / "dcqcn.bpf.o").read_bytes()
 TYPES = Elf(OBJECT).section(".BTF") or b""
 EXAMPLES = 2000 if "FUZZ_SECONDS" in os.environ else 150
-DECLARED = known.declaration("dcqcn")
+DECLARED = registry.declaration("dcqcn")
 assert DECLARED
 PROGRAM = DECLARED.program
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import Topology, load_topology
-from roundabout.testbeds.lab import Lab, LabError, paths
+from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.network import paths
 
 BUILD = Path(__file__).parents[2] / "build"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.testbeds.lab import LabError, allowed
+from roundabout.testbeds.lab import LabError
+from roundabout.testbeds.lab.network import cc_allowlist
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -20,16 +21,16 @@ def test_the_list_is_as_it_was_when_the_last_user_left() -> None:
     before = LIST.read_text().split()
     one, other = (f"test-{uuid.uuid4().hex[:6]}" for _ in range(2))
     try:
-        allowed.allow("cubic", one)
-        allowed.allow("cubic", other)
-        allowed.disallow("cubic", one)
+        cc_allowlist.allow("cubic", one)
+        cc_allowlist.allow("cubic", other)
+        cc_allowlist.disallow("cubic", one)
         assert "cubic" in LIST.read_text().split()
     finally:
         for owner in (one, other):
-            allowed.disallow("cubic", owner)
+            cc_allowlist.disallow("cubic", owner)
     assert LIST.read_text().split() == before
 
 
 def test_a_congestion_control_that_the_kernel_lacks_is_named() -> None:
     with pytest.raises(LabError, match="no congestion control 'mystery'"):
-        allowed.allow("mystery", "test")
+        cc_allowlist.allow("mystery", "test")

@@ -3,10 +3,10 @@
 
 import pytest
 
-from roundabout.cli import calibrate
+from roundabout.cli.lab import calibrate
 from roundabout.cli.main import main
-from roundabout.testbeds.lab.calibration import Calibration, Derivation, load_calibration, store_calibration
-from roundabout.testbeds.lab.fidelity import fidelity
+from roundabout.testbeds.lab.calibration.calibration import Calibration, Derivation, load_calibration, store_calibration
+from roundabout.testbeds.lab.checks.fidelity import fidelity
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from roundabout.testbeds.lab import Lab, LabError, needs
+from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.checks import host_requirements
 
 from .conftest import NOTHING, traces
 from .test_cli import roundabout
@@ -65,7 +66,7 @@ def test_a_stranger_has_no_clock(topology, lab_name):
 
 
 def test_a_kernel_without_time_namespaces_is_named(topology, lab_name, monkeypatch, tmp_path):
-    monkeypatch.setattr(needs, "TIME_NAMESPACE", tmp_path / "time")
+    monkeypatch.setattr(host_requirements, "TIME_NAMESPACE", tmp_path / "time")
     with pytest.raises(LabError, match="has no time namespaces: .*time is missing") as caught:
         Lab.up(topology, lab_name(), clock_shift_ns={"s0": 1})
     assert "CONFIG_TIME_NS=y" in str(caught.value.hint)

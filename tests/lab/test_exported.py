@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.exporters import Exporter, Exporters
-from roundabout.errors import RoundaboutError
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.exported import exported_of
-from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.exporter_targets import exported_of
+from roundabout.testbeds.lab.provider import LabFacility
 from tests.lab.conftest import traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]

@@ -12,15 +12,15 @@ from hypothesis import given, strategies as st
 from roundabout.settings import settings
 from roundabout.spec import Transport, load_experiment
 from roundabout.spec.experiment import TrialSpec
-from roundabout.spec.transports import Parameter, known
+from roundabout.spec.transports import Parameter, registry
 from roundabout.spec.transports.sets import published, set_names
 from roundabout.testbeds.lab import LabError
-from roundabout.testbeds.lab.facility import LabFacility, facility
-from roundabout.testbeds.lab.host_settings import document, thresholds
+from roundabout.testbeds.lab.checks.host_settings import document, thresholds
+from roundabout.testbeds.lab.provider import LabFacility, facility
 
 pytestmark = pytest.mark.unit
 
-DECLARED = {name: found for name in known.names() if (found := known.declaration(name))}
+DECLARED = {name: found for name in registry.names() if (found := registry.declaration(name))}
 FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 # The program's own counts in one declared unit (transports/common/declarations.c).
 KEPT = {"bytes/s": 125_000, "2^-24": 1 << 24}

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.testbeds.lab import Lab, LabError, marking, network, paths, rates
-from roundabout.testbeds.lab.locks import locked_folder
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.network import network, paths, rates
+from roundabout.testbeds.lab.network.namespaces import inside
 
 from .conftest import (
     NOTHING,
@@ -78,8 +80,8 @@ def test_an_interrupt_waits_for_who_still_writes(lab_name, monkeypatch, tmp_path
 
 def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
     name = lab_name()
-    monkeypatch.setattr("roundabout.testbeds.lab.lab._clear", lambda lab: None)
-    monkeypatch.setattr("roundabout.testbeds.lab.network.build", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("roundabout.testbeds.lab.lifecycle.lab._clear", lambda lab: None)
+    monkeypatch.setattr("roundabout.testbeds.lab.network.network.build", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Lab.up(topology, name)
     monkeypatch.undo()

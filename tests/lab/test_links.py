@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from pyroute2 import IPRoute
 
-from roundabout.runner.tables.records import Samples
-from roundabout.testbeds.lab import Lab, marking
-from roundabout.testbeds.lab.calibration import Ecn
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.runner.tables.rows import Samples
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import Ecn
+from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.network.namespaces import inside
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 

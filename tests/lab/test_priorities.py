@@ -10,9 +10,11 @@ import pytest
 from pyroute2 import IPRoute
 
 from roundabout.spec import Transport, TrialSpec, load_experiment
-from roundabout.testbeds.lab import Lab, marking, network
-from roundabout.testbeds.lab.calibration import NEVER, Ecn
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.network import network
+from roundabout.testbeds.lab.network.namespaces import inside
 from tests.lab.conftest import NOTHING, bpf_objects, bpf_objects_alive, traces, wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]

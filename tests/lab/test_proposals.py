@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.testbeds.lab.calibration import Derivation, load_calibration
-from roundabout.testbeds.lab.proposals import DEFAULT, Range, load_ranges, sampled, varied
+from roundabout.testbeds.lab.calibration.calibration import Derivation, load_calibration
+from roundabout.testbeds.lab.calibration.proposals import DEFAULT, Range, load_ranges, sampled, varied
 
 pytestmark = pytest.mark.unit
 

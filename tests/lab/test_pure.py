@@ -14,11 +14,13 @@ from pyroute2 import NetlinkError
 
 from roundabout.spec import SpecError, Topology, Transport, load_experiment, load_topology
 from roundabout.spec.experiment import Tcp
-from roundabout.spec.transports import known
-from roundabout.testbeds.lab import Lab, LabError, host_settings, needs, network, paths, rates
-from roundabout.testbeds.lab.calibration import DEFAULT, Ecn, load_calibration
-from roundabout.testbeds.lab.layout import lay_out
-from roundabout.testbeds.lab.locks import locked_folder
+from roundabout.spec.transports import registry
+from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
+from roundabout.testbeds.lab.checks import host_requirements, host_settings
+from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.network import network, paths, rates
+from roundabout.testbeds.lab.network.layout import lay_out
 
 pytestmark = pytest.mark.unit
 
@@ -178,20 +180,20 @@ def test_a_calibration_that_is_not_there_is_named(tmp_path):
 
 
 def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path):
-    monkeypatch.setattr(needs, "require_root", lambda: None)
+    monkeypatch.setattr(host_requirements, "require_root", lambda: None)
     with monkeypatch.context() as patch:
-        patch.setattr(needs, "BTF", tmp_path / "vmlinux")
+        patch.setattr(host_requirements, "BTF", tmp_path / "vmlinux")
         with pytest.raises(LabError, match=r"has no BTF: .*vmlinux is missing"):
-            needs.require_all()
+            host_requirements.require_all()
     with monkeypatch.context() as patch:
         patch.setattr("shutil.which", lambda *_, **__: None)
         with pytest.raises(LabError, match="sshd and ssh-keygen are needed") as caught:
-            needs.require_all()
+            host_requirements.require_all()
         assert caught.value.hint == "install openssh-server; no daemon has to run"
     with monkeypatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path)
         with pytest.raises(LabError, match="labinit is not there") as caught:
-            needs.require_all()
+            host_requirements.require_all()
         assert caught.value.hint == "./bootstrap"
 
 
@@ -222,7 +224,7 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
     dilated = load_calibration().stretched(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
     asked = host_settings.document(unfair, "s0", dilated, 10)
-    declared = {each.name: each.value for each in known.declaration("dcqcn").parameters}
+    declared = {each.name: each.value for each in registry.declaration("dcqcn").parameters}
     expected = {
         "T_us": 1000,
         "F": declared["F"],

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.tables.records import Samples
-from roundabout.runner.trial.sampling import host_sampler
-from roundabout.testbeds.lab import Lab, paths
-from roundabout.testbeds.lab.namespaces import inside
+from roundabout.runner.tables.rows import Samples
+from roundabout.runner.trial.sampler import host_sampler
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.network import paths
+from roundabout.testbeds.lab.network.namespaces import inside
 
 from .test_links import greedy
 

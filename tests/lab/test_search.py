@@ -4,9 +4,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.testbeds.lab.calibration import load_calibration
-from roundabout.testbeds.lab.proposals import load_ranges
-from roundabout.testbeds.lab.search import Search
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
+from roundabout.testbeds.lab.calibration.parameter_search import Search
+from roundabout.testbeds.lab.calibration.proposals import load_ranges
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.core.paths import ROOT
 from roundabout.store import Run
-from roundabout.tree import ROOT
 from tests.lab.conftest import needs_root
 from tests.tutorial import COMMANDS, MAY_END_WITH, write_file
 

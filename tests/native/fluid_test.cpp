@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "roundabout/fluid/native/engine.hpp"
+#include "roundabout/models/fluid/native/engine.hpp"
 
 #include <gtest/gtest.h>
 

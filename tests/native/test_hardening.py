@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from roundabout.programs import programs
-from roundabout.tree import ROOT
+from roundabout.core.paths import ROOT
+from roundabout.runner.program_list import programs
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 

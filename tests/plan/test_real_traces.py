@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.plan import conducted
 from roundabout.plan.clusters import asked
 from roundabout.spec import load_experiment

@@ -12,17 +12,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roundabout.cli import clean, running
 from roundabout.cli.main import main
+from roundabout.cli.runs import clean
 from roundabout.runner import run
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.run import Runner
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
+from roundabout.terminal import execution
 from roundabout.testbeds import undo
-from roundabout.testbeds.rack import facility, leases
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.testbeds.rack import leases, provider
+from roundabout.testbeds.rack.provider import RackFacility
 from tests.runner.killed import Points, hooked
 
 action, inventory, place, *rest = sys.argv[1:]
@@ -39,7 +40,7 @@ class Told:
 
 def pose() -> None:
     """Tell the rack that the programs are on its hosts already."""
-    facility.run_playbook = lambda *_: None
+    provider.run_playbook = lambda *_: None
     run.REPEATS = 1
     for name, value in json.loads(os.environ.get("LEASES", "{}")).items():
         setattr(leases, name, value)
@@ -61,7 +62,7 @@ def do() -> None:
 pose()
 hooked(points)
 SshConnection.start = points.around(SshConnection.start)
-running.undo_when_ended()
+execution.undo_when_ended()
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do
 status = main(["clean"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roundabout.tree import ROOT
+from roundabout.core.paths import ROOT
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli.doctor import render
-from roundabout.testbeds.rack.examine import SCRIPT, arguments, examine, glibc_needed, parse
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.cli.tools.doctor import render
+from roundabout.testbeds.rack.examination import SCRIPT, arguments, examine, glibc_needed, parse
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.provider import RackFacility
 
 pytestmark = pytest.mark.unit
 
@@ -239,7 +239,7 @@ def test_hosts_are_asked_as_root_where_their_user_may_be(
     add_tool(tmp_path / "ssh", 'shift 8; echo "Welcome\tto $1"; shift; eval "$*"')
     add_tool(tmp_path / "sudo", 'shift; AS_ROOT=1 exec "$@"' if may_be_root else "exit 1")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr("roundabout.testbeds.rack.examine.SCRIPT", 'printf "%s\t%s\t$1,$2,$AS_ROOT\t\n" root yes')
+    monkeypatch.setattr("roundabout.testbeds.rack.examination.SCRIPT", 'printf "%s\t%s\t$1,$2,$AS_ROOT\t\n" root yes')
     found = examine(read_inventory(inventory_file))["s0"]
     assert [each.name for each in found] == ["ssh", "root"]
     assert found[1].found == f",ens1f0np0,{1 if may_be_root else ''}"

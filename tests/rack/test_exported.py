@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.provider import RackFacility
 
 pytestmark = pytest.mark.unit
 

@@ -12,17 +12,17 @@ from types import SimpleNamespace
 import pytest
 
 from roundabout import testbeds
-from roundabout.cli import clean
-from roundabout.errors import RoundaboutError
+from roundabout.cli.runs import clean
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner import transports
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
-from roundabout.runner.hosts.site import Host
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal
 from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import Transport
-from roundabout.testbeds.rack import facility as rack_facility, leases
-from roundabout.testbeds.rack.facility import Lease, RackFacility
+from roundabout.testbeds.rack import leases, provider as rack_facility
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.provider import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
 
 pytestmark = pytest.mark.lab

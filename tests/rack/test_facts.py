@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.trial.facts import HOST_SCRIPT
+from roundabout.runner.session.host_facts import HOST_SCRIPT
 
 pytestmark = pytest.mark.unit
 

@@ -13,8 +13,8 @@ from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
-from roundabout.testbeds.rack import facility as rack_facility, leases
-from roundabout.testbeds.rack.facility import Lease, RackFacility
+from roundabout.testbeds.rack import leases, provider as rack_facility
+from roundabout.testbeds.rack.provider import Lease, RackFacility
 from roundabout.testbeds.rack.rack import RackError
 
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from roundabout.cli.main import main
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.machine.lease import BusyError
@@ -32,7 +32,7 @@ from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.testbeds.rack.provider import RackFacility
 from tests.observers import Silent
 from tests.rack.driven import driven
 from tests.runner import killed
@@ -237,7 +237,7 @@ def test_packets_carry_the_dscp_of_their_class(thesis: Run) -> None:
 @pytest.fixture
 def deployed(thesis: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs are on the hosts already, and need not be compared again and again."""
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.run_playbook", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.run_playbook", lambda *_: None)
 
 
 SINK = """
@@ -483,7 +483,7 @@ def test_wherever_a_run_on_a_rack_is_interrupted_nothing_is_lost_or_left(
 def test_a_host_that_stays_lost_ends_the_run_with_one_message(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.REBOOT_S", 1)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.REBOOT_S", 1)
     pid = lab.pids()["s3"]
     assert pid
     thread = when_started(tmp_path, lambda: os.kill(pid, signal.SIGKILL))

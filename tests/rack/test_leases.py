@@ -11,8 +11,8 @@ from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import leases
-from roundabout.testbeds.rack.facility import Lease, RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.provider import Lease, RackFacility
 from roundabout.testbeds.rack.rack import Rack, RackError
 
 pytestmark = pytest.mark.lab
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.LEASES", str(tmp_path / "leases"))
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
         return LocalConnection(host)
 
     monkeypatch.setattr(Rack, "reach", reach)
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.connect_machine", lambda *_: None)
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.SshConnection", connect)
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.RETRY_S", 0)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.connect_machine", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.SshConnection", connect)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.RETRY_S", 0)
     facility = RackFacility(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
     with pytest.raises(RackError):  # the first time, nobody waits

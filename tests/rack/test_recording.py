@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from roundabout.cli import doctor
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.cli.tools import doctor
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.settings import settings
 from roundabout.settings.settings_host import Host, SettingsError
-from roundabout.testbeds.rack import facility, recording
-from roundabout.testbeds.rack.examine import SCRIPT, Finding, arguments, parse
+from roundabout.testbeds.rack import provider, stub_recorder
+from roundabout.testbeds.rack.examination import SCRIPT, Finding, arguments, parse
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.recording import RECORDER, masked, request
+from roundabout.testbeds.rack.stub_recorder import RECORDER, masked, request
 from tests.rack.test_examine import NV, SHOW, add_all, add_tool, furnish
 
 pytestmark = pytest.mark.unit
@@ -70,14 +70,14 @@ def written(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         words = [sys.executable, "-IS", "-c", stdin, request(inventory, server, str(root))]
         return "Welcome\n" + subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
-    monkeypatch.setattr(recording, "over_ssh", here)
+    monkeypatch.setattr(stub_recorder, "over_ssh", here)
     alone = inventory.model_copy(deep=True)
     for name in list(alone.servers)[1:]:
         del alone.all.children.rack.hosts[name]
-    monkeypatch.setattr(recording, "arguments", lambda *_: arguments(inventory, server))
+    monkeypatch.setattr(stub_recorder, "arguments", lambda *_: arguments(inventory, server))
     findings = examined(arguments(inventory, server, str(root)), str(tools))
     assert {"path MTU", "firmware's DCBX"} == {each.name for each in findings if not each.good}
-    said: dict[str, Any] = json.loads(json.dumps(recording.recording(alone, {"s0": findings})))
+    said: dict[str, Any] = json.loads(json.dumps(stub_recorder.recording(alone, {"s0": findings})))
     return said
 
 
@@ -145,21 +145,21 @@ def test_what_identifies_a_machine_is_renamed_and_nothing_else(found: str, shown
 def test_what_is_no_answer_is_one_message(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(facility, "examine", lambda inventory: {name: [] for name in inventory.servers})
-    monkeypatch.setattr(recording, "over_ssh", lambda *_: "python3: not found")
+    monkeypatch.setattr(provider, "examine", lambda inventory: {name: [] for name in inventory.servers})
+    monkeypatch.setattr(stub_recorder, "over_ssh", lambda *_: "python3: not found")
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: found 'python3: not found', expected JSON"):
         doctor.command(inventory_file, record=tmp_path / "file")
 
     def lacking(*_: object) -> str:
         raise RoundaboutError("sh: 1: exec: python3: not found", "`ssh` must work")
 
-    monkeypatch.setattr(recording, "over_ssh", lacking)
+    monkeypatch.setattr(stub_recorder, "over_ssh", lacking)
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: sh: 1: exec: python3: not found") as raised:
         doctor.command(inventory_file, record=tmp_path / "file")
     assert raised.value.hint == "python3, and `ssh` must work"
     with pytest.raises(UsageError, match="--record: found no inventory"):
         doctor.command(None, record=tmp_path / "file")
-    monkeypatch.setattr(recording, "over_ssh", lambda *_: '{"files": {"/a": "10.10.0.2"}}')
+    monkeypatch.setattr(stub_recorder, "over_ssh", lambda *_: '{"files": {"/a": "10.10.0.2"}}')
     doctor.command(inventory_file, record=tmp_path / "file")
     assert "read it before you hand it on" in capsys.readouterr().out
     assert json.loads((tmp_path / "file").read_text())["hosts"]["s11"]["files"] == {"/a": "198.18.0.2"}

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import typer
 
-from roundabout.cli import verify
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.cli.rack import verify
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
-from roundabout.runner.hosts.site import Host
-from roundabout.testbeds.rack import facility as rack_facility, traffic
-from roundabout.testbeds.rack.examine import Finding
+from roundabout.testbeds.rack import provider as rack_facility, traffic
+from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import Lossless
 from roundabout.testbeds.rack.traffic import End, Row
 

@@ -11,8 +11,8 @@ from roundabout.settings.settings import flatten
 from roundabout.spec import TrialSpec, load_profile, load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.experiment import Tcp
-from roundabout.testbeds.rack.facility import RackFacility
 from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.provider import RackFacility
 from roundabout.testbeds.rack.rack import Rack, RackError
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
 

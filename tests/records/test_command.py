@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from analysis.statistics import phases
-from roundabout.cli import profile as command
 from roundabout.cli.main import main
+from roundabout.cli.models import profile as command
 from roundabout.spec import load_profile
 from tests.records.made import Made, data_parallel
 from tests.records.written import Inspector, et, groups_node, metadata, node

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from analysis.records import inspector
-from analysis.records.families import families
+from analysis.records.collective_groups import families
 from analysis.records.job import joined
 from analysis.records.profile import recorded
 from tests.records.made import MS, Made, data_parallel

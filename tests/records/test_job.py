@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from analysis.records.call import Record, RecordError
-from analysis.records.families import sent_bytes
+from analysis.records.collective_groups import sent_bytes
 from analysis.records.job import Exchange, joined
 from analysis.records.profile import Recorded, of_records
 from analysis.statistics import phases

@@ -11,9 +11,9 @@ import pytest
 
 from analysis.statistics import phases
 from roundabout.cli.main import main
-from roundabout.runner.tables.records import RecordError
+from roundabout.runner.tables.rows import RecordError
 from roundabout.runner.trial.jobs import Worker
-from roundabout.runner.trial.recorded import store
+from roundabout.runner.trial.trial_file import store
 from roundabout.store import Run
 
 pytestmark = pytest.mark.unit

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import pytest
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.site import Dscps, Host, Port
+from roundabout.runner.hosts.host_group import Dscps, Host, Port
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.run import Runner
-from roundabout.runner.testbed import Fidelity
-from roundabout.runner.trial.over_ssh import SshFacility
+from roundabout.runner.trial.ssh_testbed import SshFacility
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 

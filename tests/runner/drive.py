@@ -10,9 +10,10 @@ from pathlib import Path
 from conftest import Workplace
 from rich.console import Console
 
-from roundabout.cli import clean, running
-from roundabout.cli.live import watching
 from roundabout.cli.main import main
+from roundabout.cli.runs import clean
+from roundabout.terminal import execution
+from roundabout.terminal.live_display import watching
 
 action, folder = sys.argv[1:]
 
@@ -29,7 +30,7 @@ def do():
 for name, value in json.loads(os.environ.get("CONSTANTS", "{}")).items():
     module, _, constant = name.rpartition(".")
     setattr(importlib.import_module(f"roundabout.runner.{module}"), constant, value)
-running.undo_when_ended()
+execution.undo_when_ended()
 # Through the command line's own handling of errors and signals, with this in the place of a command.
 clean.command = do
 sys.exit(main(["clean"]))

@@ -28,13 +28,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from roundabout.cli import clean, running
 from roundabout.cli.main import main
+from roundabout.cli.runs import clean
 from roundabout.runner import run as run_module
 from roundabout.runner.hosts import clocks
 from roundabout.runner.machine import journal
-from roundabout.runner.trial import bench
+from roundabout.runner.session import host_session
 from roundabout.store import Run
+from roundabout.terminal import execution
 from tests.runner.conftest import FakeFacility, FakeSite, Workplace, experiment
 
 # Signals, each so many points after the one that is tried.
@@ -246,10 +247,10 @@ def command(name: str, folder: Path, signals: dict[int, int]) -> tuple[int, int]
         points = Points(signals)
         hooked(points)
         run_module.new_run_id = lambda: f"20260101T{number:06d}Z-0000"  # no two in one second
-        bench.LocalConnection = clocks.LocalConnection = lambda: Host("controller", Path("none"), points)
+        host_session.LocalConnection = clocks.LocalConnection = lambda: Host("controller", Path("none"), points)
         work = Workplace(folder)
         work.facility = Facility(folder / "fake", points)
-        running.undo_when_ended()
+        execution.undo_when_ended()
         # Through the command line's own handling of errors and signals, with this in the place of a command.
         clean.command = {"run": lambda: work.start(experiment(1, VARIANTS)), "resume": work.resume}.get(
             name, work.clean

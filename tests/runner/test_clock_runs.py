@@ -17,7 +17,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.facility import LabFacility
+from roundabout.testbeds.lab.provider import LabFacility
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 

@@ -16,7 +16,7 @@ from roundabout.runner.run import TIMELINE, Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Attempt, Run, StoreError
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 from tests.spec.test_recorded import JOB, JOBS, NEVER, RUNNING, WORKERS
 

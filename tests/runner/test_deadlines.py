@@ -20,13 +20,13 @@ import fabric
 import paramiko
 import pytest
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts import connections, deadlines, playbooks, programs
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError, SshConnection, Tunnel
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.hosts.site import Host
+from roundabout.runner.session.host_session import Bench
 from roundabout.runner.trial import captures
-from roundabout.runner.trial.bench import Bench
 from roundabout.spec.experiment import Capture
 
 pytestmark = pytest.mark.unit

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare import CompareError, compare
-from roundabout.cli import resume, run, running
+from analysis.reports.comparison import CompareError, compare
 from roundabout.cli.main import main
-from roundabout.cli.validity import most_frequent_reason
+from roundabout.cli.runs import resume, run
 from roundabout.runner import run as runner
 from roundabout.store import Run
+from roundabout.terminal import execution
+from roundabout.terminal.validity import most_frequent_reason
 
 pytestmark = pytest.mark.unit
 
@@ -22,9 +23,9 @@ VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 def on_the_fake_testbed(work, monkeypatch):
     for command in (run, resume):
         monkeypatch.setattr(command, "asked_for" if command is run else "facility", lambda *_, **__: work.facility)
-    monkeypatch.setattr(running, "Runner", lambda *_, **__: work.runner)
-    monkeypatch.setattr(running, "undo_when_ended", lambda: None)
-    monkeypatch.setattr("analysis.report.render", lambda run: run.path / "report.html")
+    monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
+    monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
+    monkeypatch.setattr("analysis.reports.report.render", lambda run: run.path / "report.html")
     monkeypatch.setattr(runner, "REPEATS", 0)
 
 

@@ -14,9 +14,9 @@ from threading import Event, Timer
 import pyarrow.parquet as pq
 import pytest
 
-from roundabout.cli import clean
-from roundabout.cli.status import status_of
-from roundabout.errors import RoundaboutError
+from roundabout.cli.runs import clean
+from roundabout.cli.runs.status import status_of
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.lease import BusyError
 from roundabout.store import Run
 
@@ -179,7 +179,7 @@ def test_the_first_ctrl_c_does_not_cut_short_what_a_run_undoes_at_its_end(work, 
 
 DESTROYED = """
 import os, signal, time
-from roundabout.cli.running import undo_when_ended
+from roundabout.terminal.execution import undo_when_ended
 class Destroyed:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGHUP)

@@ -15,17 +15,18 @@ from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from roundabout.cli import live as screen, watch
 from roundabout.cli.main import main
-from roundabout.cli.status import status_of
-from roundabout.runner import live
+from roundabout.cli.runs import watch
+from roundabout.cli.runs.status import status_of
+from roundabout.core.paths import ROOT
+from roundabout.runner import progress_file
 from roundabout.runner.observer import CrossUse, LinkUse
 from roundabout.runner.progress import Ended, JobProgress, Progress, TrialProgress
-from roundabout.runner.tables.records import Samples
-from roundabout.runner.trial.meter import TrafficMeter
+from roundabout.runner.tables.rows import Samples
+from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
-from roundabout.tree import ROOT
+from roundabout.terminal import live_display as screen
 
 pytestmark = pytest.mark.lab
 
@@ -54,20 +55,20 @@ def progress(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _no_run_of_others(monkeypatch):
-    monkeypatch.setattr(live, "on_machine", lambda: None)
+    monkeypatch.setattr(progress_file, "on_machine", lambda: None)
 
 
 def test_a_record_says_what_was_shown_and_is_gone_in_the_end(progress, tmp_path):
-    with live.Recorder() as recorder:
+    with progress_file.Recorder() as recorder:
         recorder.show(progress)
-        assert live.read(tmp_path) == live.Live(progress, lives=True)
-        assert live.is_going_on(tmp_path)
-    assert live.read(tmp_path) is None
+        assert progress_file.read(tmp_path) == progress_file.Live(progress, lives=True)
+        assert progress_file.is_going_on(tmp_path)
+    assert progress_file.read(tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 
 def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_path):
-    with live.Recorder() as recorder:
+    with progress_file.Recorder() as recorder:
         recorder.show(progress)
 
         def replace():
@@ -77,45 +78,45 @@ def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_
 
         replacing = threading.Thread(target=replace)
         replacing.start()
-        found = [live.read(tmp_path) for _ in range(100)]
+        found = [progress_file.read(tmp_path) for _ in range(100)]
         replacing.join()
     assert all(told and told.lives for told in found)
 
 
 def test_a_record_is_written_at_once_where_a_trial_begins_and_else_now_and_then(progress, tmp_path, monkeypatch):
     now_s = 100.0
-    monkeypatch.setattr(live.time, "monotonic", lambda: now_s)
-    with live.Recorder() as recorder:
+    monkeypatch.setattr(progress_file.time, "monotonic", lambda: now_s)
+    with progress_file.Recorder() as recorder:
         recorder.show(progress)
         progress.done = 2
         recorder.show(progress)
-        assert live.read(tmp_path).progress.done == 1
+        assert progress_file.read(tmp_path).progress.done == 1
         progress.what = "3 of 4: fair, repetition 3"
         recorder.show(progress)
-        assert live.read(tmp_path).progress.done == 2
+        assert progress_file.read(tmp_path).progress.done == 2
         progress.done = 3
-        now_s += live.PERIOD_S
+        now_s += progress_file.PERIOD_S
         recorder.show(progress)
-        assert live.read(tmp_path).progress.done == 3
+        assert progress_file.read(tmp_path).progress.done == 3
 
 
 def test_a_record_that_could_not_be_replaced_is_no_life_after_the_run(progress, tmp_path, monkeypatch):
-    with live.Recorder() as recorder:
+    with progress_file.Recorder() as recorder:
         recorder.show(progress)
         with monkeypatch.context() as refusing:
             refusing.setattr(Path, "rename", Mock(side_effect=OSError(28, "No space left on device")))
             progress.what = "3 of 4: fair, repetition 3"
             recorder.show(progress)
-        told = live.read(tmp_path)
+        told = progress_file.read(tmp_path)
         assert (told.lives, told.progress.what) == (True, "2 of 4: fair, repetition 2")
-    assert live.read(tmp_path) is None
+    assert progress_file.read(tmp_path) is None
 
 
 def test_what_is_no_record_or_cannot_be_written_is_no_error(progress, tmp_path):
-    (tmp_path / live.NAME).write_text("{")
-    assert live.read(tmp_path) is None
+    (tmp_path / progress_file.NAME).write_text("{")
+    assert progress_file.read(tmp_path) is None
     progress.path = str(tmp_path / "gone")
-    with live.Recorder() as recorder:
+    with progress_file.Recorder() as recorder:
         recorder.show(progress)
 
 
@@ -123,14 +124,14 @@ def test_the_run_that_has_the_machine_is_found_before_its_folder_is_there(work, 
     monkeypatch.undo()
     path = work.runs / "tiny" / "20260101T000000Z-0000"
     with work.runner.machine("tiny", path):
-        assert live.on_machine(work.state, work.journals) == path.resolve()
-    assert live.on_machine(work.state, work.journals) is None
+        assert progress_file.on_machine(work.state, work.journals) == path.resolve()
+    assert progress_file.on_machine(work.state, work.journals) is None
 
 
 def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     work.write(tiny(iterations=1, repetitions=1000))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.DEVNULL) as process:
-        wait_for(lambda: live.going_on(work.runs))
+        wait_for(lambda: progress_file.going_on(work.runs))
         words = [str(ROOT / "rb"), "watch", "--json", "--runs", str(work.runs)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watching:
             seen = [json.loads(watching.stdout.readline()) for _ in range(2)]
@@ -141,7 +142,7 @@ def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     assert seen[1]["done"] + seen[1]["attempts"] >= seen[0]["done"] + seen[0]["attempts"]
     assert (seen[0]["trials"], seen[0]["experiment"]) == (1000, "tiny")
     assert (last["state"], last["planned"], watching.returncode) == ("interrupted", 1000, 1)
-    assert not live.read(Run.open("last", work.runs).path).lives
+    assert not progress_file.read(Run.open("last", work.runs).path).lives
 
 
 def wait_for(found):
@@ -155,7 +156,7 @@ def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys
     monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
     monkeypatch.setattr(watch, "NICE", 0)
     run = Run.create(work.runs, "tiny", {"experiment": {}, "testbed": {}, "plan": []})
-    with live.Recorder() as recorder:
+    with progress_file.Recorder() as recorder:
         recorder.show(Progress(path=str(run.path)))
         assert status_of(run, work.state)["state"] == "running"
     (run.path / "report.html").touch()

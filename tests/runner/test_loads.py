@@ -13,9 +13,9 @@ import pytest
 
 from roundabout.runner.trial import checks
 from roundabout.runner.trial.cross_traffic import LOAD_FILE, plan_and_send
-from roundabout.runner.trial.loads import Load
+from roundabout.runner.trial.cross_traffic_tables import Load
 from roundabout.spec.experiment import CrossTraffic
-from roundabout.testbeds.lab import paths
+from roundabout.testbeds.lab.network import paths
 
 pytestmark = pytest.mark.unit
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli import clean
-from roundabout.cli.live import watching
 from roundabout.cli.main import main
-from roundabout.cli.screen import Screen, show_paths
-from roundabout.tree import ROOT
+from roundabout.cli.runs import clean
+from roundabout.core.paths import ROOT
+from roundabout.terminal.live_display import watching
+from roundabout.terminal.screen import Screen, show_paths
 
 pytestmark = pytest.mark.unit
 

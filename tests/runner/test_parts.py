@@ -12,15 +12,15 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.hosts.site import Host
 from roundabout.runner.machine import journal, lease
-from roundabout.runner.tables.records import RecordError, Samples, parse_event
-from roundabout.testbeds.lab import facility
-from roundabout.testbeds.lab.facility import LabFacility
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.runner.tables.rows import RecordError, Samples, parse_event
+from roundabout.testbeds.lab import provider
+from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.rack.provider import RackFacility
 
 pytestmark = pytest.mark.unit
 
@@ -188,7 +188,7 @@ def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
 def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(monkeypatch, tmp_path):
     hosts = {name: Host(name, name, "10.0.0.1", 24, "eth0", tmp_path) for name in ("s0", "s1", "s2")}
     lab = SimpleNamespace(hosts=hosts, settings_state=tmp_path)
-    monkeypatch.setattr(facility, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
+    monkeypatch.setattr(provider, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
     monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalConnection(host))
     restored = []
 
@@ -197,7 +197,7 @@ def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(mo
             raise RoundaboutError("s0: could not restore sysctl net.ipv4.tcp_ecn")
         restored.append(connection.host)
 
-    monkeypatch.setattr(facility, "check_call", restore)
+    monkeypatch.setattr(provider, "check_call", restore)
     with pytest.raises(RoundaboutError, match="s0: could not restore"):
         LabFacility().undo({"kind": "settings", "testbed": "lab", "owner": "run1"})
     assert restored == ["s1", "s2"]

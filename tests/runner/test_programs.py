@@ -13,7 +13,7 @@ import paramiko
 import pytest
 from hypothesis import given, strategies
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
 from roundabout.runner.hosts.programs import Program, call, check_call
 from tests.runner.test_deadlines import connected_to

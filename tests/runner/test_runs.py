@@ -8,7 +8,7 @@ from itertools import pairwise
 import duckdb
 import pytest
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.plan.trials import OVERHEAD_S
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
@@ -213,7 +213,7 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
         work.facility.lease_lost = True
         return attempted[-1]
 
-    monkeypatch.setattr("roundabout.runner.trial.over_ssh.attempt_once", attempt_and_lose)
+    monkeypatch.setattr("roundabout.runner.trial.ssh_testbed.attempt_once", attempt_and_lose)
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()
     assert len(attempted) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roundabout import build_experiment, run_experiment
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.spec import Experiment
 
 pytestmark = pytest.mark.unit

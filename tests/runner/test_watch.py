@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from analysis.advice.tables import of_table
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.site import Host
-from roundabout.runner.trial.watch import watched
+from roundabout.runner.hosts.host_group import Host
+from roundabout.runner.trial.traffic_watch import watched
 
 pytestmark = pytest.mark.unit
 

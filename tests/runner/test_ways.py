@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from roundabout.runner.hosts.clocks import Ledger, Reading
-from roundabout.runner.tables import measurement
-from roundabout.runner.tables.measurement import Measurement
-from roundabout.runner.trial import jobs
+from roundabout.runner.trial import jobs, measurement
+from roundabout.runner.trial.measurement import Measurement
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Identity, Units, build_table
 

@@ -4,8 +4,8 @@
 import random
 from dataclasses import replace
 
-from roundabout.cluster.placing import ground_of
-from roundabout.cluster.state import Job, Known, Request, State
+from roundabout.models.cluster.placement import ground_of
+from roundabout.models.cluster.state import Job, Known, Request, State
 from roundabout.spec import Profile, Topology
 from roundabout.spec.profile import Phase, ring_allreduce_bytes
 

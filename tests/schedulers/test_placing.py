@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cluster.placing import MOST, ground_of, unlike
+from roundabout.models.cluster.placement import MOST, ground_of, unlike
 from tests.schedulers.clusters import cluster
 
 pytestmark = pytest.mark.unit

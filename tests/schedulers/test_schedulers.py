@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.cluster.errors import SchedulingError
-from roundabout.cluster.placing import ground_of
-from roundabout.cluster.state import Job, Request, State
-from roundabout.errors import UsageError
-from roundabout.schedulers import named, names
-from roundabout.schedulers.pollux import goodput
+from roundabout.core.errors import UsageError
+from roundabout.models.cluster.errors import SchedulingError
+from roundabout.models.cluster.placement import ground_of
+from roundabout.models.cluster.state import Job, Request, State
+from roundabout.models.schedulers import named, names
+from roundabout.models.schedulers.pollux import goodput
 from tests.schedulers.clusters import KNOWN, MODELS, cluster, simulate, trace
 
 pytestmark = pytest.mark.unit

@@ -4,11 +4,11 @@
 import numpy as np
 import pytest
 
-from roundabout.cassini import Arc, Circle
-from roundabout.cluster.cassini import _Asked, _by_chance, _Found, decide_with_cassini
-from roundabout.cluster.kept import played
-from roundabout.cluster.placing import ground_of
-from roundabout.cluster.state import Job, Known, Request, State
+from roundabout.models.cassini import Arc, Circle
+from roundabout.models.cluster.cassini import _Asked, _by_chance, _Found, decide_with_cassini
+from roundabout.models.cluster.placement import ground_of
+from roundabout.models.cluster.state import Job, Known, Request, State
+from roundabout.models.cluster.timetable_fit import played
 from roundabout.spec import Profile
 from roundabout.spec.profile import Phase
 from tests.schedulers.clusters import cluster

@@ -15,14 +15,14 @@ from hypothesis import given, strategies
 
 from analysis.reading.machines import machines
 from roundabout.cli.main import main
-from roundabout.errors import UsageError
+from roundabout.core.errors import UsageError
 from roundabout.runner import slurm, sweep
 from roundabout.runner.run import Runner
 from roundabout.runner.slurm import Job, Slurm
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 from tests.slurm import stand_ins
 

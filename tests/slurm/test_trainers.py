@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from analysis.reading.data import rows_of
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.allocation import AllocationError
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment, load_topology
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.rack.facility import RackFacility
+from roundabout.testbeds.rack.provider import RackFacility
 from tests.observers import Silent
 from tests.rack.driven import driven
 from tests.slurm.cluster import awaited, is_there
@@ -118,7 +118,7 @@ def inventory(nodes: Nodes) -> Path:
 @pytest.fixture(autouse=True)
 def deployed(inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs are on the hosts already."""
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.run_playbook", lambda *_: None)
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.run_playbook", lambda *_: None)
 
 
 def written(folder: Path, **changes: Any) -> Path:

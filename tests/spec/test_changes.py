@@ -9,7 +9,7 @@ import yaml
 
 from roundabout.cli.options import changes
 from roundabout.spec import Experiment, SpecError, load_experiment
-from roundabout.spec.changes import from_values
+from roundabout.spec.assembly.overrides import from_values
 
 pytestmark = pytest.mark.unit
 

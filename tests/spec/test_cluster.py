@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roundabout import build_experiment, plan_experiment, run_experiment
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.spec.load import load_experiment
 
 pytestmark = pytest.mark.unit

@@ -12,11 +12,11 @@ import pytest
 from rich.table import Table
 
 from roundabout.cli.main import main
-from roundabout.cli.plan import duration
-from roundabout.cli.screen import Screen
+from roundabout.core.paths import ROOT
 from roundabout.spec import EXPERIMENTS
-from roundabout.spec.library import CATALOG
-from roundabout.tree import ROOT
+from roundabout.spec.assembly.library import CATALOG
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.screen import Screen
 
 pytestmark = pytest.mark.unit
 
@@ -120,7 +120,7 @@ def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     ("seconds", "said"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (241, "4 min 1 s"), (7500, "2 h 5 min")]
 )
 def test_durations_read_well(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+    assert format_duration(seconds) == said
 
 
 MARKUP = "[/ref] [red]x :warning: [bold"
@@ -132,7 +132,7 @@ def test_what_an_experiment_says_of_itself_is_shown_as_it_is(
     text = (EXPERIMENTS / CATALOG / "unfair-vgg19.yaml").read_text()
     path = tmp_path / "unfair-vgg19.yaml"
     path.write_text(re.sub(r"^about: .*$", f'about: "{MARKUP}"', text, flags=re.MULTILINE))
-    monkeypatch.setattr("roundabout.cli.run.execute", lambda *_, **__: None)
+    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda *_, **__: None)
     assert main(["run", str(path)]) == 0
     assert f"unfair-vgg19: {MARKUP}\n" in capsys.readouterr().out
 
@@ -182,6 +182,6 @@ def test_an_experiment_may_ask_a_lab_to_divide_rates_and_stretch_time(
     words: str, found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr("roundabout.cli.run.execute", lambda _work, where, **_: asked.append(dict(where.where)))
+    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda _work, where, **_: asked.append(dict(where.where)))
     assert main(["run", *words.split()]) == 0
     assert asked == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from roundabout import load_experiment, run_experiment
 from roundabout.cli.main import main
-from roundabout.cli.resume import experiment_of
+from roundabout.cli.runs.resume import experiment_of
 from roundabout.spec import Experiment
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.cluster import Cluster, Slice

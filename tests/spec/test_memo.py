@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roundabout import memo
-from roundabout.cli import list_
-from roundabout.memo import MOST_ANSWERS, remember
+from roundabout.cli.experiments import list_
+from roundabout.core import memo
+from roundabout.core.memo import MOST_ANSWERS, remember
 from roundabout.spec import load
 from roundabout.spec.errors import SpecError
 from roundabout.spec.load import Summary, catalogue

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.spec.merge import merge
+from roundabout.spec.assembly.merge import merge
 
 pytestmark = pytest.mark.unit
 

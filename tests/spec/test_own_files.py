@@ -8,8 +8,8 @@ import yaml
 
 from roundabout.cli.main import main
 from roundabout.spec import EXPERIMENTS, SpecError, load_experiment, load_profile, load_topology
-from roundabout.spec.library import PROFILES, TOPOLOGIES, shelf_of
-from roundabout.spec.source import read
+from roundabout.spec.assembly.library import PROFILES, TOPOLOGIES, shelf_of
+from roundabout.spec.reader.yaml_source import read
 
 pytestmark = pytest.mark.unit
 

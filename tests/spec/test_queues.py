@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.spec import SpecError, TrialSpec, load_experiment, load_topology
-from roundabout.spec.transports import known
+from roundabout.spec.transports import registry
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
 pytestmark = pytest.mark.unit
@@ -34,7 +34,7 @@ def spec_of(folder: Path, transport: str, more: str = "") -> TrialSpec:
 def test_what_varies_a_transport_is_meant_for_its_queue(tmp_path: Path, base: str) -> None:
     meant = {"reno": "drop-tail", "cubic": "drop-tail", "dctcp": "step", "dcqcn": "thresholds"}[base]
     for name in (base, f"mltcp_{base}"):
-        assert name in known.names()
+        assert name in registry.names()
         assert spec_of(tmp_path, name, "queue: meant\n").queue == meant
 
 

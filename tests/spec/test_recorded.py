@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.spec.recorded import lingjun, submitted
-from roundabout.spec.source import dotted
+from roundabout.spec.reader.yaml_source import dotted
 from roundabout.spec.trace import Lingjun, Philly
+from roundabout.spec.trace_readers import lingjun, submitted
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from roundabout.spec import EXPERIMENTS
-from roundabout.spec.schema import as_text, schemas, write_schemas
+from roundabout.spec.reader.schema import as_text, schemas, write_schemas
 
 pytestmark = pytest.mark.unit
 

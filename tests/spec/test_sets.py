@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, Transport
-from roundabout.spec.transports import known
+from roundabout.spec.transports import registry
 from roundabout.spec.transports.sets import published, read_set, set_names
 from tests.spec.least import transport_of
 
 pytestmark = pytest.mark.unit
 
-DCQCN = known.declaration("dcqcn") or pytest.fail("none")
+DCQCN = registry.declaration("dcqcn") or pytest.fail("none")
 
 
 @pytest.mark.parametrize("name", set_names(DCQCN))
@@ -91,7 +91,7 @@ def test_what_is_wrong_in_a_set_is_named(tmp_path: Path, old: str, new: str, mes
 
 
 def test_a_transport_that_varies_another_has_its_sets() -> None:
-    varied, without = (known.declaration(name) or pytest.fail(name) for name in ("mltcp_dcqcn", "mltcp_reno"))
+    varied, without = (registry.declaration(name) or pytest.fail(name) for name in ("mltcp_dcqcn", "mltcp_reno"))
     assert set_names(varied) == set_names(DCQCN)
     assert published(varied, "hpcc-paper") == published(DCQCN, "hpcc-paper")
     with pytest.raises(SpecError, match="mltcp_reno has no sets"):

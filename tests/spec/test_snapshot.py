@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import load_experiment
-from roundabout.spec.snapshot import answer_once, snapshot
-from roundabout.spec.transports import known
+from roundabout.spec.assembly.snapshot import answer_once, snapshot
+from roundabout.spec.transports import registry
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +15,7 @@ COUNTER = 'COUNTER(__u64, {name}, "segments", "heard");\n'
 
 
 def names(program: Path) -> list[str]:
-    declared = known.declaration("mine", str(program))
+    declared = registry.declaration("mine", str(program))
     return [each.name for each in declared.counters] if declared else []
 
 

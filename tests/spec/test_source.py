@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from roundabout.spec import SpecError, json_source, source
+from roundabout.spec import SpecError
+from roundabout.spec.reader import json_source, yaml_source
 from tests.mutations import assert_one_message
 
 pytestmark = pytest.mark.unit
@@ -100,7 +101,7 @@ def test_bytes_that_are_no_utf8_are_named_by_line(tmp_path: Path, name: str) -> 
 
 
 def read(path: Path, most_bytes: int) -> Any:
-    reader = json_source.read if path.suffix == ".json" else source.load
+    reader = json_source.read if path.suffix == ".json" else yaml_source.load
     return reader(path, most_bytes).root
 
 
@@ -117,19 +118,19 @@ def read(path: Path, most_bytes: int) -> Any:
 )
 def test_a_file_of_names_is_text_as_written(tmp_path: Path, text: str, value: str) -> None:
     (tmp_path / "f.yaml").write_text(text)
-    assert repr(source.load(tmp_path / "f.yaml", all_text=True).root) == value
+    assert repr(yaml_source.load(tmp_path / "f.yaml", all_text=True).root) == value
 
 
 @pytest.mark.parametrize(("text", "value"), [("- 1\n- [no, 1:30]", [1, ["no", "1:30"]]), ("on", "on"), ("", None)])
 def test_yaml_of_any_shape_is_read(tmp_path: Path, text: str, value: Any) -> None:
     (tmp_path / "f.yaml").write_text(text)
-    assert source.load(tmp_path / "f.yaml").root == value
+    assert yaml_source.load(tmp_path / "f.yaml").root == value
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=3))
 @example({"a": "1e5", "08": ["08", "1_0", "on", "0x1f", "2020-01-01", "~", "", "\x85", "\ufeff"]})
 def test_what_is_written_is_read_back(value: Any) -> None:
-    found = source.parse(source.dump(value), "f.yaml").root
+    found = yaml_source.parse(yaml_source.dump(value), "f.yaml").root
     assert json.dumps(found) == json.dumps(value)
 
 
@@ -154,14 +155,14 @@ def test_what_is_written_is_read_back(value: Any) -> None:
 def test_a_complaint_about_yaml_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "f.yaml").write_text(text)
     with pytest.raises(SpecError) as caught:
-        source.load(tmp_path / "f.yaml", all_text=":2: 1:" in complaint)
+        yaml_source.load(tmp_path / "f.yaml", all_text=":2: 1:" in complaint)
     assert complaint in caught.value.message
 
 
 @given(st.integers(-(10**320), 10**320) | st.floats(allow_nan=False))
 def test_each_number_that_is_read_is_finite(value: float) -> None:
     text = json.dumps({"a": value}).replace("Infinity", "2e308")
-    for read_number in (lambda: json_source.parse(text, "f").root["a"], lambda: source.parse(text, "f").root["a"]):
+    for read_number in (lambda: json_source.parse(text, "f").root["a"], lambda: yaml_source.parse(text, "f").root["a"]):
         try:
             found = read_number()
         except SpecError:

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from roundabout.cli.main import COMMANDS, build_app, import_command, read_help
-from roundabout.tree import ROOT
+from roundabout.core.paths import ROOT
 
 pytestmark = pytest.mark.unit
 

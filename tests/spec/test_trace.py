@@ -4,9 +4,9 @@
 import pytest
 
 from roundabout.spec import SpecError
+from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import Strict
-from roundabout.spec.explain import parse_as
-from roundabout.spec.source import parse
+from roundabout.spec.reader.yaml_source import parse
 from roundabout.spec.trace import KINDS, Trace
 
 pytestmark = pytest.mark.unit

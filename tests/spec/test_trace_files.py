@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.spec.recorded import rows
-from roundabout.spec.recorded.values import instant, zoned_instant
 from roundabout.spec.trace import KINDS, Recorded
+from roundabout.spec.trace_readers import rows
+from roundabout.spec.trace_readers.values import instant, zoned_instant
 from tests.spec.test_recorded import garbled
 from tests.spec.trace_files import (
     HELIOS,

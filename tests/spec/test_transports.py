@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.spec import SpecError, Transport
-from roundabout.spec.merge import merge
-from roundabout.spec.transports import Counter, Declaration, Derived, Parameter, known
+from roundabout.spec.assembly.merge import merge
+from roundabout.spec.transports import Counter, Declaration, Derived, Parameter, registry
 from roundabout.spec.transports.declarations import read_declaration
 from tests.spec.least import transport_of
 
@@ -136,7 +136,7 @@ def test_declarations_may_stand_in_headers_beside_the_program(tmp_path: Path) ->
     assert (found.stands_for, [each.name for each in found.derived]) == ("RDMA", ["per_T"])
 
 
-DCQCN = {each.name: each for each in (known.declaration("dcqcn") or pytest.fail("none")).parameters}
+DCQCN = {each.name: each for each in (registry.declaration("dcqcn") or pytest.fail("none")).parameters}
 
 
 @given(name=st.sampled_from(sorted(DCQCN)), share=st.floats(-0.1, 1.1))

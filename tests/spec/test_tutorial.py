@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import analysis.report
-import roundabout.cli.report
+import analysis.reports.report
+import roundabout.cli.results.report
 from roundabout.cli.main import main
 from roundabout.store import Run
 from tests.tutorial import COMMANDS, MAY_END_WITH, write_file
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 def test_every_command_is_taken_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (analysis.report, roundabout.cli.report):
+    for module in (analysis.reports.report, roundabout.cli.results.report):
         monkeypatch.setattr(module, "render", lambda run: run.path)
     monkeypatch.setitem(MAY_END_WITH, "doctor", (0, 1))  # what this machine lacks is not the tutorial's
     write_file(tmp_path)

@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from roundabout.spec import SpecError
-from roundabout.spec.recorded import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, submitted
-from roundabout.spec.recorded.rows import Row
 from roundabout.spec.trace import Submitted, Trace
+from roundabout.spec.trace_readers import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, submitted
+from roundabout.spec.trace_readers.rows import Row
 
 EXAMPLES = Path(__file__).with_name("traces")
 

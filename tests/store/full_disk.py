@@ -12,12 +12,12 @@ import sys
 import traceback
 from pathlib import Path
 
-from analysis.summary import summarise
+from analysis.reports.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run, StoreError
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 
 RUNNER = Runner(FluidFacility(), Silent(), undo)

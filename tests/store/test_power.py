@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.summary import summarise
+from analysis.reports.summary import summarise
 from roundabout.runner.run import Runner
 from roundabout.runner.tables.packets import open_parquet
 from roundabout.spec import load_experiment
 from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.facility import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidFacility
 from tests.observers import Silent
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli import clean
 from roundabout.cli.main import main
+from roundabout.cli.runs import clean
 from roundabout.store import scratch
 
 pytestmark = pytest.mark.unit

@@ -13,15 +13,15 @@ from matplotlib.figure import Figure
 
 from roundabout.cli.options import saved
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.site import Host
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.trial import captures
 from roundabout.spec.experiment import Capture
-from roundabout.spec.schema import write_schemas
+from roundabout.spec.reader.schema import write_schemas
 from roundabout.store import RAW, StoreError, files
-from roundabout.testbeds.lab.calibration import load_calibration, store_calibration
-from roundabout.testbeds.lab.locks import locked_folder
-from roundabout.testbeds.rack.facility import Lease
+from roundabout.testbeds.lab.calibration.calibration import load_calibration, store_calibration
+from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.rack.provider import Lease
 from tests.store.test_run import make, record, write_flow
 
 NOBODY = 65534
@@ -67,7 +67,7 @@ def test_a_stranger_cannot_keep_labs_from_being_made(state: Path) -> None:
 def test_a_stranger_cannot_take_a_racks_leases(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = state / "rack-leases"
     folder.mkdir(parents=True, mode=0o755)
-    monkeypatch.setattr("roundabout.testbeds.rack.facility.LEASES", str(folder))
+    monkeypatch.setattr("roundabout.testbeds.rack.provider.LEASES", str(folder))
     held = Lease(LocalConnection(), "me", ["host s0"])
     held.end()
     assert (folder / "host s0").exists()

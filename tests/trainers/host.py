@@ -5,7 +5,7 @@ import importlib
 import sys
 from types import ModuleType
 
-from roundabout.tree import ROOT
+from roundabout.core.paths import ROOT
 
 FOLDER = ROOT / "trainers/torch"
 

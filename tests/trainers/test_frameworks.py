@@ -17,10 +17,10 @@ import yaml
 
 from analysis.reading.data import rows_of
 from roundabout.api import run_experiment
+from roundabout.core.paths import ROOT
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
-from roundabout.tree import ROOT
 
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
 ITERATIONS = 40

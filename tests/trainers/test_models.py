@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from roundabout.cluster.models import OURS
-from roundabout.spec.training import Model, models
+from roundabout.models.cluster.models import OURS
+from roundabout.spec.trainers.training_spec import Model, models
 
 pytestmark = pytest.mark.lab
 
@@ -100,7 +100,7 @@ def test_what_has_a_source_is_as_large_as_the_table_says():
 
 
 def test_clusters_have_the_same_batches_and_memory():
-    """roundabout/cluster/models.yaml is of jobs that are played; both have the table's."""
+    """roundabout/models/cluster/models.yaml is of jobs that are played; both have the table's."""
     played: dict[str, Any] = yaml.safe_load(OURS.read_text())["models"]
 
     def table(model: Model) -> tuple[list[int], list[int]]:

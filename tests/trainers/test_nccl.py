@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.runner.hosts.site import Dscps, Host, Nccl
+from roundabout.runner.hosts.host_group import Dscps, Host, Nccl
 from roundabout.runner.trial import jobs, nccl
 from roundabout.runner.trial.nccl import Used
 from roundabout.spec import load_experiment

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.api import run_experiment
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.checks import slow_computing
 from roundabout.runner.trial.jobs import scheduled
 from roundabout.spec import load_experiment, load_profile
-from roundabout.spec.launch import SLURM_PROBE
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import DEFAULT, MODELS
 from roundabout.spec.trainers.ddp import Trainer
+from roundabout.spec.trainers.launch import SLURM_PROBE
 from tests.trainers.host import FOLDER, load
 
 pytestmark = pytest.mark.lab

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from roundabout.spec.transports import known
+from roundabout.spec.transports import registry
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 CONNECTIONS, BATCH, REPLACED = 1000, 100, 20
 LOADED_S = 0.1
-TRANSPORTS = [name for name in known.names() if name not in known.KERNELS_OWN]
+TRANSPORTS = [name for name in registry.names() if name not in registry.KERNELS_OWN]
 # Answers each connection with what it was sent.
 ECHO = """
 import socket
@@ -108,7 +108,7 @@ def test_nothing_is_left_of_it(tools: Any, pair: Any, tmp_path: Path, name: str)
         try:
             assert answering.stdout
             answering.stdout.readline()
-            control = known.kernel_name(name)
+            control = registry.kernel_name(name)
             client.run("sysctl", "-qw", "net.ipv4.tcp_ecn=1")
             server.run("sysctl", "-qw", "net.ipv4.tcp_ecn=1")
             with replaced(tools, name, tmp_path, threading.Event()) as turns:

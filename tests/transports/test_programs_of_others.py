@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from roundabout.spec.transports import known
-from roundabout.testbeds.lab import allowed
+from roundabout.spec.transports import registry
+from roundabout.testbeds.lab.network import cc_allowlist
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 FILE_BYTES, REQUESTS, ROWS = 32 << 20, 2000, 100_000
-TRANSPORTS = [name for name in known.names() if name not in known.KERNELS_OWN]
+TRANSPORTS = [name for name in registry.names() if name not in registry.KERNELS_OWN]
 NGINX = """
 user nobody nogroup;
 daemon off;
@@ -112,9 +112,9 @@ def plain(dumped: str) -> list[str]:
 def cubic() -> Iterator[str]:
     """The kernel's own, which other namespaces may use meanwhile."""
     owner = f"test-{uuid.uuid4().hex[:6]}"
-    allowed.allow("cubic", owner)
+    cc_allowlist.allow("cubic", owner)
     yield "cubic"
-    allowed.disallow("cubic", owner)
+    cc_allowlist.disallow("cubic", owner)
 
 
 @pytest.mark.proof
@@ -128,7 +128,7 @@ def test_they_finish_with_all_that_was_sent(  # noqa: PLR0917 - fixtures
         parent.chmod(0o711)
     took_s = {}
     with tools.loaded(name):
-        for control in (known.kernel_name(name), cubic):
+        for control in (registry.kernel_name(name), cubic):
             home = tmp_path / control
             home.mkdir()
             for end in pair:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.spec.transports import Parameter, known
+from roundabout.spec.transports import Parameter, registry
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -87,8 +87,8 @@ def test_a_flow_is_active_however_long_the_timers_period_is(pair: Any, dcqcn: st
 
 def test_the_program_declares_what_its_source_does(tools: Any) -> None:
     """Python reads a header's lines, the tool and the sampler the program's BTF: of every transport of the tree."""
-    for name in set(known.names()) - set(known.KERNELS_OWN):
-        declared = known.declaration(name)
+    for name in set(registry.names()) - set(registry.KERNELS_OWN):
+        declared = registry.declaration(name)
         assert declared
         for variant in ("", ".before_6_10"):
             path = tools.build / "bpf" / f"{name}{variant}.bpf.o"

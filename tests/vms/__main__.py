@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from tests.bare.__main__ import REPOSITORY, Parts, isolation

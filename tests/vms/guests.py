@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.spec import frames
 from tests.vms.image import Image
 

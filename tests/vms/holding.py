@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stages hold what they find to."""
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 
 def hold(found: object, expected: object, what: str) -> None:

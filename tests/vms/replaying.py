@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from tests.running import Event, Running, told_job
 from tests.vms.guests import Guest
 from tests.vms.holding import hold

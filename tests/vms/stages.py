@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.transports import BUILT
 from roundabout.store import Run
 from roundabout.testbeds.rack.inventory import read_inventory

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.programs import programs
+from roundabout.runner.program_list import programs
 
 pytestmark = pytest.mark.unit
 

@@ -42,8 +42,8 @@ def sent_by_first(job):
 def division(parallel, count):
     """Into how many parts of its layers, and of each layer, and copies of all that, `count` workers divide a network.
 
-    Pipelines have as few parts as may be, so that there are as many copies (a guess, as roundabout/cluster's). Raises
-    ValueError where a hybrid cannot be.
+    Pipelines have as few parts as may be, so that there are as many copies (a guess, as in roundabout/models/cluster).
+    Raises ValueError where a hybrid cannot be.
     """
     if parallel == "data":
         return 1, 1, count

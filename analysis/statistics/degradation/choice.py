@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.statistics.degradation.fit import Fit, fit, ranges_of
 from analysis.statistics.degradation.model import EXPONENTS, exponential
-from analysis.statistics.degradation.redrawn import redrawn
+from analysis.statistics.degradation.resampling import redrawn
 from analysis.statistics.degradation.shapes import Ranges, search
 from analysis.statistics.degradation.sweep import Sweep
 from analysis.statistics.intervals import Array, Measured, percentiles95

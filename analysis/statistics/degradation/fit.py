@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.statistics.degradation.model import exponential, iteration_time_s
 from analysis.statistics.degradation.neighbourhood import Neighbourhood, opened
-from analysis.statistics.degradation.redrawn import Redrawn
+from analysis.statistics.degradation.resampling import Redrawn
 from analysis.statistics.degradation.shapes import EXPONENT_RANGE, GAP_RANGE, Ranges
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval, percentiles95

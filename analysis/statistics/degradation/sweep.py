@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, mean_of, redrawn
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 DRAWS = 2000
 """Redrawn sweeps that intervals are taken from: 50 of them lie beyond each end."""

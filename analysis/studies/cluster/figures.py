@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from analysis.reading.counted import Counted
 from analysis.reading.data import PortPlace
 from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, Timeline
 from analysis.render.style import INK, JOBS, ROW, SOFT, figure, level, panels, words
+from analysis.statistics.cumulative_counter import Counted
 from analysis.statistics.intervals import Array
 from analysis.studies.cluster.study import IDEAL, Pooled
 

@@ -17,14 +17,16 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
+from analysis.expectations import verdict_tables
+from analysis.reading.cached_run import ReadOnce
 from analysis.reading.data import ports
-from analysis.reading.once import ReadOnce
 from analysis.reading.timelines import ClusterCell, clusters_of
-from analysis.render import about, page, verdicts
+from analysis.render import page
 from analysis.render.style import variant_colours
+from analysis.reports import about
+from analysis.reports.summary import stored_or_new
 from analysis.studies.cluster import figures, tables
 from analysis.studies.cluster.study import Pooled, Results, groups, whole
-from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -59,7 +61,7 @@ def of_group(some: list[ClusterCell]) -> list[Pooled]:
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %% [markdown]
 # ## Iteration times of all jobs

@@ -10,10 +10,10 @@ from itertools import groupby
 
 import numpy as np
 
+from analysis.expectations.results import Result, Summary, common
 from analysis.quantities.clusters import Statistic, p99
 from analysis.reading.cells import CellId, experiment_of
 from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, beside, clusters_of, paired
-from analysis.results import Result, Summary, common
 from analysis.statistics.intervals import (
     LEAST_TAIL,
     Array,

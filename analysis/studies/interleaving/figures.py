@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from analysis.expectations.results import JobCell
 from analysis.reading.cells import CellTrials, jobs_of
-from analysis.reading.counted import Floats
 from analysis.reading.marks import JobMarks
 from analysis.reading.traces import Trace, mean_per_iteration, middle
 from analysis.render.style import BOTH, INK, ROW, SOFT, figure, job_colours, level, note, panels, variant_colours, words
-from analysis.results import JobCell
+from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.intervals import stacked
 
 MEGA = 1e6

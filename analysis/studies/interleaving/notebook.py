@@ -17,15 +17,17 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
+from analysis.expectations import verdict_tables
+from analysis.reading.cached_run import ReadOnce
 from analysis.reading.cells import cells_of, jobs_of
 from analysis.reading.marks import of_cells
-from analysis.reading.once import ReadOnce
 from analysis.reading.traces import middle, traces
-from analysis.render import about, page, verdicts
+from analysis.render import page
 from analysis.render.link_use import link_use
+from analysis.reports import about
+from analysis.reports.summary import stored_or_new
 from analysis.studies.interleaving import figures, tables
 from analysis.studies.interleaving.study import Results, sharing
-from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -48,7 +50,7 @@ def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %% [markdown]
 # ## Iteration times

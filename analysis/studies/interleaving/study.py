@@ -4,10 +4,10 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from analysis.expectations.results import Result, Summary, common
 from analysis.reading.cells import CellId, CellTrials, cells_of
-from analysis.reading.counted import Floats
 from analysis.reading.traces import at_once, communicating
-from analysis.results import Result, Summary, common
+from analysis.statistics.cumulative_counter import Floats
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run

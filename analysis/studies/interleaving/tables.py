@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 
+from analysis.expectations.results import JobCell, Marks
 from analysis.render import screen as on_screen
 from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Table, named_once, repeated, tail
-from analysis.results import JobCell, Marks
 from analysis.studies.interleaving.study import Results
 
 PLACE = (Column(kind="names"), Column("job", kind="words"))

@@ -13,12 +13,14 @@
 RUN = "last"
 
 # %%
+from analysis.expectations import verdict_tables
+from analysis.reading.cached_run import ReadOnce
 from analysis.reading.iteration_flows import WIDTHS, iteration_flows
-from analysis.reading.once import ReadOnce
-from analysis.render import about, page, verdicts
+from analysis.render import page
+from analysis.reports import about
+from analysis.reports.summary import stored_or_new
 from analysis.studies.iteration_flows import figures, tables
 from analysis.studies.iteration_flows.study import Results
-from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -36,10 +38,10 @@ READ = (
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %%
-verdicts.agreement(results.expectations, "Salamy")
+verdict_tables.agreement(results.expectations, "Salamy")
 
 # %% [markdown]
 # ## Who sends what

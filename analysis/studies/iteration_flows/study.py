@@ -3,8 +3,8 @@
 
 from collections.abc import Sequence
 
+from analysis.expectations.results import Result, Summary, common
 from analysis.reading.iteration_flows import WIDTHS, WORKERS, Iterations, iteration_flows, kept, light_and_heavy
-from analysis.results import Result, Summary, common
 from analysis.statistics.intervals import Interval
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level

@@ -13,11 +13,13 @@
 RUN = "last"
 
 # %%
-from analysis.reading.once import ReadOnce
-from analysis.render import about, page, verdicts
+from analysis.expectations import verdict_tables
+from analysis.reading.cached_run import ReadOnce
+from analysis.render import page
+from analysis.reports import about
+from analysis.reports.summary import stored_or_new
 from analysis.studies.levels import figures, tables
 from analysis.studies.levels.study import Results
-from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -28,7 +30,7 @@ assert isinstance(results, Results)
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %% [markdown]
 # ## Iteration times by level

@@ -6,9 +6,9 @@ The factor is the one that the experiment's study names (`over`), or the first b
 
 from collections.abc import Sequence
 
+from analysis.expectations.results import JobCell, Result, Summary, common
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.loaded import varies_load
-from analysis.results import JobCell, Result, Summary, common
+from analysis.reading.load_sweep_data import varies_load
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run

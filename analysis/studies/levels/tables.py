@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 
+from analysis.expectations.results import JobCell
 from analysis.render import screen as on_screen
 from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repeated, tail
-from analysis.results import JobCell
 from analysis.studies.levels.study import Line, Results
 
 

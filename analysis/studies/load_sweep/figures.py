@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.reading.cells import CellId
-from analysis.reading.injected import Injected, skewness
-from analysis.reading.loaded import loaded_jobs
-from analysis.reading.requested import WIDTH_MS, Requested
+from analysis.reading.load_sweep_data import loaded_jobs
+from analysis.reading.planned_flows import WIDTH_MS, Requested
+from analysis.reading.send_rates import Injected, skewness
 from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
 from analysis.statistics.degradation.model import rescaled
 from analysis.statistics.intervals import Array

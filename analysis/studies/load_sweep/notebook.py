@@ -13,14 +13,16 @@
 RUN = "last"
 
 # %%
+from analysis.expectations import verdict_tables
 from analysis.papers.salamy import SETTINGS
-from analysis.reading.injected import injected
-from analysis.reading.once import ReadOnce
-from analysis.reading.requested import requested
-from analysis.render import about, page, verdicts
+from analysis.reading.cached_run import ReadOnce
+from analysis.reading.planned_flows import requested
+from analysis.reading.send_rates import injected
+from analysis.render import page
+from analysis.reports import about
+from analysis.reports.summary import stored_or_new
 from analysis.studies.load_sweep import figures, tables
 from analysis.studies.load_sweep.study import Results
-from analysis.summary import stored_or_new
 from roundabout.store import Run
 
 run = ReadOnce(Run.open(RUN))
@@ -42,7 +44,7 @@ def compare(kind: str) -> str:
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %% [markdown]
 # ## What agrees with Salamy
@@ -52,10 +54,10 @@ verdicts.cards(results.expectations)
 # measured; where Salamy gives no figure, the bound in brackets is ours.
 
 # %%
-verdicts.in_short(results.expectations, "Salamy")
+verdict_tables.in_short(results.expectations, "Salamy")
 
 # %%
-verdicts.agreement(results.expectations, "Salamy")
+verdict_tables.agreement(results.expectations, "Salamy")
 
 # %% [markdown]
 # ## Slower, the more of the link is taken

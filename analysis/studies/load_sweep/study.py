@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from analysis.expectations.results import JobCell, Result, Summary, common, finite
 from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
-from analysis.reading import inside as workers
+from analysis.reading import intra_iteration_rates as workers
 from analysis.reading.attempts import attempts
 from analysis.reading.cells import CellId
-from analysis.reading.loaded import Outcome, outcomes, varies_load
-from analysis.results import JobCell, Result, Summary, common, finite
+from analysis.reading.load_sweep_data import Outcome, outcomes, varies_load
+from analysis.reading.load_sweeps import Curve, JobSweep, job_sweeps
 from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import CongestionPoint, Line
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps
 from analysis.statistics.degradation.fit import Estimate, Fit, band_s, predict
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval
-from analysis.studies.load_sweep.sweeps import Curve, JobSweep, job_sweeps
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run

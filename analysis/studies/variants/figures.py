@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.reading.apart import Spans, in_theory, offsets
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.data import Series
-from analysis.reading.signals import of_trials
+from analysis.reading.marks_and_drops import of_trials
+from analysis.reading.phase_overlap import Spans, in_theory, offsets
 from analysis.render.style import INK, ROW, SOFT, figure, level, note, words
 from analysis.statistics.intervals import Array, stacked
 from analysis.studies.variants.study import Gain

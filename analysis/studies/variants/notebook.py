@@ -17,20 +17,21 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from analysis import affinity, circles
+from analysis.expectations import verdict_tables
+from analysis.reading.cached_run import ReadOnce
 from analysis.reading.cells import cells_of
 from analysis.reading.data import by_iteration
-from analysis.reading.given import as_measured
-from analysis.reading.once import ReadOnce
-from analysis.reading.signals import signals
+from analysis.reading.marks_and_drops import signals
 from analysis.reading.traces import courses, middle, traces
-from analysis.render import about, page, verdicts
+from analysis.reading.trial_inputs import as_measured
+from analysis.render import page
 from analysis.render.link_use import link_use
 from analysis.render.style import variant_colours
+from analysis.reports import about, affinity, unified_circle
+from analysis.reports.summary import stored_or_new
 from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, groups, place
-from analysis.summary import stored_or_new
-from roundabout.cassini import CassiniError, crossing
+from roundabout.models.cassini import CassiniError, crossing
 from roundabout.store import Run, StoreError
 
 run = ReadOnce(Run.open(RUN))
@@ -58,7 +59,7 @@ def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page
 about.header(run, results)
 
 # %%
-verdicts.cards(results.expectations)
+verdict_tables.cards(results.expectations)
 
 # %% [markdown]
 # ## What each gains
@@ -154,7 +155,7 @@ def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
     except (CassiniError, StoreError) as error:
         return page.text(f"{error.message}.")
     drawn = [
-        page.drawn(circles.figure(each), "", f"{link}: circles before and after rotation")
+        page.drawn(unified_circle.figure(each), "", f"{link}: circles before and after rotation")
         for link, each in found.links.items()
     ]
     if len(drawn) > 1:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
+from analysis.expectations.results import Result, Summary, common, finite
 from analysis.quantities import Asked, Case, Reading, named
-from analysis.quantities._courses import sharing
+from analysis.quantities._timelines import sharing
 from analysis.quantities.time_shifts import of_jobs
-from analysis.reading.apart import Spans, in_theory
 from analysis.reading.cells import (
     CellId,
     CellTrials,
@@ -22,12 +22,12 @@ from analysis.reading.cells import (
     speedup_of_mean,
     speedup_of_tail,
 )
-from analysis.reading.signals import WHAT, of_trials, signals
+from analysis.reading.marks_and_drops import WHAT, of_trials, signals
+from analysis.reading.phase_overlap import Spans, in_theory
 from analysis.reading.traces import courses
-from analysis.results import Result, Summary, common, finite
 from analysis.statistics.intervals import Interval, Measured, mean_of
-from roundabout.cassini import score
-from roundabout.fluid import fluid_limits
+from roundabout.models.cassini import score
+from roundabout.models.fluid import fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Self
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program, call, check_call
 

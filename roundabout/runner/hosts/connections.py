@@ -18,9 +18,9 @@ from typing import IO, Any, Protocol
 
 import paramiko
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import BUILD
 from roundabout.runner.hosts.deadlines import within
-from roundabout.tree import BUILD
 
 WINDOW_BYTES = 16 << 20  # a whole trial's output fits: no round trip ever holds a collector up
 CHUNK_BYTES = 1 << 16

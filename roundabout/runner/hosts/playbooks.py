@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from roundabout.errors import RoundaboutError, UsageError
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.paths import ROOT
 from roundabout.store import scratch
-from roundabout.tree import ROOT
 
 PLAYBOOKS = ROOT / "ansible"
 TASK_S = 600  # a host that needs longer for a task has failed it; tasks that fetch packages say how long they may take

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.state import open_private, tidy
 
 DYING_S = 20.0  # what a killed holder had started may still be at work

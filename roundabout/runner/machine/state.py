@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 STATE = Path("/run/roundabout")
 

@@ -20,9 +20,9 @@ from typing import IO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import ROOT
 from roundabout.store import files, schemas
-from roundabout.tree import ROOT
 
 DECODE = ROOT / "build/bin/decode"
 PIPE_BYTES = 1 << 20

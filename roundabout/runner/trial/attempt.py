@@ -15,18 +15,19 @@ from roundabout.runner.hosts.allocation import Allocation
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.hosts.deadlines import patience, take
+from roundabout.runner.hosts.host_group import Host, Site
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.hosts.site import Host, Site
 from roundabout.runner.observer import Observer
-from roundabout.runner.tables.measurement import Measurement, units
-from roundabout.runner.tables.records import RecordError, parse_event
-from roundabout.runner.trial import captures, cross_traffic, nccl, recorded, settings
-from roundabout.runner.trial.bench import Bench
+from roundabout.runner.session import host_settings
+from roundabout.runner.session.host_session import Bench
+from roundabout.runner.tables.rows import RecordError, parse_event
+from roundabout.runner.trial import captures, cross_traffic, nccl, trial_file
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
+from roundabout.runner.trial.cross_traffic_tables import Load
 from roundabout.runner.trial.jobs import Worker, scheduled, workers
-from roundabout.runner.trial.loads import Load
-from roundabout.runner.trial.meter import TrafficMeter
-from roundabout.runner.trial.sampling import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
+from roundabout.runner.trial.live_traffic import TrafficMeter
+from roundabout.runner.trial.measurement import Measurement, units
+from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
@@ -125,7 +126,7 @@ def _judge_clocks(now: Attempting) -> None:
 
 
 def _apply(now: Attempting, documents: Documents) -> None:
-    answers = now.bench.each(lambda host: settings.apply(now.bench, host, documents[host.name]))
+    answers = now.bench.each(lambda host: host_settings.apply(now.bench, host, documents[host.name]))
     for host, (answer, counters) in answers.items():
         now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
         now.measured.counters_before[host] = counters
@@ -134,7 +135,7 @@ def _apply(now: Attempting, documents: Documents) -> None:
 
 
 def _read_back(now: Attempting, documents: Documents) -> None:
-    answers = now.bench.each(lambda host: settings.read(now.bench, host, documents[host.name]))
+    answers = now.bench.each(lambda host: host_settings.read(now.bench, host, documents[host.name]))
     for host, (answer, counters) in answers.items():
         now.measured.settings[host]["after"] = answer["found"]
         now.measured.counters_after[host] = counters
@@ -143,9 +144,11 @@ def _read_back(now: Attempting, documents: Documents) -> None:
         raise TrialFailedError(f"switches drifted during the trial: {'; '.join(drifted)}")
 
 
-def _refuse_differences(what: str, answers: Mapping[str, tuple[settings.Answer, Any]]) -> None:
+def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> None:
     wrong = [
-        f"{host}: {settings.describe(answer['differs'])}" for host, (answer, _) in answers.items() if answer["differs"]
+        f"{host}: {host_settings.describe(answer['differs'])}"
+        for host, (answer, _) in answers.items()
+        if answer["differs"]
     ]
     if wrong:
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
@@ -333,7 +336,7 @@ def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker
     """Take one line of a worker into the measurement; raises TrialFailedError or LostHostError where it is its end."""
     event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
     if event["event"] == "record":
-        recorded.store(now.attempt, worker, event)
+        trial_file.store(now.attempt, worker, event)
     if event["event"] in ("record", "recording"):
         return event
     now.measured.events.append((worker, event))

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.clocks import UTC_STEP_NS, Ledger, Reading
 from roundabout.runner.hosts.connections import Connection, LostHostError
+from roundabout.runner.hosts.host_group import Host, Site
 from roundabout.runner.hosts.programs import answering
-from roundabout.runner.hosts.site import Host, Site
+from roundabout.runner.session.host_session import Bench
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
-from roundabout.runner.tables.records import RecordError
-from roundabout.runner.trial.bench import Bench
+from roundabout.runner.tables.rows import RecordError
 from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.convert import to_paper_units

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.deadlines import patience, take
+from roundabout.runner.hosts.host_group import Host, Pace, Site
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.hosts.site import Host, Pace, Site
-from roundabout.runner.trial.bench import Bench
+from roundabout.runner.session.host_session import Bench
 from roundabout.spec.experiment import CrossTraffic
 
 READY_S = 30  # loads are planned, sinks listen and connections stand within this

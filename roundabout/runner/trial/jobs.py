@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
-from roundabout.runner.hosts.site import Site
+from roundabout.runner.hosts.host_group import Site
 from roundabout.runner.trial import nccl
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from ipaddress import IPv4Address
 
-from roundabout.runner.hosts.site import Host
+from roundabout.runner.hosts.host_group import Host
 
 ECT0 = 2  # the low bits of a ToS byte: DCQCN's packets are marked, not dropped
 LOG = "/dev/stderr"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
-from roundabout import rooms
+from roundabout.core import plugins
 from roundabout.spec.trainer import Launcher
 
-__path__ = rooms.extended(__path__, __name__)
+__path__ = plugins.extended(__path__, __name__)
 
 MODELS: dict[str, type[Launcher]] = {
-    name: import_module(f"{__name__}.{name}").Trainer for name in rooms.names(sys.modules[__name__])
+    name: import_module(f"{__name__}.{name}").Trainer for name in plugins.names(sys.modules[__name__])
 }
 DEFAULT = MODELS["replay"].model_validate({"name": "replay"})
 

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from roundabout.spec.profile import Profile
 from roundabout.spec.trainer import Task
-from roundabout.spec.training import PYTORCH, Training, refused
+from roundabout.spec.trainers.training_spec import PYTORCH, Training, refused
 
 
 class Trainer(Training):

@@ -3,7 +3,7 @@
 
 from typing import ClassVar, Literal
 
-from roundabout.spec.training import Training
+from roundabout.spec.trainers.training_spec import Training
 
 
 class Trainer(Training):

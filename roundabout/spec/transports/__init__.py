@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from roundabout.spec.base import Name, Strict
 from roundabout.spec.errors import SpecError, did_you_mean, show
-from roundabout.spec.transports import known
+from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
 from roundabout.spec.transports.sets import Ecn, Published, published, set_names
@@ -103,18 +103,18 @@ class Transport(Strict, extra="allow"):
     @property
     def kernel_name(self) -> str:
         """What hosts' kernels call it."""
-        return known.kernel_name(self.name)
+        return registry.kernel_name(self.name)
 
     @property
     def declaration(self) -> Declaration | None:
         """What it declares; None if it is the kernel's own. Raises SpecError if its program is not to be had."""
-        return known.declaration(self.name, self.file)
+        return registry.declaration(self.name, self.file)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        declared = [found for name in known.names() if (found := known.declaration(name))]
+        declared = [found for name in registry.names() if (found := registry.declaration(name))]
         properties = {
-            "name": {"enum": list(known.names()), "title": "Name"},
+            "name": {"enum": list(registry.names()), "title": "Name"},
             "file": {
                 "type": "string",
                 "pattern": r"\.bpf\.c$",
@@ -131,7 +131,7 @@ class Transport(Strict, extra="allow"):
             "properties": properties,
             "additionalProperties": {"type": ["number", "string", "null"]},
             "allOf": [_of_one(each.name, each.parameters, set_names(each)) for each in declared]
-            + [_of_one(name, (), ()) for name in known.KERNELS_OWN],
+            + [_of_one(name, (), ()) for name in registry.KERNELS_OWN],
         }
 
 
@@ -158,7 +158,7 @@ def _schema_of(parameter: Parameter) -> JsonSchemaValue:
 
 def _stands_for(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What runs did not record once."""
-    found = known.declaration(stored["name"]) if stored.get("name") in known.names() else None
+    found = registry.declaration(stored["name"]) if stored.get("name") in registry.names() else None
     return {"stands_for": found.stands_for} if found else {}
 
 
@@ -166,16 +166,16 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What an experiment says of a transport, with what it leaves to be understood."""
     if "file" in given:
         given["file"] = str(_program(given["file"], folder))
-        given["name"] = Path(given["file"]).name.removesuffix(known.PROGRAM)
+        given["name"] = Path(given["file"]).name.removesuffix(registry.PROGRAM)
     elif "name" not in given:
         return given
     name, file = given["name"], given.get("file")
-    if file is None and name not in known.names():
-        ours = " or ".join(f"'{each}'" for each in known.names() if each not in known.KERNELS_OWN)
-        expected = f"{ours}, one of Linux's own ({', '.join(known.KERNELS_OWN)}), or `file`"
-        _refuse("name", show(name), expected, did_you_mean(name, known.names()))
+    if file is None and name not in registry.names():
+        ours = " or ".join(f"'{each}'" for each in registry.names() if each not in registry.KERNELS_OWN)
+        expected = f"{ours}, one of Linux's own ({', '.join(registry.KERNELS_OWN)}), or `file`"
+        _refuse("name", show(name), expected, did_you_mean(name, registry.names()))
     try:
-        found = known.declaration(name, file)
+        found = registry.declaration(name, file)
     except SpecError as error:
         _refuse(
             "file" if file else "name",
@@ -215,11 +215,11 @@ def _published(transport: str, found: Declaration | None, name: Any) -> Publishe
 
 def _program(file: Any, folder: Path) -> Path:
     """The source that an experiment names, relative to itself."""
-    if not isinstance(file, str) or "\0" in file or not file.endswith(known.PROGRAM):
-        _refuse("file", show(file), known.FILE)
+    if not isinstance(file, str) or "\0" in file or not file.endswith(registry.PROGRAM):
+        _refuse("file", show(file), registry.FILE)
     path = Path(os.path.realpath(folder / file))  # unlike `resolve`, takes links in a loop
     try:
-        known.program_name(path)
+        registry.program_name(path)
     except SpecError as error:
         _refuse("file", error.found, error.expected)
     return path

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.snapshot import answer_once
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.explain import parse_as
-from roundabout.spec.snapshot import answer_once
-from roundabout.spec.source import Document, read, shown
+from roundabout.spec.reader.yaml_source import Document, read, shown
 from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"

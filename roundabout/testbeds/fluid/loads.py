@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roundabout.errors import RoundaboutError
-from roundabout.fluid import Schedule
+from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import ROOT
+from roundabout.models.fluid import Schedule
 from roundabout.plan import PlannedTrial, expected_s
-from roundabout.runner.hosts.site import Pace
+from roundabout.runner.hosts.host_group import Pace
 from roundabout.runner.trial.cross_traffic import LEAD_MS, load_words
-from roundabout.tree import ROOT
 
 CROSSGEN = "build/bin/crossgen"
 RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2"), ("class", "<u2")])

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.fluid import BYTES_PER_MS_OF_GBPS, Direction, Floats
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, Floats
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
+from roundabout.testbeds.fluid.engine_trial import Played
 from roundabout.testbeds.fluid.loads import Load
-from roundabout.testbeds.fluid.played import Played
 
 Integers = npt.NDArray[np.int64]
 Columns = dict[str, Any]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong with a lab."""
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 
 
 class LabError(RoundaboutError):

@@ -16,10 +16,10 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, f
 from pydantic_core import PydanticCustomError
 
 from roundabout.settings.settings_nic import DCQCN_RULES
+from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text
 from roundabout.spec.errors import SpecError
-from roundabout.spec.explain import parse_as
-from roundabout.spec.source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read, shown
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 

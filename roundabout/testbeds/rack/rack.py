@@ -9,12 +9,12 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from roundabout.errors import RoundaboutError
-from roundabout.runner.hosts.site import Capability, Dscps, Host, Nccl, Pace, Port
-from roundabout.runner.testbed import Fidelity
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner.fidelity import Fidelity
+from roundabout.runner.hosts.host_group import Capability, Dscps, Host, Nccl, Pace, Port
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.rack.examine import DEVICE, GLIBC, Finding, examine
+from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 

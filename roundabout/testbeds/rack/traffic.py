@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.hosts.site import Host
-from roundabout.testbeds.rack.examine import DEVICE, GID, SSH, WRITE, Finding
+from roundabout.testbeds.rack.examination import DEVICE, GID, SSH, WRITE, Finding
 from roundabout.testbeds.rack.inventory import Lossless
 
 DURATION_S = 3

@@ -6,7 +6,7 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
-from roundabout.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec

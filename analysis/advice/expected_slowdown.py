@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs that share links would gain by time-shifts, and what it costs them to meet: the fluid model's expectation.
+
+Jobs are played as they were found, with their jitter, from a common start and, beside it, shifted and held to a common
+schedule. Each draw takes other figures from within their intervals and other jitter: where the next run is like a draw,
+it lies between the least and the greatest of 39 with a probability of 38 in 40.
+How far links are from water comes on top (`MEETING`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.advice.observed_jobs import Observed
+from analysis.statistics.cumulative_counter import Floats
+from analysis.statistics.phases import DETAIL, Estimate, FoundPhase
+from roundabout.models.cassini import Scored, held
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, ITERATIONS, Direction, FluidJob, iteration_times
+from roundabout.models.fluid.jobs import Compute, Party, Send, Stream
+from roundabout.spec.cassini import Timetable
+
+DRAWS = 39
+TRIED = 4
+"""Draws by which one of several schedules is chosen; they are no part of what is then expected of it."""
+HARDER, LEAST_JITTER = 3.0, 0.01
+"""A schedule is chosen by jitter so many times as strong as was seen, or of this share of the period."""
+STRETCHES = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
+"""By how much the periods of a schedule are stretched; all are tried. Who is late has the more room to catch up."""
+EARLY = 1e-6
+"""Of a period: the threshold of schedules. Nobody begins before it is due."""
+LEAST_MS = 1e-3
+"""What stands for a phase that a draw leaves no time."""
+MEETING = 1.10
+"""On a real link jobs that meet lose more than water would: in a lab ten groups over DCQCN took 0.97 to 1.10 times what
+the model says (docs/advice.md). So far beyond its greatest draw reach what meeting costs, and what a shift gains by
+avoiding it; of other transports that is a guess."""
+SIGMAS = 3.92
+"""Standard deviations in an interval of 95 %."""
+
+Crossing = Mapping[str, Sequence[str]]
+Schedule = Mapping[str, Timetable]
+"""Of the jobs that share links, by name."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Ratios of iteration times by job, over `ITERATIONS` of its mean iterations.
+
+    `gain` is shared from a common start over shifted, `cost` shared over alone, `cost_shifted` shifted over alone.
+    `cost_mean` and `gain_mean` are of all jobs; `gain_anywhere` is the latter where jobs had begun anywhere instead,
+    and its value a mean over that. Without a schedule, nothing is shifted and there is no gain.
+    """
+
+    schedule: Schedule | None
+    cost: Mapping[str, Estimate]
+    cost_mean: Estimate
+    cost_shifted: Mapping[str, Estimate]
+    gain: Mapping[str, Estimate]
+    gain_mean: Estimate | None
+    gain_anywhere: Estimate | None
+
+
+def outlook(
+    jobs: Mapping[str, Observed],
+    crossing: Crossing,
+    capacity_gbps: float,
+    choices: Sequence[Scored] = (),
+    seed: int = 0,
+) -> Outlook:
+    """What to expect of jobs that cross links of that capacity; shifted by whichever of Cassini's choices does best."""
+    names = list(dict.fromkeys(job for members in crossing.values() for job in members))
+    rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
+    generator = np.random.default_rng(seed)
+
+    def drawn(of: Mapping[str, Observed]) -> list[FluidJob]:
+        return [_drawn(of[name], crossing, generator) for name in names]
+
+    harder = {name: _harder(jobs[name]) for name in names}
+    schedules = [schedule_of(jobs, each) for each in choices]
+    tried = [drawn(harder) for _ in range(TRIED)]
+    schedule = _best(schedules, tried, names, rates)
+    schedule = _best([_stretched(schedule, by) for by in STRETCHES] if schedule else (), tried, names, rates)
+    draws = [drawn(jobs) for _ in range(DRAWS)]
+    alone = np.array([[mean_ms([job], rates)[0] for job in played] for played in draws])
+    fair = np.array([mean_ms(played, rates) for played in draws])
+    cost = fair / alone
+    of_meeting = _by_job(names, cost, MEETING), _estimate(cost.mean(axis=1), MEETING)
+    if schedule is None:
+        return Outlook(None, *of_meeting, {}, {}, None, None)
+    again = [[_again(jobs[name], job, generator) for name, job in zip(names, played, strict=True)] for played in draws]
+    shifted = np.array([mean_ms(shifted_by(schedule, names, played), rates) for played in again])
+    anywhere = np.array([mean_ms([_begun(job, generator) for job in played], rates) for played in again])
+    gain, by_chance = fair / shifted, (anywhere / shifted).mean(axis=1)
+    return Outlook(
+        schedule,
+        *of_meeting,
+        _by_job(names, shifted / alone),
+        _by_job(names, gain, MEETING),
+        _estimate(gain.mean(axis=1), MEETING),
+        replace(_estimate(by_chance, MEETING), value=float(by_chance.mean())),
+    )
+
+
+def _again(job: Observed, played: FluidJob, generator: np.random.Generator) -> FluidJob:
+    """The same job with other jitter."""
+    return replace(played, stretches=_stretches(job, generator))
+
+
+def _begun(job: FluidJob, generator: np.random.Generator) -> FluidJob:
+    """The same job, begun at any instant of its iteration."""
+    whole_ms = sum(phase.ms if isinstance(phase, Compute) else phase.alone_ms for phase in job.phases)
+    return replace(job, start_ms=float(generator.uniform(0, whole_ms)))
+
+
+def _best(
+    schedules: Sequence[Schedule],
+    drawn: Sequence[list[FluidJob]],
+    names: Sequence[str],
+    rates: Mapping[Direction, float],
+) -> Schedule | None:
+    """The schedule under which jobs take the least time, all counted alike; the first of equals, None of none.
+
+    Rotations that are equally good for exact phases are not for phases that come late: where they follow each other
+    without a gap, what meets once delays both, and they go on meeting.
+    """
+    if len(set(map(str, schedules))) < 2:
+        return next(iter(schedules), None)
+    base = np.array([mean_ms(jobs, rates) for jobs in drawn])
+    times = [np.array([mean_ms(shifted_by(each, names, jobs), rates) for jobs in drawn]) for each in schedules]
+    return schedules[int(np.argmin([(own / base).mean() for own in times]))]
+
+
+def _harder(job: Observed) -> Observed:
+    """The job with more jitter than it has."""
+    assert job.found is not None
+    return replace(job, jitter_ms=max(HARDER * job.jitter_ms, LEAST_JITTER * job.found.period_ms.value))
+
+
+def schedule_of(jobs: Mapping[str, Observed], scored: Scored) -> Schedule:
+    """Cassini's time-shifts, and periods that each job can keep to: no iteration is squeezed.
+
+    A period is its job's and one standard deviation longer at least, or what is late would never catch up.
+    """
+    return held(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
+
+
+def _stretched(schedule: Schedule, by: float) -> Schedule:
+    return {name: timetable.stretched(by) for name, timetable in schedule.items()}
+
+
+def shifted_by(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:
+    """The jobs of these names shifted and held; one that shares no link goes on as it likes."""
+    return [
+        replace(job, start_ms=schedule[name].shift_ms, timetable=schedule[name]) if name in schedule else job
+        for name, job in zip(names, jobs, strict=True)
+    ]
+
+
+def mean_ms(jobs: Sequence[FluidJob], rates: Mapping[Direction, float]) -> list[float]:
+    """Each job's mean iteration while all run, `ITERATIONS` at least."""
+    return [float(np.mean(times)) for times in iteration_times(jobs, rates, ITERATIONS)]
+
+
+def fluid_job(
+    phases: Sequence[tuple[float, float | None]], path: Sequence[Direction], stretches: Sequence[float] = (1.0,)
+) -> FluidJob:
+    """A job of one stream on its way over links; phases are their length in ms and, where they send, bytes."""
+    parts: list[Compute | Send] = []
+    for ms, size in phases:
+        stream = Stream(0, 0, tuple(path), size or 0.0)
+        parts.append(Compute(ms) if size is None else Send((stream,), ms, (Party((0,), (0,)),)))
+    return FluidJob(tuple(parts), 1, stretches=tuple(stretches))
+
+
+def _drawn(job: Observed, crossing: Crossing, generator: np.random.Generator) -> FluidJob:
+    """The job with figures from within their intervals; its longest quiet phase takes what the others leave."""
+    assert job.found is not None
+    phases = job.found.phases
+    ms = [max(_normal(phase.duration_ms, generator), LEAST_MS) for phase in phases]
+    rest = phases.index(max(phases, key=lambda phase: (not phase.sends, phase.duration_ms.value)))
+    ms[rest] = max(_normal(job.found.period_ms, generator) - sum(ms) + ms[rest], LEAST_MS)
+    parts = [(each, _size(phase, generator)) for each, phase in zip(ms, phases, strict=True)]
+    path = [(link, "") for link, members in crossing.items() if job.job in members]
+    return fluid_job(parts, path, _stretches(job, generator))
+
+
+def _size(phase: FoundPhase, generator: np.random.Generator) -> float | None:
+    return max(_normal(phase.bytes, generator), 1.0) if phase.sends else None
+
+
+def _stretches(job: Observed, generator: np.random.Generator) -> tuple[float, ...]:
+    """Jitter: what the computing times of each iteration are multiplied by, all of an iteration alike."""
+    assert job.found is not None
+    compute_ms = sum(phase.duration_ms.value for phase in job.found.phases if not phase.sends)
+    share = job.jitter_ms / max(compute_ms, job.jitter_ms, LEAST_MS)
+    return tuple(np.maximum(1 + share * generator.normal(size=4 * ITERATIONS), 0).tolist())
+
+
+def _normal(estimate: Estimate, generator: np.random.Generator) -> float:
+    return float(generator.normal(estimate.value, (estimate.high - estimate.low) / SIGMAS))
+
+
+def _by_job(names: Sequence[str], drawn: Floats, beyond: float = 1.0) -> dict[str, Estimate]:
+    return {name: _estimate(drawn[:, place], beyond) for place, name in enumerate(names)}
+
+
+def _estimate(values: Floats, beyond: float = 1.0) -> Estimate:
+    return Estimate(float(np.median(values)), float(values.min()) - DETAIL, beyond * float(values.max()) + DETAIL)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counters say of each job by itself: its period, phases and jitter, or why there is no advice for it."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.advice import senders, sources
+from analysis.advice.counters import Counter
+from analysis.advice.errors import AdviceError
+from analysis.advice.senders import Senders
+from analysis.reading.profiling import alone
+from analysis.statistics.cumulative_counter import Floats
+from analysis.statistics.phase_folding import LEAST_ITERATIONS, QUIET_SHARE, Folded, NoPeriodError, Sent, fold
+from analysis.statistics.phases import Found, find_in
+from roundabout.models.cassini import Arc, Circle
+from roundabout.spec import TrialSpec
+from roundabout.spec.errors import choices
+from roundabout.store import Run, StoreError
+
+UNSTABLE = 0.02
+"""Of a period: by how much its halves' may differ, and how wide its interval may be."""
+SILENT = 0.1
+"""Of the time: a job that sent nothing for so long at the end has ended."""
+NEAR = 0.05
+"""Of the capacity: jobs whose rates add up to it so nearly, where all of them send, fill a link together."""
+TOGETHER = 0.1
+"""Of the time for which a job sends: for less, it does not matter what it does beside others."""
+MOST_TOGETHER = 4
+"""Jobs on one link."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A job: what was found, and by how much its iterations' lengths vary (standard deviation).
+
+    Without `found`, `reason` says why there is no advice.
+    """
+
+    job: str
+    found: Found | None = None
+    jitter_ms: float = 0.0
+    reason: str = ""
+
+    @property
+    def circle(self) -> Circle:
+        """Its phases as they are on its circle."""
+        found = self.found
+        assert found is not None
+        period_ms = found.period_ms.value
+        begins = [phase.begin_ms.value for phase in found.phases]
+        ends = [
+            min(begin + phase.duration_ms.value, period_ms) for begin, phase in zip(begins, found.phases, strict=True)
+        ]
+        arcs = (
+            Arc(min(begin, end), end, phase.gbps.value)
+            for begin, end, phase in zip(begins, ends, found.phases, strict=True)
+            if phase.sends
+        )
+        return Circle(self.job, period_ms, tuple(arcs))
+
+
+def of_run(run: Run) -> tuple[list[Observed], float]:
+    """Each job of a run by the last valid trial in which it was alone, and the bottleneck's payload rate, Gbit/s.
+
+    Raises StoreError where the run has no trial.
+    """
+    specs = [TrialSpec.model_validate(trial["spec"]) for trial in run.trials()]
+    if not specs:
+        raise StoreError(f"{run.path}: found no trial, expected those of each job alone", "run it")
+    profiles: dict[str, set[str]] = {}
+    for spec in specs:
+        for name, job in spec.jobs.items():
+            profiles.setdefault(name, set()).add(job.profile.model_dump_json())
+    jobs = [_of_trial(run, name) if len(known) == 1 else _of_many(name, len(known)) for name, known in profiles.items()]
+    return jobs, specs[-1].topology.bottleneck.payload_rate_gbps
+
+
+def _of_many(job: str, profiles: int) -> Observed:
+    return Observed(job, reason=f"found {profiles} jobs of this name with unlike profiles, expected one")
+
+
+def _of_trial(run: Run, job: str) -> Observed:
+    try:
+        return observed(job, alone(run, job).workers())
+    except StoreError as error:
+        return Observed(job, reason=error.message.removeprefix(f"{run.path}: "))
+
+
+def of_counters(hosts: Mapping[str, Counter], sending: Senders, capacity_gbps: float) -> list[Observed]:
+    """Each job by the counters of its hosts, from a time in which the jobs did not hinder each other."""
+    reasons = senders.shared(sending)
+    sent: dict[str, list[Sent]] = {}
+    for job, names in sending.items():
+        try:
+            sent[job] = [_of_host(hosts, name, capacity_gbps) for name in names]
+        except AdviceError as error:
+            reasons.setdefault(job, error.message)
+    apart = {job: workers for job, workers in sent.items() if job not in reasons}
+    reasons |= _filling(apart, capacity_gbps)
+    last_ns = max((counter.at_ns[-1] for counter in hosts.values() if len(counter.at_ns)), default=0)
+    return [
+        Observed(job, reason=reasons[job]) if job in reasons else observed(job, apart[job], int(last_ns))
+        for job in sending
+    ]
+
+
+def _of_host(hosts: Mapping[str, Counter], name: str, capacity_gbps: float) -> Sent:
+    if name not in hosts:
+        raise AdviceError(f"found no counter of host {name}, expected one of {choices(sorted(hosts))}")
+    try:
+        return hosts[name].sent(capacity_gbps)
+    except AdviceError as error:
+        raise AdviceError(f"host {name}: {error.message}") from error
+
+
+def observed(job: str, workers: Sequence[Sent], last_ns: int | None = None) -> Observed:
+    """A job by its workers' counters; where it was over long before `last_ns`, that is the reason for no advice."""
+    try:
+        folded = fold(workers)
+        reason = _ended(workers, last_ns, folded.period_ms) or _unstable(folded)
+        found = None if reason else find_in(folded)
+    except NoPeriodError as error:
+        return Observed(job, reason=error.message)
+    if found and found.period_ms.high - found.period_ms.low > UNSTABLE * found.period_ms.value:
+        low, high = found.period_ms.low, found.period_ms.high
+        reason = f"its period is known as {low:.1f} to {high:.1f} ms only, expected {100 * UNSTABLE:.0f} % at most"
+    return Observed(job, None if reason else found, float(folded.lengths_ms.std()), reason)
+
+
+def _ended(workers: Sequence[Sent], last_ns: int | None, period_ms: float) -> str:
+    if last_ns is None:
+        return ""
+    first_ns = min(worker.at_ns[0] for worker in workers)
+    sent_ns = max(worker.at_ns[np.searchsorted(worker.payload_bytes, worker.payload_bytes[-1])] for worker in workers)
+    silent_ms = (last_ns - sent_ns) / 1e6
+    if silent_ms > max(SILENT * (last_ns - first_ns) / 1e6, LEAST_ITERATIONS * period_ms):
+        return f"it has ended: nothing was sent in the last {silent_ms / 1e3:.1f} s"
+    return ""
+
+
+def _unstable(folded: Folded) -> str:
+    """Whether its period is another one in the second half than in the first."""
+    early = folded.length_of <= np.median(folded.length_of)
+    halves = [float(np.median(folded.lengths_ms[half])) for half in (early, ~early) if half.any()]
+    if max(halves) - min(halves) > UNSTABLE * folded.period_ms:
+        return f"its period is unstable: {halves[0]:.1f} ms in the first half, then {halves[-1]:.1f} ms"
+    return ""
+
+
+def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[str, str]:
+    """By job: with which others it fills a link, so that what it asks for cannot be told.
+
+    That is so where some jobs' rates add up to the capacity, for as long as all of them send, and never to more.
+    """
+    rates = _rates_gbps(sent)
+    sends = {job: rate > QUIET_SHARE * np.percentile(rate, 99) for job, rate in rates.items()}
+    reasons: dict[str, str] = {}
+    for count in range(2, min(MOST_TOGETHER, len(rates)) + 1):
+        for group in itertools.combinations(rates, count):
+            others = [sends[job] for job in rates if job not in group]
+            only = np.logical_and.reduce([sends[job] for job in group]) & ~np.logical_or.reduce(
+                [*others, np.zeros_like(sends[group[0]])]
+            )
+            if only.sum() <= TOGETHER * min(sends[job].sum() for job in group):
+                continue
+            part = np.sum([rates[job] for job in group], axis=0)[only] / capacity_gbps
+            if np.median(np.abs(part - 1)) < NEAR and np.percentile(part, 99) < 1 + NEAR:
+                for job in group:
+                    beside = ", ".join(other for other in group if other != job)
+                    reasons.setdefault(job, f"cannot be told from {beside}: they fill a link together")
+    return reasons
+
+
+def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
+    """A worker's mean rate over time, of each job at the same instants, as far apart as samples are."""
+    workers = [worker for each in sent.values() for worker in each if len(worker.at_ns) > 1]
+    if len(sent) < 2 or not workers:
+        return {}
+    begin, end = max(each.at_ns[0] for each in workers), min(each.at_ns[-1] for each in workers)
+    step = max(float(np.median(np.diff(each.at_ns))) for each in workers)
+    at = np.arange(begin, end, step)
+    if len(at) < 2:
+        return {}
+    return {
+        job: np.mean([np.diff(np.interp(at, each.at_ns, each.payload_bytes)) for each in sent[job]], axis=0) * 8 / step
+        for job in sent
+    }
+
+
+def read(source: str, sending: Senders, capacity_gbps: float) -> list[Observed]:
+    """Return each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
+    named = {host for hosts in sending.values() for host in hosts}
+    return of_counters(sources.read(source, named), sending, capacity_gbps)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a calibration of the lab is derived from: graded figures of a run with time stretched, to be met without that.
+
+All are dimensionless, and none is a paper's, though the run's set of parameters may have been chosen by one. How far
+each may be off is ours.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from analysis.calibration.calibration import ALLOWED_DRIFT, drift_of
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
+from analysis.reading.marks import JobMarks, of_cells
+from roundabout.models.fluid import fluid_limits
+from roundabout.spec import Experiment
+from roundabout.spec.experiment import FAIR, Cell
+from roundabout.store import Run, StoreError
+
+ALLOWED_SHARE = 0.1
+"""Of a share of bandwidth in the first iteration, as a part of it."""
+ALLOWED_SPEEDUP = 0.02
+"""Of a speed-up of the median iteration."""
+ALLOWED_MARKS = 0.15
+"""Of marks an iteration, over those of the fair cell."""
+ALLOWED_EXCESS = 0.02
+"""Of the median fair iteration over the fluid model's."""
+
+LEAST_ITERATIONS = 8
+"""Of a run: its first and last quarter are compared."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure to be met, and by how much it may be missed."""
+
+    name: str
+    value: float
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was found of each target, and how often what is allowed it is off, with its sign."""
+
+    found: Mapping[str, float]
+    off: Mapping[str, float]
+
+    @property
+    def misfit(self) -> float:
+        """The root mean square of how far figures are off, each in what is allowed of it: 0 is all met exactly."""
+        return math.sqrt(fmean(each**2 for each in self.off.values()))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A cell in which jobs meet, and the marks of each job that are known."""
+
+    cell: CellTrials
+    marks: Mapping[str, JobMarks]
+
+    @property
+    def median_ms(self) -> float:
+        """Of all iterations of all jobs."""
+        return float(np.median(np.concatenate([each for job in self.cell.jobs for each in self.cell.repetitions(job)])))
+
+    @property
+    def marks_per_iteration(self) -> float:
+        """Of all jobs together: the mean of each one's. Raises StoreError where they are not known of one of them."""
+        if missing := [job for job in self.cell.jobs if job not in self.marks]:
+            raise StoreError(f"found no marks of {missing[0]} in cell {self.cell.name}, expected them of every job")
+        return math.fsum(float(np.concatenate(self.marks[job].known).mean()) for job in self.cell.jobs)
+
+
+def training(run: Run) -> Experiment:
+    """What a try measures: each of the run's cells in which jobs meet, once. Nothing is expected of it.
+
+    Raises:
+        StoreError: time was not stretched in this run, it has too few iterations, or its cells name several sets of
+            parameters or thresholds, of which a calibration replaces all.
+    """
+    stretched = run.manifest["testbed"].get("dilation", 1.0)
+    if stretched <= 1:
+        raise StoreError(f"{run.path}: found a dilation of {stretched:g}, expected a run with one above 1")
+    experiment = experiment_of(run)
+    cells = tuple(cell for cell in experiment.cells if cell.spec.jobs_meet)
+    if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:
+        raise StoreError(f"{run.path}: found {fewest} iterations, expected {LEAST_ITERATIONS} at least")
+    if len(named := {_named(cell) for cell in cells}) != 1:
+        found = " and ".join(sorted(named)) or "no cell in which jobs meet"
+        raise StoreError(f"{run.path}: found {found}, expected one set of parameters and thresholds in all cells")
+    factors = {
+        name: tuple(level for level in levels if any(cell.levels[name] == level for cell in cells))
+        for name, levels in experiment.factors.items()
+    }
+    changes = {"name": f"calibrate-{experiment.name.removeprefix('calibrate-')}"[:64], "repetitions": 1, "expect": ()}
+    return experiment.model_copy(update={**changes, "cells": cells, "factors": factors})
+
+
+def targets_of(run: Run) -> tuple[Target, ...]:
+    """The figures of a run that others are to meet: of each fair cell, and of each other one beside it.
+
+    Raises:
+        StoreError: a cell in which jobs meet has no valid trial, or no fair cell beside it, or one of the figures is
+            not to be had of it.
+    """
+    cells = cells_of(run)
+    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.jobs_meet]
+    every = (_Measured(*each) for each in zip(cells, of_cells(run, cells), strict=True))
+    meeting = [each for each in every if each.cell.id in asked]
+    if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in meeting]]:
+        raise StoreError(f"{run.path}: found no valid trial of {' and '.join(lacking)}, expected one of each cell")
+    return tuple(target for each in meeting for target in _figures(run, each, meeting))
+
+
+def fit(targets: Sequence[Target], run: Run) -> Fit:
+    """How well a try meets the targets. Raises StoreError as `targets_of` does."""
+    found = {each.name: each.value for each in targets_of(run)}
+    if missing := [each.name for each in targets if each.name not in found]:
+        raise StoreError(f"{run.path}: found no {missing[0]}, expected it as in the run that is to be met")
+    off = {each.name: (found[each.name] - each.value) / each.allowed for each in targets}
+    return Fit({name: found[name] for name in off}, off)
+
+
+def _named(cell: Cell) -> str:
+    """What the transports of a cell name of published parameters: all in one line, to be compared."""
+    asked = {
+        (each.published.name if each.published else "no set", str(each.thresholds or "no thresholds"))
+        for each in (job.transport for job in cell.spec.jobs.values())
+    }
+    return "; ".join(", ".join(each) for each in sorted(asked))
+
+
+def _figures(run: Run, own: _Measured, cells: Sequence[_Measured]) -> Iterator[Target]:
+    name = own.cell.name
+    if own.cell.variant == FAIR:
+        fair_ms = fmean(limit.fair_ms for limit in fluid_limits(own.cell.spec).values())
+        drift = fmean(drift_of(own.cell, job) for job in own.cell.jobs)
+        yield Target(f"excess of {name}", own.median_ms / fair_ms - 1, ALLOWED_EXCESS)
+        yield Target(f"drift of {name}", drift, ALLOWED_DRIFT)
+        return
+    beside = baseline_of([each.cell for each in cells], own.cell, FAIR)
+    fair = next((each for each in cells if each.cell is beside), None)
+    if fair is None:
+        raise StoreError(f"{run.path}: found no cell {FAIR} beside {name}, expected one at the same levels")
+    first, *others = own.cell.jobs
+    for other in others:
+        share = _share(run, own.cell, first, other)
+        yield Target(f"share {first}/{other} of {name}", share, ALLOWED_SHARE * share)
+    yield Target(f"speed-up of {name}", fair.median_ms / own.median_ms, ALLOWED_SPEEDUP)
+    yield Target(f"marks of {name} over {FAIR}", _marks_over(own, fair, run), ALLOWED_MARKS)
+
+
+def _share(run: Run, cell: CellTrials, one: str, other: str) -> float:
+    if shares := first_shares(run, cell, one, other):
+        return fmean(shares)
+    raise StoreError(f"{run.path}: found no counters of the first iteration of {cell.name}, expected them")
+
+
+def _marks_over(own: _Measured, fair: _Measured, run: Run) -> float:
+    if marks := fair.marks_per_iteration:
+        return own.marks_per_iteration / marks
+    raise StoreError(f"{run.path}: found no marks in {fair.cell.name}, expected some to compare with")

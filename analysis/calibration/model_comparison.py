@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the mean field of DCQCN foretold of an experiment's cells, beside what a run measured of the same cells."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analysis.calibration.calibration_targets import ALLOWED_SHARE, ALLOWED_SPEEDUP
+from analysis.calibration.predictions import Prediction
+from analysis.expectations.expectations import Limits
+from analysis.expectations.verdict_tables import TONES
+from analysis.expectations.verdicts import NOT_MEASURED, Word, held
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
+from analysis.render.tables import Cell as Shown, Column, Table, plain
+from analysis.statistics.intervals import Interval, mean_of
+from roundabout.spec.experiment import FAIR, Experiment
+from roundabout.store import Run, StoreError
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A figure that was foretold, by how much it may be missed, and what was measured, with its 95 % interval.
+
+    The interval decides; without one, of too few repetitions, nothing does.
+    """
+
+    foretold: float | None
+    allowed: float
+    measured: float | None = None
+    ci95: Interval | None = None
+
+    @property
+    def verdict(self) -> Word:
+        """Whether all that was measured lies near what was foretold, or nothing."""
+        if self.foretold is None or self.measured is None:
+            return NOT_MEASURED
+        return held(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell: `speedup` is None of a fair one, which is what others are held against."""
+
+    levels: dict[str, Any]
+    share: Beside
+    speedup: Beside | None
+
+    def record(self) -> dict[str, Any]:
+        """For scripts."""
+        figures = {name: each for name in ("share", "speedup") if (each := getattr(self, name)) is not None}
+        return {name: {**asdict(each), "verdict": each.verdict} for name, each in figures.items()}
+
+
+def refuse_another(run: Run, experiment: Experiment) -> None:
+    """Raises StoreError where the run is not of this experiment as it is today: levels' names alone say too little."""
+    own = {CellId(cell.levels): cell.spec for cell in experiment.cells}
+    for cell in experiment_of(run).cells:
+        asked = own.get(CellId(cell.levels))
+        if asked is None or (asked.jobs, asked.topology) != (cell.spec.jobs, cell.spec.topology):
+            raise StoreError(
+                f"{run.path}: found other jobs, transports or links in cell {CellId(cell.levels).name}, expected those "
+                f"of {experiment.name}"
+            )
+
+
+def beside(found: Sequence[Prediction], run: Run) -> list[Row]:
+    """A row a prediction.
+
+    Raises:
+        StoreError: the run measured none of these cells, or its trials cannot be read.
+    """
+    measured = {cell.id: cell for cell in cells_of(run)}
+    if not any(CellId(each.cell.levels) in measured for each in found):
+        raise StoreError(f"{run.path}: found no valid trial of a cell that is foretold, expected the same cells")
+    return [_row(each, run, measured) for each in found]
+
+
+def table(experiment: Experiment, rows: Sequence[Row]) -> Table:
+    """A row a cell; intervals are below figures."""
+    columns = (
+        *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
+        *(column for name in ("share", "speed-up") for column in _columns(name)),
+    )
+    shown = ((*(Shown(str(each.levels[factor])) for factor in experiment.factors), *_cells(each)) for each in rows)
+    return Table(columns, plain(shown), "What was foretold, beside what was measured")
+
+
+def _row(each: Prediction, run: Run, measured: dict[CellId, CellTrials]) -> Row:
+    levels = dict(each.cell.levels)
+    cell = measured.get(CellId(levels))
+    share = Beside(each.share, ALLOWED_SHARE * (each.share or 0.0), *_share(run, cell))
+    if each.cell.variant == FAIR:
+        return Row(levels, share, None)
+    fair = baseline_of(measured.values(), cell, FAIR) if cell else None
+    gain = speedup(fair, cell, None) if fair and cell else None
+    return Row(levels, share, Beside(each.speedup, ALLOWED_SPEEDUP, *(gain or ())))
+
+
+def _share(run: Run, cell: CellTrials | None) -> tuple[float, Interval | None] | tuple[()]:
+    shares = first_shares(run, cell, *cell.jobs[:2]) if cell else []
+    return mean_of(shares) if shares else ()
+
+
+def _columns(name: str) -> Iterator[Column]:
+    yield Column(f"{name}\nforetold", ".2f")
+    yield Column("\nmeasured", ".2f")
+    yield Column("", kind="words")
+
+
+def _cells(row: Row) -> Iterator[Shown]:
+    for each in (row.share, row.speedup):
+        if each is None:
+            yield from (Shown(), Shown(), Shown())
+            continue
+        alone = each.measured is not None and each.ci95 is None
+        yield Shown(each.foretold)
+        yield Shown(each.measured, interval=each.ci95, note="no interval" if alone else "")
+        yield Shown(each.verdict, tone=TONES[each.verdict])

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the mean field of DCQCN foretells of an experiment's cells, each beside the same cell with all jobs alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from analysis.papers import printed
+from analysis.reading.cells import CellId
+from analysis.reading.phase_overlap import LASTING, first_lasting, overlaps
+from analysis.render import style
+from analysis.render.tables import Cell as Shown, Column, Table, plain
+from roundabout.models.fluid.mean_field_dcqcn import Meeting, MeetingError, Told, meetings, nobody, refusal
+from roundabout.models.fluid.mltcp import base_of
+from roundabout.spec import TrialSpec
+from roundabout.spec.experiment import Cell, Experiment
+
+KEEP_PACE = 1.2
+"""Jobs whose last iterations differ by no more than this settle together; others (1:2) go on changing."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The predicted figures of one cell.
+
+    `share` is the first job's bandwidth over the second's in the first iteration. `speedup` is that of the job that
+    gains least, of iterations as they settle, or of the median of the last half if jobs do not keep pace.
+    `interleaved` is the iteration, counted from 1, from which jobs stay interleaved.
+    """
+
+    cell: Cell
+    fair: Meeting
+    found: Meeting
+
+    @property
+    def share(self) -> float | None:
+        """As measured of a run: `first-iteration bandwidth share j1/j2`."""
+        return self.found.share
+
+    @property
+    def speedup(self) -> float:
+        """As measured of a long run: `speedup of median iteration time`."""
+        return min(typical_ms(self.fair, job) / typical_ms(self.found, job) for job in self.found.spans)
+
+    @property
+    def interleaved(self) -> int | None:
+        """As measured of a run: `iteration from which jobs stay interleaved`; None where nothing played shows it."""
+        overlap = overlaps({job: each[:, 1:] for job, each in self.found.spans.items()})
+        more = overlap[-1:].repeat(LASTING if self.found.settled else 0)
+        return first_lasting(np.concatenate([overlap, more]))
+
+
+def typical_ms(meeting: Meeting, job: str) -> float:
+    """What the median of a long run of a job's iterations comes to."""
+    last = [meeting.settled_ms(each) for each in meeting.spans]
+    if max(last) <= KEEP_PACE * min(last):
+        return meeting.settled_ms(job)
+    times = meeting.iteration_ms(job)
+    return float(np.median(times[len(times) // 2 :]))
+
+
+def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
+    """Cells that the model knows, and by reason those that it does not.
+
+    Raises MeetingError where it knows none.
+    """
+    known: list[Cell] = []
+    left_out: dict[str, list[Cell]] = {}
+    for cell in cells:
+        refused = refusal(cell.spec) or refusal(_fair(cell.spec))
+        if refused:
+            left_out.setdefault(refused.message, []).append(cell)
+        else:
+            known.append(cell)
+    if not known:
+        raise MeetingError("; ".join(left_out))
+    return known, left_out
+
+
+def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> list[Prediction]:
+    """What becomes of these cells; `told` hears meanwhile which part of them is done.
+
+    Raises MeetingError where one is not of the kind that the model knows.
+    """
+    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair(cell.spec))}
+    numbers = sorted({len(spec.jobs) for spec in specs.values()})
+    found: dict[str, Meeting] = {}
+    for place, jobs in enumerate(numbers):  # those of one number of jobs at once
+        alike = {key: spec for key, spec in specs.items() if len(spec.jobs) == jobs}
+
+        def heard(part: float, place: int = place) -> None:
+            told((place + part) / len(numbers))
+
+        found |= zip(alike, meetings(list(alike.values()), iterations, told=heard), strict=True)
+    return [Prediction(cell, found[_key(_fair(cell.spec))], found[_key(cell.spec)]) for cell in cells]
+
+
+def _fair(spec: TrialSpec) -> TrialSpec:
+    """The same trial with the last job's transport for all, or with what that is without MLTCP."""
+    last = list(spec.jobs.values())[-1].transport
+    last = last.model_copy(update={"name": base_of(last)})
+    jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
+    return spec.model_copy(update={"jobs": jobs})
+
+
+def _key(spec: TrialSpec) -> str:
+    return spec.model_dump_json()
+
+
+def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
+    """A row a cell."""
+    columns = (
+        *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
+        Column("share", ".2f"),
+        Column("speed-up", ".2f"),
+        Column("interleaved\nfrom", kind="words"),
+        Column("fair, ms", ".0f"),
+        Column("settled, ms", ".0f"),
+        Column("queue, kB", ".0f"),
+    )
+    rows = (
+        (
+            *(Shown(str(each.cell.levels[factor])) for factor in experiment.factors),
+            Shown(each.share),
+            Shown(each.speedup),
+            Shown(str(each.interleaved or ("never" if each.found.settled else "not yet"))),
+            Shown(max(typical_ms(each.fair, job) for job in each.fair.spans)),
+            Shown(max(typical_ms(each.found, job) for job in each.found.spans)),
+            Shown(each.found.queue_bytes / 1e3),
+        )
+        for each in found
+    )
+    return Table(columns, plain(rows), "What the mean field of DCQCN foretells")
+
+
+def figure(found: Sequence[Prediction]) -> Figure:
+    """Share and speed-up over the first job's T: a line a set, a column of panels for each choice of thresholds."""
+    ways = list(dict.fromkeys(_way(each) for each in found))
+    sets = style.job_colours(list(dict.fromkeys(_set(each) for each in found)))
+    drawn, axes = style.figure(2, len(ways), 6.2, sharex=True, sharey="row")
+    for row, (what, name) in enumerate((("share", "hotnets/fig-1c/share"), ("speedup", "hotnets/fig-1d"))):
+        value = float(printed(name).entry.figures)  # type: ignore[arg-type]  # both are figures
+        for column, way in enumerate(ways):
+            panel = axes[row * len(ways) + column]
+            for set_, colour in sets.items():
+                here = [each for each in found if (_way(each), _set(each)) == (way, set_)]
+                points = sorted((_T(each), getattr(each, what)) for each in here)
+                panel.plot(*np.array(points, float).T, color=colour, marker="o", markersize=3, label=set_)
+            style.level(panel, value, f"HotNets'22: {value:g}")
+            if row == 0:
+                panel.set_title(way)
+            else:
+                panel.set_xlabel("T of j1, us")
+        axes[row * len(ways)].set_ylabel("j1's bandwidth over j2's" if row == 0 else "speed-up of the median")
+    axes[0].legend(fontsize=8)
+    return drawn
+
+
+def _T(each: Prediction) -> float:  # noqa: N802 - the papers' name
+    return float(next(iter(each.cell.spec.jobs.values())).transport.asked["T_us"])
+
+
+def _set(each: Prediction) -> str:
+    published = next(iter(each.cell.spec.jobs.values())).transport.published
+    return published.name if published else "no set"
+
+
+def _way(each: Prediction) -> str:
+    ecn = next(iter(each.cell.spec.jobs.values())).transport.ecn
+    if ecn is None:
+        return "each set's own thresholds"
+    return f"marks from {ecn.Kmin_bytes / 1e3:g} to {ecn.Kmax_bytes / 1e3:g} kB, Pmax {ecn.Pmax:g}"
+
+
+def reasons(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
+    """A line for each reason, and the cells that it keeps from being foretold."""
+    return [f"left out {', '.join(CellId(each.levels).name for each in some)}: {why}" for why, some in left_out.items()]
+
+
+def records(found: Sequence[Prediction], left_out: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
+    """For scripts: what was foretold, then the cells that were not and why."""
+    others = ({"levels": cell.levels, "left_out": why} for why, cells in left_out.items() for cell in cells)
+    return [*map(record, found), *others]
+
+
+def record(found: Prediction) -> dict[str, Any]:
+    """For scripts: times in ms, rates in Gbit/s."""
+    return {
+        "levels": found.cell.levels,
+        "share": found.share,
+        "speedup": found.speedup,
+        "interleaved": found.interleaved,
+        "first_gbps": found.found.first_gbps,
+        "iterations_ms": {job: found.found.iteration_ms(job).tolist() for job in found.found.spans},
+        "fair_ms": {job: found.fair.iteration_ms(job).tolist() for job in found.fair.spans},
+        "queue_bytes": found.found.queue_bytes,
+        "marked_packets": dict(found.found.marks),
+    }

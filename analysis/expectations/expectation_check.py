@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of an expectation's words: quantities and printed figures. The modules that measure are not imported."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from roundabout.core.memo import remember
+from roundabout.spec.errors import choices, did_you_mean, show
+from roundabout.spec.expectation import (
+    PRINTED_FIGURE,
+    Bound,
+    Bounds,
+    Complaint,
+    Curve,
+    Expectation,
+    Order,
+    Row,
+    TrialCell,
+    Value,
+)
+
+
+class Term(NamedTuple):
+    """A quantity as expectations know it; the fields are those of `Quantity`."""
+
+    name: str
+    needs: Sequence[str]
+    curve: bool
+    jobs: Sequence[str]
+
+
+class Vocabulary(NamedTuple):
+    """The words of expectations: quantities by name, and the shape of each printed figure by its name."""
+
+    quantities: dict[str, Term]
+    printed: dict[str, str]
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Return every word, remembered from the last start, since the modules that define them take a second to import."""
+    terms, printed = remember("vocabulary", (), _words)
+    return Vocabulary({term[0]: Term(*term) for term in terms}, printed)
+
+
+def _words() -> tuple[tuple[list[Term], dict[str, str]], bool]:
+    from analysis import papers  # noqa: PLC0415
+    from analysis.quantities import known  # noqa: PLC0415
+
+    terms = [Term(each.name, each.needs, each.curve, each.jobs) for each in known().values()]
+    return (terms, {name: found.entry.shape for name, found in papers.names().items()}), True
+
+
+def complain(expectation: Expectation, cells: Sequence[TrialCell]) -> Complaint | None:
+    """Return what is wrong with an expectation about these cells: its quantity, a printed figure, a missing field."""
+    known = vocabulary().quantities
+    if expectation.what not in known:
+        expected = f"a quantity ({choices(known)})"
+        return Complaint(("what",), show(expectation.what), expected, did_you_mean(expectation.what, known))
+    return _wrong_field(expectation, known[expectation.what], cells) or _wrong_name(expectation)
+
+
+def _wrong_field(expectation: Expectation, quantity: Term, cells: Sequence[TrialCell]) -> Complaint | None:
+    by_variant = isinstance(expectation, Order) and expectation.by == "variant"
+    told = by_variant or expectation.of is not None or len({cell.variant for cell in cells}) == 1
+    if "of" in quantity.needs and not told:
+        return Complaint(("of",), "nothing", f"a variant: '{quantity.name}' is of one")
+    if "over" in quantity.needs and expectation.over is None:
+        return Complaint(("over",), "nothing", f"a variant to compare with: '{quantity.name}' is over one")
+    if "over" not in quantity.needs and expectation.over is not None:
+        return Complaint(("over",), show(expectation.over), f"none: '{quantity.name}' compares nothing")
+    if isinstance(expectation, Curve) != quantity.curve:
+        return Complaint(
+            ("what",), show(quantity.name), f"a quantity that is {'a figure' if quantity.curve else 'a curve'}"
+        )
+    missing = [job for job in quantity.jobs if not any(job in cell.spec.jobs for cell in cells)]
+    if missing:
+        return Complaint(("what",), show(quantity.name), f"a quantity of these jobs: there is no {missing[0]}")
+    return None
+
+
+def _wrong_name(expectation: Expectation) -> Complaint | None:
+    for location, name, shape in printed_names(expectation):
+        known = vocabulary().printed
+        if name not in known:
+            return Complaint(location, show(name), PRINTED_FIGURE, did_you_mean(name, known))
+        if known[name] != shape:
+            return Complaint(location, f"{name}, a {known[name]}", f"a {shape}")
+    return None
+
+
+def printed_names(expectation: Expectation) -> list[tuple[tuple[str, ...], str, str]]:
+    """Return the printed figures that an expectation names: the field, the name, and the shape that it must have."""
+    fields: list[tuple[tuple[str, ...], Any, str]] = []
+    match expectation:
+        case Value():
+            fields = [(("paper",), expectation.paper, "figure")]
+        case Bound():
+            fields = _ends((), expectation)
+        case Curve():
+            fields = [(("curve",), expectation.curve, "curve")]
+        case Row(row=str()):
+            fields = [(("row",), expectation.row, "row")]
+        case Row(row=dict()):
+            for name, column in cast("dict[str, Any]", expectation.row).items():
+                here = ("row", name)
+                fields += _ends(here, column) if isinstance(column, Bounds) else [(here, column, "figure")]
+    return [(location, name, shape) for location, name, shape in fields if isinstance(name, str)]
+
+
+def _ends(here: tuple[str, ...], bounds: Bounds) -> list[tuple[tuple[str, ...], Any, str]]:
+    return [((*here, "at_least"), bounds.at_least, "figure"), ((*here, "at_most"), bounds.at_most, "figure")]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations with what they name: printed figures in numbers, with their source."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, nextafter
+from typing import Any, cast
+
+import numpy as np
+
+from analysis import papers
+from analysis.expectations.expectation_check import printed_names
+from roundabout.core.errors import UsageError
+from roundabout.spec.expectation import Bound, Bounds, Curve, Expectation, Order, Row, Sign, Value
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Between which figures something is expected; None is open."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def low(self) -> float:
+        """The least that is expected."""
+        return -inf if self.at_least is None else self.at_least
+
+    @property
+    def high(self) -> float:
+        """The most that is expected."""
+        return inf if self.at_most is None else self.at_most
+
+    def hold(self, value: float) -> bool:
+        """Whether a figure keeps to them."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        ends = (("at least", self.at_least), ("at most", self.at_most))
+        if self.at_least is not None and self.at_least == self.at_most:
+            return f"{self.at_least:g}"
+        if self.at_least is not None and self.at_most is not None:
+            return f"{self.at_least:g} to {self.at_most:g}"
+        return "".join(f"{word} {end:g}" for word, end in ends if end is not None)
+
+
+@dataclass(frozen=True)
+class PrintedCurve:
+    """Points that are printed, or an equation that is."""
+
+    points: Points | Callable[[float], float]
+
+    def beside(self, measured: Points) -> list[tuple[float, float, float | None]]:
+        """Where to compare: x, the paper's y there and the measured one, None where that was not measured.
+
+        An equation is compared at each measured point, a printed point with the line through measured ones.
+        """
+        if callable(self.points):
+            curve = self.points
+            return [(x, curve(x), y) for x, y in measured if isfinite(curve(x))]
+        xs, ys = np.array(measured).T if measured else np.empty((2, 0))
+        return [
+            (x, y, float(np.interp(x, xs, ys)) if len(xs) and xs[0] <= x <= xs[-1] else None) for x, y in self.points
+        ]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An expectation in numbers. `tolerance` is that of a value; `source` and `rows` say where it is printed."""
+
+    paper: float | None = None
+    tolerance: float | None = None
+    within: float | None = None
+    limits: Limits = Limits()
+    columns: Mapping[str, float | Limits] = field(default_factory=dict)
+    curve: PrintedCurve | None = None
+    order: tuple[str, ...] = ()
+    by: str | None = None
+    text: str = ""
+    source: str | None = None
+    rows: tuple[str, ...] = ()
+
+    def off(self, paper: float) -> float:
+        """How far from a paper's figure a measured one may lie."""
+        return self.tolerance if self.tolerance is not None else abs(paper) * (self.within or 0.0)
+
+
+def resolved(expectation: Expectation) -> Resolved:
+    """An expectation with printed figures looked up. Raises UsageError where one is not there, or of another shape."""
+    entries = [_take(name, shape) for _, name, shape in printed_names(expectation)]
+    source, places = _sources(expectation, entries)
+    known = _NUMBERS[expectation.kind](expectation)
+    return replace(known, source=source, rows=places)
+
+
+def told_of(expectation: Expectation, expected: Resolved, names: Collection[str]) -> str:
+    """What is expected, in words; of a row, what is expected of the columns `names`, where there are any."""
+    columns = {name: each for name, each in expected.columns.items() if name in names}
+    return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
+
+
+def _take(name: str, shape: str) -> papers.Found:
+    found = papers.printed(name)
+    if found.entry.shape != shape:
+        raise UsageError(f"found '{name}', a {found.entry.shape}, expected a {shape}")
+    return found
+
+
+def _figure(value: float | str | None) -> float | None:
+    return value if value is None or not isinstance(value, str) else cast("float", papers.printed(value).entry.figures)
+
+
+def _sources(expectation: Expectation, found: Sequence[papers.Found]) -> tuple[str | None, tuple[str, ...]]:
+    """Where it is printed, and the scoreboard's rows that it shows; `source` may be a row's id."""
+    row = next((place for place in papers.rows() if place[1].id == expectation.source), None)
+    sources = [each.source for each in found]
+    if row:
+        sources.append(f"{row[0].name}, {row[1].source}")
+    elif expectation.source:
+        sources = [expectation.source]
+    rows = [*(each.row.id for each in found), *([row[1].id] if row else [])]
+    return "; ".join(dict.fromkeys(sources)) or None, tuple(dict.fromkeys(rows))
+
+
+def _value(expectation: Value) -> Resolved:
+    paper = _figure(expectation.paper) or 0.0
+    tolerance = abs(paper) * expectation.within if expectation.within else expectation.tolerance
+    return Resolved(paper, tolerance, text=f"{paper:g} {_off(expectation)}")
+
+
+def _bound(expectation: Bound) -> Resolved:
+    limits = _limits(expectation)
+    return Resolved(limits=limits, text=str(limits))
+
+
+def _row(expectation: Row) -> Resolved:
+    printed = papers.printed(expectation.row).entry.figures if isinstance(expectation.row, str) else expectation.row
+    row = cast("Mapping[str, float | str | Bounds]", printed)
+    columns = {name: _limits(each) if isinstance(each, Bounds) else _figure(each) or 0.0 for name, each in row.items()}
+    return Resolved(
+        tolerance=expectation.tolerance,
+        within=expectation.within,
+        columns=columns,
+        by=expectation.by,
+        text=_listed(columns, expectation),
+    )
+
+
+def _listed(columns: Mapping[str, float | Limits], expectation: Row) -> str:
+    texts = [f"{name} {each if isinstance(each, Limits) else f'{each:.4g}'}" for name, each in columns.items()]
+    return f"{', '.join(texts)} {_off(expectation)}"
+
+
+def _curve(expectation: Curve) -> Resolved:
+    entry = papers.printed(expectation.curve).entry if isinstance(expectation.curve, str) else None
+    points: Any = entry.figures if entry else expectation.curve
+    return Resolved(
+        tolerance=expectation.tolerance,
+        within=expectation.within,
+        curve=PrintedCurve(points),
+        text=f"{entry.what if entry else f'{len(points)} points'} {_off(expectation)}",
+    )
+
+
+def _order(expectation: Order) -> Resolved:
+    return Resolved(order=expectation.order, by=expectation.by, text=" < ".join(expectation.order))
+
+
+def _sign(expectation: Sign) -> Resolved:
+    sides = {"above": Limits(at_least=nextafter(1, inf)), "below": Limits(at_most=nextafter(1, -inf))}
+    columns = {name: sides[side] for name, side in expectation.sign.items()}
+    text = ", ".join(f"{name} {side} 1" for name, side in expectation.sign.items())
+    return Resolved(columns=columns, by=expectation.by, text=text)
+
+
+_NUMBERS: Mapping[str, Callable[[Any], Resolved]] = {
+    "value": _value,
+    "bound": _bound,
+    "row": _row,
+    "curve": _curve,
+    "order": _order,
+    "sign": _sign,
+}
+
+
+def _limits(bounds: Bounds | Bound) -> Limits:
+    return Limits(_figure(bounds.at_least), _figure(bounds.at_most))
+
+
+def _off(expectation: Value | Row | Curve) -> str:
+    return f"± {expectation.tolerance:g}" if expectation.within is None else f"± {100 * expectation.within:g} %"

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What training jobs say of a congestion control: whether they interleave, and whether one of them pays for it."""
+
+import numpy as np
+
+from analysis.reading.cells import cells_of
+from analysis.reading.phase_overlap import first_lasting, overlaps
+from analysis.reading.traces import communicating
+from roundabout.store import Run
+
+Told = dict[str, dict[str, float | None]]
+
+
+def of_jobs(run: Run) -> Told:
+    """Return figures by variant: `interleaved`, `mean` and `worst`.
+
+    `interleaved` is the iteration from which jobs stay interleaved, or None. `mean` (of all jobs) and `worst` (of the
+    slowest) are the last half's median iteration over the profile's isolated iteration.
+    Variants without a valid trial have no figure.
+    """
+    told: Told = {}
+    for cell in cells_of(run):
+        if not cell.trials:
+            continue
+        _, spans = communicating(run, cell, cell.trials[0])
+        first = first_lasting(overlaps(spans))
+        slow = []
+        for job, times in cell.times.items():
+            (series,) = times.values()
+            alone_ms = cell.spec.jobs[job].profile.alone_ms
+            slow.append(float(np.median(series[len(series) // 2 :])) / alone_ms)
+        told[cell.variant] = {
+            "interleaved": None if first is None else float(first),
+            "mean": float(np.mean(slow)),
+            "worst": max(slow),
+        }
+    return told

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every study finds of a run, typed: computed once, stored as summary.json (docs/summary.schema.json), and shown.
+
+All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from analysis.expectations.verdicts import Verdict, judge
+from analysis.quantities import Reading
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
+from analysis.reading.fidelity import Fidelity, fidelity_of
+from analysis.reading.marks import JobMarks, of_cells
+from analysis.statistics.intervals import Array, Interval, estimate, tail
+from roundabout.models.fluid import Limits, fluid_limits
+from roundabout.spec import StudyChoice
+from roundabout.spec.base import Level
+from roundabout.spec.experiment import FAIR
+from roundabout.store import Run
+
+SCHEMA: Literal[3] = 3
+"""3: a 99th percentile from a thousand iterations on only, and the longest one; verdicts by intervals."""
+
+LimitName = Literal["alone", "fair", "interleaved"]
+
+LEAST_POSSIBLE = 0.01  # of an iteration: less to gain is within what iterations vary by
+
+
+class Result(BaseModel):
+    """A part of what was found. A stored one may hold fields that are derived, which are not read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
+
+
+class Statistics(Result):
+    """Of iteration times, ms. `count` is how many there are in all; of fewer than a thousand `p99_ms` is None."""
+
+    count: int
+    median_ms: float
+    mean_ms: float
+    p99_ms: float | None
+    max_ms: float
+    median_ci95_ms: Interval | None
+    mean_ci95_ms: Interval | None
+    p99_ci95_ms: Interval | None
+
+
+class LastHalf(Statistics):
+    """Of the second half of each repetition's iterations.
+
+    `gain_of_possible` is the part of what interleaving could gain over the baseline that was gained.
+    """
+
+    gain_of_possible: float | None
+
+
+class Fluid(Result):
+    """The fluid model's iteration times, ms; None where cross traffic leaves the job nothing."""
+
+    alone_ms: float | None
+    fair_ms: float | None
+    interleaved_ms: float | None
+
+
+class Marks(Result):
+    """ECN marks per iteration; `count` and `p99` as in `Statistics`."""
+
+    count: int
+    median: float
+    mean: float
+    p99: float | None
+    max: float
+    median_ci95: Interval | None
+    mean_ci95: Interval | None
+    p99_ci95: Interval | None
+    bound: int
+    unattributed_share: float | None
+    counted_by: str
+
+
+class JobCell(Statistics):
+    """One job in one cell. `limit` names the fluid limit that it is held against.
+
+    Its figures are of so many `repetitions`; so many trials of the cell are `invalid`, and left out.
+    """
+
+    variant: str
+    levels: dict[str, Level]
+    job: str
+    repetitions: int
+    invalid: int = 0
+    iterations: int
+    baseline: str | None
+    speedup: float | None
+    speedup_ci95: Interval | None
+    fluid: Fluid
+    limit: LimitName
+    last_half: LastHalf
+    marks_per_iteration: Marks | None = None
+
+    @property
+    def id(self) -> CellId:
+        """The cell."""
+        return CellId(self.levels)
+
+    @property
+    def name(self) -> str:
+        """What tables call the cell."""
+        return CellId(self.levels).name
+
+    @property
+    def limit_ms(self) -> float | None:
+        """The fluid limit that it is held against; None where there is none."""
+        found: float | None = getattr(self.fluid, f"{self.limit}_ms")
+        return found
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def speedup_over_fair(self) -> float | None:
+        """The speed-up where the baseline is the variant `fair`."""
+        return self.speedup if self.baseline == FAIR else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def speedup_over_fair_ci95(self) -> Interval | None:
+        """Its interval."""
+        return self.speedup_ci95 if self.baseline == FAIR else None
+
+
+class Testbed(Result):
+    """Where it was measured, and how real that is."""
+
+    kind: str
+    emulated: bool
+    scale: float
+    fidelity: Fidelity
+
+
+class InvalidTrial(Result):
+    """A trial that counts in no figure, and why. `name` says in words which one: its cell, job and repetition."""
+
+    key: str
+    name: str = ""
+    reason: str
+
+
+class Summary(Result):
+    """What all studies find; each adds its own fields. `study` says which one it was, and what it compared."""
+
+    schema_version: Literal[3] = Field(default=3, alias="schema")
+    experiment: str
+    run: str
+    study: StudyChoice
+    testbed: Testbed
+    cells: tuple[JobCell, ...]
+    expectations: tuple[Verdict, ...]
+    invalid_trials: tuple[InvalidTrial, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        return self.model_dump(mode="json")
+
+
+def common(run: Run, study: StudyChoice) -> dict[str, Any]:
+    """The fields that all studies have, by name."""
+    cells, base = cells_of(run), experiment_of(run).baseline
+    invalid = [record for record in run.trials() if not record["valid"]]
+    spoilt = Counter((CellId.of(record), record.get("job")) for record in invalid)
+    testbed = run.manifest["testbed"]
+    parts = tuple(
+        _cell(cell, job, baseline_of(cells, cell, base.level, base.factor), str(base.level)).model_copy(
+            update={
+                "invalid": spoilt[cell.id, job] + spoilt[cell.id, None],
+                "marks_per_iteration": _marks(own.get(job)),
+            }
+        )
+        for cell, own in zip(cells, of_cells(run, cells), strict=True)
+        for job in sorted(cell.times)
+    )
+    return {
+        "schema": SCHEMA,
+        "experiment": experiment_of(run).name,
+        "run": run.id,
+        "study": study,
+        "testbed": Testbed(
+            kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity_of(run)
+        ),
+        "cells": parts,
+        "expectations": judge(Reading(run), study.kind or ""),
+        "invalid_trials": tuple(map(_invalid, invalid)),
+    }
+
+
+def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
+    """Which part of what interleaving could gain over the baseline was gained, by medians over the last half.
+
+    None where hardly anything could be: a part of it would be a part of what iterations vary by.
+    """
+    if baseline is None or baseline is cell or job not in baseline.times:
+        return None
+    fair, own = (float(np.median(np.concatenate(_last_half(each.repetitions(job))))) for each in (baseline, cell))
+    possible = fair - limits.interleaved_ms
+    return (fair - own) / possible if possible > LEAST_POSSIBLE * limits.interleaved_ms else None
+
+
+def finite(value: float) -> float | None:
+    """JSON knows no infinity: None stands for it."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _invalid(record: Mapping[str, Any]) -> InvalidTrial:
+    words = (CellId.of(record).name, record.get("job"), f"repetition {record['repetition']}")
+    name = ", ".join(word for word in words if word)
+    return InvalidTrial(key=record["trial"], name=name, reason=record["reason"])
+
+
+def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) -> JobCell:
+    repetitions = cell.repetitions(job)
+    limits = fluid_limits(cell.spec)[job]
+    compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
+    return JobCell(
+        variant=cell.variant,
+        levels=dict(cell.levels),
+        job=job,
+        repetitions=len(repetitions),
+        iterations=len(repetitions[0]),
+        **_statistics(repetitions, "_ms"),
+        baseline=called if compared else None,
+        speedup=compared[0] if compared else None,
+        speedup_ci95=compared[1] if compared else None,
+        fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
+        limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
+        last_half=LastHalf(
+            **_statistics(_last_half(repetitions), "_ms"),
+            gain_of_possible=gain_of_possible(cell, baseline, job, limits),
+        ),
+    )
+
+
+def _limit(cell: CellTrials, *, is_fair: bool) -> LimitName:
+    if cell.spec.one_job_at_a_time:
+        return "alone"
+    return "fair" if is_fair else "interleaved"
+
+
+def _marks(marks: JobMarks | None) -> Marks | None:
+    return marks and Marks(
+        **_statistics(marks.known),
+        bound=marks.bound,
+        unattributed_share=marks.unattributed_share,
+        counted_by=marks.counted_by,
+    )
+
+
+def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
+    """Median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
+    together = np.concatenate(repetitions)
+    measured = {
+        "median": estimate(repetitions, np.median, at_least=0),
+        "mean": estimate(repetitions, np.mean, at_least=0),
+        "p99": tail(repetitions) or (None, None),
+    }
+    return {
+        "count": len(together),
+        **{f"{name}{unit}": figure for name, (figure, _) in measured.items()},
+        f"max{unit}": float(together.max()),
+        **{f"{name}_ci95{unit}": interval for name, (_, interval) in measured.items()},
+    }
+
+
+def _last_half(repetitions: list[Array]) -> list[Array]:
+    return [times[len(times) // 2 :] for times in repetitions]

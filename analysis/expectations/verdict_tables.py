@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was expected and what was found of it: a table for the screen, cards and a table of claims for the page."""
+
+from collections.abc import Sequence
+
+from analysis.expectations.verdicts import Verdict
+from analysis.render.page import Html, filled, listed, shown, text
+from analysis.render.tables import Cell, Column, Table, Tone, plain
+
+TONES = {"inside": Tone.GOOD, "outside": Tone.BAD, "undecided": Tone.OPEN, "not measured": Tone.UNKNOWN}
+WORDS = {"inside": "agrees", "outside": "contradicts", "undecided": "cannot tell", "not measured": "not measured"}
+
+
+def figures_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those in figures."""
+    return [each for each in verdicts if each.kind != "claim"]
+
+
+def claims_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those in words."""
+    return [each for each in verdicts if each.kind == "claim"]
+
+
+def screen(verdicts: Sequence[Verdict]) -> list[Table]:
+    """All verdicts; of claims of which nothing was measured, how many."""
+    figures, claims = figures_of(verdicts), claims_of(verdicts)
+    tables = []
+    if figures:
+        columns = (
+            _head("expectation"),
+            Column("paper", wraps=True),
+            Column("measured", ".2f", wraps=True),
+            _head("verdict"),
+        )
+        why = _why_not(figures)
+        rows = [(Cell(described(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
+        tables.append(Table(columns, plain([] if why else rows), "Against the paper", empty=f"Expectations: {why}."))
+    if claims:
+        known = _known(claims)
+        caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
+        claimed = ((Cell(each.claim), Cell(each.found), _verdict(each)) for each in known)
+        heads = tuple(map(_head, ("claim", "here", "verdict")))
+        why = _why_not(claims) or "not measured by this run"
+        empty = f"What papers claim ({len(claims)}): {why}."
+        below = caption if len(known) < len(claims) else ""
+        tables.append(Table(heads, plain(claimed), "What papers claim", below, empty))
+    return tables
+
+
+def cards(verdicts: Sequence[Verdict]) -> Html:
+    """Each expectation in figures with what was measured and the verdict; or why none of them is judged."""
+    figures = figures_of(verdicts)
+    if why := _why_not(figures):
+        return text(f"Expectations: {why}.")
+    cards = [
+        {
+            "of": each,
+            "whose": "ours:" if _is_ours(each) else "paper",
+            "tone": TONES[each.verdict].value,
+            "word": WORDS[each.verdict],
+            "about": described(each),
+            "value": _value(each),
+            "long": not _is_figure(each),
+            "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
+        }
+        for each in figures
+    ]
+    return filled("cards", cards=cards) if cards else Html("")
+
+
+def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
+    """Each claim of a paper that was measured, what was found, and whether that agrees; the others are folded."""
+    claims = claims_of(verdicts)
+    known = _known(claims)
+    columns = (_head(paper), _head("here"), _head(""))
+    rows = [
+        (
+            Cell(each.claim, note=each.source or ""),
+            Cell(each.found),
+            Cell(WORDS[each.verdict], note=each.basis or "", tone=TONES[each.verdict]),
+        )
+        for each in known
+    ]
+    others = [f"{each.claim} ({each.source})" for each in claims if each not in known]
+    table = shown(Table(columns, plain(rows))) if rows else Html("")
+    return table + (filled("folded", title="Not measured by this run", lines=others) if others else Html(""))
+
+
+def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
+    """How many claims agree, and which do not."""
+    claims = claims_of(verdicts)
+    known = _known(claims)
+    if not known:
+        return text(f"Not held against {paper}: {_why_not(claims) or 'too little was measured'}.")
+    against = [each.claim or "" for each in known if each.verdict == "outside"]
+    agree = sum(each.verdict == "inside" for each in known)
+    undecided = len(known) - agree - len(against)
+    title = (
+        f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; contradicted: {len(against)}; "
+        f"{f'this run cannot tell: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
+    )
+    bold = filled("strong", text=title)
+    return bold + listed("Not so here:", against)
+
+
+def described(verdict: Verdict) -> str:
+    """What an expectation is about, in words."""
+    of = f": {verdict.of}" if verdict.of else ""
+    over = f" over {verdict.over}" if verdict.over else ""
+    job = f", {verdict.job}" if verdict.job else ""
+    at = "".join(f", {factor} {level}" for factor, level in (verdict.at or {}).items())
+    only = "".join(f", {_names(names)}" for names in (verdict.only or {}).values())
+    return f"{verdict.what}{of}{over}{job}{at}{only}"
+
+
+def _names(names: str | Sequence[str]) -> str:
+    if isinstance(names, str):
+        return names
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _head(title: str) -> Column:
+    return Column(title, kind="words")
+
+
+def _known(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [each for each in verdicts if each.verdict != "not measured"]
+
+
+def _why_not(verdicts: Sequence[Verdict]) -> str:
+    """What keeps all of these from being judged; empty where one is, or nothing is said."""
+    reasons = set() if _known(verdicts) else {each.found for each in verdicts}
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _is_ours(verdict: Verdict) -> bool:
+    """Whether what is expected is a bound that no paper prints."""
+    return verdict.kind == "bound" and verdict.source is None
+
+
+def _expected(verdict: Verdict) -> Cell:
+    return Cell(verdict.expected, note="ours" if _is_ours(verdict) else "")
+
+
+def _measured(verdict: Verdict) -> Cell:
+    """As a figure with its interval, or in words."""
+    return Cell(verdict.measured, verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
+
+
+def _verdict(verdict: Verdict) -> Cell:
+    """The verdict, and on which basis agreement was to be expected."""
+    return Cell(WORDS[verdict.verdict], note=verdict.basis or "", tone=TONES[verdict.verdict])
+
+
+def _is_figure(verdict: Verdict) -> bool:
+    """Whether one figure says what was found."""
+    return verdict.measured is not None and len(verdict.parts) == 1
+
+
+def _value(verdict: Verdict) -> str:
+    if verdict.verdict == "not measured":
+        return "not measured"
+    return f"{verdict.measured:.2f}" if _is_figure(verdict) else verdict.found

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was expected of a run, and what it shows of it: one verdict an expectation.
+
+The interval decides: inside when all of it keeps to what is expected (lies within the tolerance of the paper's figure,
+keeps to a bound, lies above what comes before it), outside when none of it does, else undecided: this run cannot tell.
+Without an interval it cannot either, unless the run was computed and no seed drew anything, so that its figures are
+exact. Of several cases all must do as expected. Without a figure: not measured. What was expected of an experiment says
+nothing of it once `--set` changed what is measured: that is not judged.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import repeat
+from math import isfinite
+from typing import Any, Literal
+
+from analysis import papers
+from analysis.expectations.expectations import Limits, Resolved, resolved, told_of
+from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
+from analysis.statistics.intervals import Interval
+from roundabout.core.errors import RoundaboutError
+from roundabout.spec.assembly.library import CATALOG, Library
+from roundabout.spec.expectation import Expectation, Order
+from roundabout.spec.experiment import Experiment
+from roundabout.spec.load import load_experiment
+
+Word = Literal["inside", "outside", "undecided", "not measured"]
+NOT_MEASURED: Word = "not measured"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One figure of several: of a job, a column, or a point of a curve (at `x`).
+
+    A field that does not apply is None, and so is an infinite figure, because JSON has no infinity.
+    `tolerance` is how far it may lie from the paper's, in the unit.
+    """
+
+    name: str
+    measured: float | None
+    ci95: Interval | None
+    verdict: Word
+    paper: float | None = None
+    tolerance: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    x: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An expectation and what was found. What does not apply to its kind is None.
+
+    Of several cases, `measured` is the one that is off most; all of them are `parts`. `expected` and `found` are texts
+    for people. `rows` are the scoreboard's rows that it shows.
+    """
+
+    kind: str
+    what: str
+    unit: str
+    of: str | None
+    over: str | None
+    job: str | None
+    at: Mapping[str, Any] | None
+    only: Mapping[str, str | tuple[str, ...]] | None
+    paper: float | None
+    tolerance: float | None
+    at_least: float | None
+    at_most: float | None
+    measured: float | None
+    ci95: Interval | None
+    verdict: Word
+    basis: str | None
+    source: str | None
+    claim: str | None
+    expected: str
+    found: str
+    rows: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        return asdict(self)
+
+
+def judge(reading: Reading, study: str) -> tuple[Verdict, ...]:
+    """Return the verdict on each expectation of the run's experiment and on each claim about its kind of `study`.
+
+    Nothing is judged if `--set` altered the experiment.
+    """
+    experiment = reading.experiment
+    set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered.items())
+    why = f"not judged: changed by --set {set_}" if set_ else ""
+    return tuple(verdict(reading, each.expectation, each.shows, why) for each in expectations(experiment, study))
+
+
+def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:
+    """Return what an experiment expects, and what papers claim of every run of its kind of `study`."""
+    return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(study)]
+
+
+def verdict(
+    reading: Reading,
+    expectation: Expectation,
+    shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
+    unjudged: str = "",
+) -> Verdict:
+    """One expectation held against a run; or not, and `unjudged` says why.
+
+    `shows` says which rows of the scoreboard it shows beside those that it names itself, by kinds of cross traffic.
+    """
+    try:
+        quantity, expected = named(expectation.what), resolved(expectation)
+        cases = [] if unjudged else _measure(reading, expectation, quantity)
+        expected = replace(expected, by=expected.by or quantity.by)
+        parts = tuple(_PARTS[expectation.kind](expected, cases))
+        found = unjudged or _found(expectation, quantity, parts, cases)
+    except RoundaboutError as error:
+        quantity, expected, cases, parts, found = None, Resolved(), [], (), error.message
+    kinds = {each.properties.get("traffic", "") for each in cases}
+    rows = shows(kinds) if shows else ()
+    word = together([each.verdict for each in parts])
+    worst = _finite(_worst(parts)) if parts and expectation.kind in ("value", "bound") else None
+    return Verdict(
+        kind="claim" if expectation.claim else expectation.kind,
+        what=expectation.what,
+        unit=quantity.unit if quantity else "",
+        of=expectation.of,
+        over=expectation.over,
+        job=expectation.job,
+        at=expectation.at,
+        only=expectation.only,
+        paper=expected.paper,
+        tolerance=expected.tolerance,
+        at_least=expected.limits.at_least,
+        at_most=expected.limits.at_most,
+        measured=worst.measured if worst else None,
+        ci95=worst.ci95 if worst else None,
+        verdict=word,
+        basis=expectation.basis,
+        source=expected.source,
+        claim=expectation.claim,
+        expected=told_of(expectation, expected, [part.name for part in parts if part.measured is not None]),
+        found=found,
+        rows=tuple(dict.fromkeys([*expected.rows, *rows])),
+        parts=tuple(map(_finite, parts)),
+    )
+
+
+def _complete(experiment: Experiment) -> list[Expectation]:
+    """The experiment's expectations; those from before they had a basis as the catalogue has them now."""
+    if all(each.basis for each in experiment.expect) or experiment.name not in Library().names(CATALOG):
+        return list(experiment.expect)
+    try:
+        today = load_experiment(experiment.name).expect
+    except RoundaboutError:
+        return list(experiment.expect)
+    return [next((each for each in today if _same(old, each)), old) for old in experiment.expect]
+
+
+def _same(old: Expectation, new: Expectation) -> bool:
+    place = ("kind", "what", "of", "over", "job", "at")
+    return all(getattr(old, name) == getattr(new, name) for name in place) and resolved(old).text == resolved(new).text
+
+
+def _measure(reading: Reading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
+    """The cases that are asked for."""
+    ordered = isinstance(expectation, Order) and expectation.by == "variant"
+    variants = expectation.order if isinstance(expectation, Order) and ordered else (expectation.of,)
+    answers: list[Any] = []
+    for variant in variants:
+        asked = Asked(reading, variant, expectation.over, expectation.job, expectation.at)
+        answers += quantity.measure(asked)
+    meant = [each for each in answers if _has(each.properties, expectation.only or {})]
+    return [each.exactly for each in meant] if reading.exact else meant
+
+
+def _has(properties: Mapping[str, str], only: Mapping[str, str | tuple[str, ...]]) -> bool:
+    return all(
+        properties.get(name) in ((wanted,) if isinstance(wanted, str) else wanted) for name, wanted in only.items()
+    )
+
+
+def _value_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    assert expected.paper is not None
+    for case in cases:
+        yield _near(case, expected.paper, expected)
+
+
+def _bound_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    for case in cases:
+        yield _bounded(case, expected.limits)
+
+
+def _row_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    for name, column in expected.columns.items():
+        own = _called(name, expected, cases)
+        if isinstance(column, Limits):
+            ends = {"at_least": column.at_least, "at_most": column.at_most}
+            yield from [_bounded(case, column, name) for case in own] or [Part(name, None, None, NOT_MEASURED, **ends)]
+        else:
+            yield from [_near(case, column, expected, name) for case in own] or [
+                Part(name, None, None, NOT_MEASURED, column)
+            ]
+
+
+def _order_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+    """Nothing where a name is missing."""
+    places = [_called(name, expected, cases) for name in expected.order]
+    if all(places):
+        for name, before, own in zip(expected.order, [[], *places], places, strict=False):
+            for case in own:
+                yield Part(name, case.value, case.ci95, _above(case, before))
+
+
+def _curve_parts(expected: Resolved, curves: Sequence[Curve]) -> Iterator[Part]:
+    assert expected.curve is not None
+    for curve in curves:
+        ends = zip(*map(expected.curve.beside, curve.ends), strict=True) if curve.ends else repeat(None)
+        for (x, paper, measured), sides in zip(expected.curve.beside(curve.points), ends, strict=False):
+            part = Part(curve.name, None, None, NOT_MEASURED, paper)
+            if measured is not None:
+                ci95 = (sides[0][2], sides[1][2]) if sides else None
+                part = _near(Case(curve.name, measured, ci95), paper, expected)
+            yield replace(part, x=x)
+
+
+_PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
+    "value": _value_parts,
+    "bound": _bound_parts,
+    "row": _row_parts,
+    "order": _order_parts,
+    "sign": _row_parts,
+    "curve": _curve_parts,
+}
+
+
+def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
+    """The cases of that name."""
+    return [case for case in cases if case.properties.get(expected.by or "", case.name) == name]
+
+
+def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
+    off = expected.off(paper)
+    word = held(case.ci95, Limits(paper - off, paper + off))
+    return Part(name or case.name, case.value, case.ci95, word, paper, off)
+
+
+def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
+    word = held(case.ci95, limits)
+    return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
+
+
+def _above(case: Case, before: Sequence[Case]) -> Word:
+    """Whether a case lies above those of the name before it; undecided where intervals meet."""
+    others = [other.ci95 for other in before]
+    if not others:
+        return "inside"
+    if case.ci95 is None or None in others:
+        return "undecided"
+    low, high = case.ci95
+    if any(high < other[0] for other in others if other):
+        return "outside"
+    return "inside" if all(other[1] < low for other in others if other) else "undecided"
+
+
+def held(interval: Interval | None, limits: Limits) -> Word:
+    """Whether all of an interval keeps to limits, or none of it."""
+    if interval is None:
+        return "undecided"
+    low, high = interval
+    if limits.hold(low) and limits.hold(high):
+        return "inside"
+    return "outside" if limits.low > high or limits.high < low else "undecided"
+
+
+def together(words: Sequence[Word]) -> Word:
+    """Of what was measured all must be inside."""
+    if "outside" in words:
+        return "outside"
+    if "undecided" in words:
+        return "undecided"
+    return "inside" if "inside" in words else "not measured"
+
+
+def _finite(part: Part) -> Part:
+    """Without a figure where that is infinite, which `found` says in words."""
+    return part if part.measured is None or isfinite(part.measured) else replace(part, measured=None, ci95=None)
+
+
+def _worst(parts: Sequence[Part]) -> Part:
+    """The part that is off most."""
+
+    def off(part: Part) -> float:
+        assert part.measured is not None
+        if part.paper is not None:
+            return abs(part.measured - part.paper)
+        limits = Limits(part.at_least, part.at_most)
+        return max(limits.low - part.measured, part.measured - limits.high)
+
+    return max(parts, key=off)
+
+
+def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]) -> str:
+    """What was measured, in words."""
+    known = [(each.name, each.measured) for each in parts if each.measured is not None]
+    if not known:
+        return ""
+    if quantity.note:
+        return quantity.note(cases)
+    if expectation.kind == "curve":
+        off = sorted(100 * abs(each.measured / each.paper - 1) for each in parts if each.measured and each.paper)
+        return f"off by {off[0]:.0f} to {off[-1]:.0f} % at {_count(len(off), 'point')}" if off else ""
+    if expectation.kind in ("row", "order", "sign"):
+        return ", ".join(f"{name} {quantity.shown(value)}" for name, value in known)
+    if len(known) == 1:
+        name, value = known[0]
+        return f"{name} {quantity.shown(value)}" if expectation.claim else quantity.shown(value)
+    values = [value for _, value in known]
+    ends = sorted({quantity.digit(value) for value in (min(values), max(values))}, key=float)
+    against = [
+        f"{each.name} {quantity.shown(each.measured)}"
+        for each in parts
+        if each.measured is not None and each.verdict == "outside"
+    ]
+    where = f"; not so: {', '.join(against)}" if against else ""
+    return f"{' to '.join(ends)} {quantity.unit}".rstrip() + f" in {len(values)} cases{where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"one {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a quantity is asked for, and what it answers with."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
+from analysis.reading.fidelity import fidelity
+from analysis.reading.load_sweeps import JobSweep, job_sweeps
+from analysis.statistics.intervals import Array, Interval, Measured, estimate
+from roundabout.spec import Experiment
+from roundabout.store import Run
+
+T = TypeVar("T")
+Points = tuple[tuple[float, float], ...]
+
+
+class Reading:
+    """A run as quantities read it: what several of them need is made once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, make: Callable[["Reading"], T]) -> T:
+        """What `make` makes of the run, kept."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("T", self._made[make])
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment as it was resolved when the run began."""
+        return self.once(_experiment)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was computed and not measured, without flows that seeds draw: a repetition would give the same."""
+        drawn = any(cell.spec.draws for cell in self.experiment.cells)
+        return fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
+
+    @property
+    def cells(self) -> Sequence[CellTrials]:
+        """What the valid trials measured, by variant and levels."""
+        return self.once(_cells)
+
+    @property
+    def sweeps(self) -> Sequence[JobSweep]:
+        """Of a run over loads: each job under each kind of cross traffic; other runs have none."""
+        return self.once(_sweeps)
+
+
+def _experiment(reading: Reading) -> Experiment:
+    return experiment_of(reading.run)
+
+
+def _cells(reading: Reading) -> Sequence[CellTrials]:
+    return cells_of(reading.run)
+
+
+def _sweeps(reading: Reading) -> Sequence[JobSweep]:
+    return job_sweeps(reading.run)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A figure, in the quantity's unit, with its 95 % interval where there is one.
+
+    `properties` are what `only`, `by` and the names in a table's row go by: a variant, a job, a model, a level.
+    """
+
+    name: str
+    value: float
+    ci95: Interval | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exactly(self) -> "Case":
+        """The same as a figure that nothing makes uncertain."""
+        return replace(self, ci95=(self.value, self.value))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measured curve: points (x, y), x rising; `ends` are the lower and the upper ends of their intervals."""
+
+    name: str
+    points: Points
+    properties: Mapping[str, str] = field(default_factory=dict)
+    ends: tuple[Points, Points] | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, measured: Sequence[tuple[float, Measured]], properties: Mapping[str, str] | None = None
+    ) -> "Curve":
+        """That of figures by x; without the interval of one it has none."""
+        points = tuple((x, figure) for x, (figure, _) in measured)
+        intervals = [(x, ends) for x, (_, ends) in measured if ends is not None]
+        low, high = (tuple((x, ends[side]) for x, ends in intervals) for side in (0, 1))
+        return cls(name, points, properties or {}, (low, high) if len(intervals) == len(points) else None)
+
+    @property
+    def exactly(self) -> "Curve":
+        """The same with points that nothing makes uncertain."""
+        return replace(self, ends=(self.points, self.points))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The part of a run that an expectation is about: a variant (all of them where it is None), a job, levels."""
+
+    reading: Reading
+    of: str | None = None
+    over: str | None = None
+    job: str | None = None
+    at: Mapping[str, Any] | None = None
+
+    def cells_of(self, variant: str | None) -> list[CellTrials]:
+        """What was measured of a variant at the levels asked for."""
+        return [cell for cell in self.reading.cells if variant in (None, cell.variant) and cell.id.matches(self.at)]
+
+    @property
+    def cells(self) -> list[CellTrials]:
+        """What was measured of the variant asked for."""
+        return self.cells_of(self.of)
+
+    def jobs(self, cell: CellTrials) -> list[str]:
+        """The jobs of a cell that are asked for and were measured."""
+        return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
+
+    def beside(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
+        """Each cell, the one of variant `over` that it is compared with, at the same other levels, and each job."""
+        for cell in self.cells:
+            base = baseline_of(self.cells_of(self.over), cell, str(self.over))
+            if base and base is not cell:
+                yield from ((cell, base, job) for job in self.jobs(cell) if job in base.times)
+
+    def called(self, cell: CellTrials) -> str:
+        """The cell, by the levels in which those asked for differ."""
+        others = [each.levels for each in self.cells if each is not cell]
+        own = {name: level for name, level in cell.levels.items() if any(each[name] != level for each in others)}
+        return (CellId(own).name if "variant" in own else CellId(own).others) or cell.name
+
+    @property
+    def sweeps(self) -> list[JobSweep]:
+        """The sweeps asked for."""
+        return [
+            each
+            for each in self.reading.sweeps
+            if self.of in (None, each.loaded.variant)
+            and self.job in (None, each.loaded.job_name)
+            and each.loaded.setting.matches(self.at)
+        ]
+
+    def each_job(self, statistic: Callable[[Array], float]) -> list[Case]:
+        """A case a job and cell, with an interval; `statistic` is of the iterations of all repetitions."""
+        return [
+            self.case(cell, job, *estimate(cell.repetitions(job), statistic))
+            for cell in self.cells
+            for job in self.jobs(cell)
+        ]
+
+    def each_repetition(
+        self, made: Mapping[tuple[str, str], T], figure: Callable[[Sequence[T]], Measured]
+    ) -> list[Case]:
+        """A case a job and cell that has something `made`, by trial and job: `figure` is of that of all repetitions."""
+        return [
+            self.case(cell, job, *figure(found))
+            for cell in self.cells
+            for job in self.jobs(cell)
+            if (found := self.repetitions(made, cell, job))
+        ]
+
+    @staticmethod
+    def repetitions(made: Mapping[tuple[str, str], T], cell: CellTrials, job: str) -> list[T]:
+        """What is `made` of a job of a cell, one a repetition that has it."""
+        return [made[trial, job] for trial in cell.trials if (trial, job) in made]
+
+    def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
+        """A figure of one job of a cell, named by what tells it from the others asked for."""
+        profile = cell.spec.jobs[job].profile
+        name = job if len(self.cells) == 1 else f"{self.called(cell)}, {job}"
+        return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

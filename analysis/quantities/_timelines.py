@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What quantities of jobs that share links go by: when each communicates."""
+
+from analysis.quantities._request import Asked, Reading
+from analysis.reading.cells import CellTrials
+from analysis.reading.phase_overlap import Spans
+from analysis.reading.traces import courses
+from analysis.statistics.cumulative_counter import Floats
+
+
+def sharing(asked: Asked) -> list[tuple[CellTrials, list[Spans]]]:
+    """The cells whose jobs share links; of each trial when jobs communicate, in ms from the first job's start."""
+    found = asked.reading.once(_courses)
+    cells = [cell for cell in asked.cells if not cell.spec.one_job_at_a_time and len(cell.times) > 1]
+    return [(cell, [found[trial] for trial in cell.trials]) for cell in cells]
+
+
+def _courses(reading: Reading) -> dict[str, dict[str, Floats]]:
+    return courses(reading.run, reading.cells)

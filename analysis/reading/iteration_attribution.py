@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which iteration of which job was a packet marked (or dropped, or paused) in? Counters are joined to iterations.
+
+A port counts marks, by the host whose packet it marked; the job whose worker runs there is the one that was marked.
+Iteration i of a job lasts from when its first worker begins it to when its first worker begins the next one; the last
+one ends with its last worker. What cannot be given to an iteration is unattributed, not guessed: the marks of all
+iterations and the unattributed ones add up to what the port's counter gained. (Figures 4.13 and 4.14 of the
+interleaving thesis.)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.statistics.cumulative_counter import Counted, Gains, Integers
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """When a job's n iterations begin, and the last one ends: `edges_ns`, length n + 1, never falling.
+
+    No edge is off by more than `bound_ns`.
+    """
+
+    edges_ns: Integers
+    bound_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a port's counter gained, and whose it is.
+
+    `jobs` holds one value an iteration of each job; where it is not known, its count is 0. The rest is unattributed:
+
+    outside     the job is known, the iteration is not: it came before the first, after the last, or in a gap of the
+                samples
+    no_job      it came from a host without a job, or with several
+    no_source   the port counted it and named no host; negative where a host's counter was read later than the port's
+    """
+
+    gained: int
+    jobs: Mapping[str, Gains]
+    outside: int
+    no_job: int
+    no_source: int
+
+    @property
+    def unattributed(self) -> int:
+        """What no iteration can claim."""
+        return self.outside + self.no_job + self.no_source
+
+
+def join(
+    port: Counted,
+    sources: Mapping[str, Sequence[Counted] | None],
+    others: Sequence[Counted],
+    iterations: Mapping[str, Iterations],
+) -> Joined:
+    """Give what `port` counted to the iterations of jobs.
+
+    `sources` holds, by job, the counters of its hosts at this port: an empty list where none of them was ever counted,
+    so that each of its iterations gained 0; None where nobody can tell, so that none of its iterations is known.
+    `others` are the counters of hosts without a job, or with several.
+    """
+    of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
+    of_others = sum(each.gained for each in others)
+    no_source = port.gained - of_jobs - of_others
+    silent = replace(port, totals=np.zeros_like(port.totals))
+    untold = replace(silent, known=np.zeros_like(port.known))
+    per_job = {
+        job: _together([untold] if parts is None else parts or [silent], iterations[job], max(no_source, 0))
+        for job, parts in sources.items()
+    }
+    return Joined(
+        port.gained,
+        per_job,
+        outside=of_jobs - sum(int(gains.counts.sum()) for gains in per_job.values()),
+        no_job=of_others,
+        no_source=no_source,
+    )
+
+
+def _together(parts: Sequence[Counted], iterations: Iterations, spare: int) -> Gains:
+    """The sum of several counters' gains in each iteration, known where each of them is.
+
+    `spare` more may belong to any of the iterations: it widens their bounds.
+    """
+    each = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
+    known = np.logical_and.reduce([gains.known for gains in each])
+    counts = np.add.reduce([gains.counts for gains in each])
+    return Gains(np.where(known, counts, 0), np.add.reduce([gains.bounds for gains in each]) + spare, known)

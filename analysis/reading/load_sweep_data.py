@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs beside cross traffic: iteration times of each by the payload that was sent, as Salamy's sweeps have them."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from analysis.reading.cached_run import read_once
+from analysis.reading.cells import CellId, cell_of_trial, experiment_of
+from analysis.reading.data import iterations, query
+from analysis.statistics.degradation.sweep import Level, Sweep
+from analysis.statistics.intervals import Array
+from roundabout.models.fluid import ITERATIONS, fluid_limits
+from roundabout.spec import Experiment, ResolvedJob, TrialSpec
+from roundabout.spec.frames import HEADER_BYTES
+from roundabout.store import Run, Units
+
+LOAD = "load_gbps"
+"""The factor that changes the load, unless the experiment's study names another."""
+NEAR_GBPS = 2.5
+"""How far from a load a level may lie to stand for it."""
+
+
+@dataclass
+class LoadedJob:
+    """One job under one kind of cross traffic, level by level.
+
+    `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
+    repetition: the load that was sent (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
+    the experiment that is. `spec` is that of the heaviest load.
+    """
+
+    variant: str
+    job_name: str
+    setting: CellId
+    spec: TrialSpec
+    traffic: str
+    link_gbps: float
+    levels: dict[float, list[tuple[float, Array]]] = field(default_factory=dict)
+    cells: dict[float, CellId] = field(default_factory=dict)
+
+    @property
+    def job(self) -> ResolvedJob:
+        """What the experiment says of it."""
+        return self.spec.jobs[self.job_name]
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.job.profile.model
+
+    @property
+    def transport(self) -> str:
+        """RDMA, or what stands for it, or TCP."""
+        return self.job.transport.stands_for
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{self.model}, {self.traffic}, {self.transport}"
+
+    @property
+    def id(self) -> tuple[CellId, str]:
+        """What tells it from the others of its run."""
+        return self.setting, self.job_name
+
+    @property
+    def place(self) -> str:
+        """The levels of all factors but the load."""
+        return self.setting.name
+
+    @property
+    def data_mb(self) -> float:
+        """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
+        return self.job.profile.comm_bytes / 1e6
+
+    def fluid_s(self, load_gbps: float, iterations: int = ITERATIONS) -> float:
+        """The fluid model's iteration time at a load of cross traffic; infinite where that leaves nothing."""
+        limits = fluid_limits(_with_load(self.spec, load_gbps), iterations)[self.job_name]
+        return limits.fair_ms / 1e3
+
+    def fluid_line(self, loads_gbps: Array) -> Array:
+        """The same at many loads, in s, for figures: a job that is alone does in each iteration what it does in any."""
+        iterations = 2 if len(self.spec.jobs) == 1 else ITERATIONS
+        return np.array([self.fluid_s(load, iterations) for load in loads_gbps])
+
+    def times_s(self, load_gbps: float) -> Array:
+        """Iteration times of the level that stands for a load; empty where none is near."""
+        at = {float(np.mean([load for load, _ in each])): each for each in self.levels.values()}
+        nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
+        if abs(nearest - load_gbps) > NEAR_GBPS:
+            return np.empty(0)
+        return np.concatenate([times for _, times in at[nearest]])
+
+    @property
+    def sweep(self) -> Sweep:
+        """By measured load; levels whose loads came out equal are one. Raises DegradationError."""
+        loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
+        together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
+        levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
+        return Sweep(tuple(levels), self.link_gbps)
+
+
+def over_of(experiment: Experiment) -> str:
+    """The factor that changes the load."""
+    return experiment.study.over or LOAD
+
+
+def varies_load(experiment: Experiment) -> bool:
+    """Whether a factor changes the load: one that the study names, or loads as numbers."""
+    over = over_of(experiment)
+    levels = experiment.factors.get(over, ())
+    told = over != LOAD or not any(isinstance(level, str) for level in levels)
+    loads = {tuple(each.load_gbps for each in cell.spec.cross_traffic.values()) for cell in experiment.cells}
+    return told and len(levels) > 0 and len(loads - {()}) >= min(2, len(levels))
+
+
+@read_once
+def loaded_jobs(run: Run) -> list[LoadedJob]:
+    """Every job of the run under each kind of cross traffic, in the experiment's order; none where no load varies."""
+    experiment = experiment_of(run)
+    over = over_of(experiment)
+    if not varies_load(experiment):
+        return []
+    loads, times = sent_loads(run), _times_s(run)
+    found: dict[tuple[str, CellId], LoadedJob] = {}
+    for cell in experiment.cells:
+        cell_id = CellId(cell.levels)
+        setting = cell_id.without(over)
+        # The factor `load_gbps` says the load; what another one's levels come to, their cross traffic does.
+        asked_gbps = float(cell_id.levels[LOAD]) if over == LOAD else _load_gbps(cell.spec)
+        for job in cell.spec.jobs:
+            repetitions = times.get((cell_id, job), [])
+            if any(each.load_gbps for each in cell.spec.cross_traffic.values()):
+                repetitions = [(trial, each) for trial, each in repetitions if trial in loads]
+            if repetitions:
+                new = LoadedJob(
+                    cell.variant, job, setting, cell.spec, _traffic(cell.spec),
+                    cell.spec.topology.bottleneck.payload_rate_gbps,
+                )  # fmt: skip
+                loaded = found.setdefault((job, setting), new)
+                loaded.cells[asked_gbps] = cell_id
+                loaded.levels[asked_gbps] = [(loads.get(trial, 0.0), each) for trial, each in repetitions]
+                loaded.spec = max(loaded.spec, cell.spec, key=_load_gbps)
+    return list(found.values())
+
+
+@read_once
+def sent_loads(run: Run) -> dict[str, float]:
+    """By trial: how much cross traffic was sent while the jobs ran, payload, Gbit/s.
+
+    It is counted at the senders' interfaces, less what a sender that is a worker too sent for its job. Where a counter
+    was reset, or does not reach over the whole time, the receivers' own figure is taken instead. A trial without either
+    is left out.
+    """
+    scale = Units.of(run.manifest["testbed"]).bytes_scale
+    totals: defaultdict[str, float] = defaultdict(float)
+    for row in _windows(run):
+        wire, packets = (_gained(row, name) for name in ("bytes", "packets"))
+        sent_bytes = wire - HEADER_BYTES * scale * packets - row["job_bytes"]
+        counted_gbps = sent_bytes * 8 / (row["end_ns"] - row["begin_ns"])
+        totals[row["trial"]] += row["achieved_gbps"] if np.isnan(counted_gbps) else counted_gbps
+    return {trial: total for trial, total in totals.items() if not np.isnan(total)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One cross traffic in one trial, by what its generator said; `payload_gbps` is that of all the trial's.
+
+    What it did not say is None. Loads are payload, Gbit/s.
+    """
+
+    trial: str
+    kind: str
+    asked_gbps: float
+    planned_gbps: float | None
+    offered_gbps: float | None
+    achieved_gbps: float | None
+    payload_gbps: float | None
+    schedule_held: bool | None
+    lagging_share: float | None
+    lateness_p99_us: float | None
+
+
+def outcomes(run: Run) -> list[Outcome]:
+    """What came of every cross traffic, by levels and repetition."""
+    loads = sent_loads(run)
+    rows = query(
+        run,
+        """
+        select trial, kind, asked_gbps, planned_gbps, offered_gbps, achieved_gbps, schedule_held, lagging_share,
+               lateness_p99_us
+        from cross_traffic order by levels, repetition
+        """,
+    )
+    return [Outcome(**row, payload_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
+
+
+def _windows(run: Run) -> list[dict[str, Any]]:
+    """A row a trial and sender of cross traffic: when the trial's jobs ran, and what is known of the sender meanwhile.
+
+    begin_ns, end_ns     from the first iteration's start to the last one's end
+    job_bytes            what workers on that host sent for their jobs
+    begin_before_bytes   its counter at the last sample before the jobs began; `begin_after_...` is the first one from
+                         then on, `end_...` the same around their end; `..._ns` is when, `..._packets` counts packets
+    fell                 whether the counter was reset while they ran
+    achieved_gbps        what receivers took, of all its cross traffic; nan where they did not say
+    """
+    samples = ", ".join(
+        f"{pick}({value}, at_ns) filter (at_ns {relation} {edge}_ns) as {edge}_{side}_{name}"
+        for edge in ("begin", "end")
+        for side, pick, relation in (("before", "arg_max", "<="), ("after", "arg_min", ">="))
+        for name, value in (("ns", "at_ns"), ("bytes", "tx_bytes"), ("packets", "tx_packets"))
+    )
+    rows: list[dict[str, Any]] = query(
+        run,
+        f"""
+        with ran as (select trial, min(start_ns) as begin_ns, max(comm_end_ns) as end_ns from iterations group by all),
+             own as (select trial, host, sum(sent_bytes) as bytes from iterations group by trial, host),
+             senders as (select trial, host, sum(achieved_gbps) as achieved_gbps from cross_traffic group by all),
+             sent as (select trial, host, controller_ns as at_ns, tx_bytes, tx_packets,
+                             tx_bytes < lag(tx_bytes) over (partition by trial, host order by controller_ns) as fell
+                      from counters semi join senders using (trial, host))
+        select trial, host, begin_ns, end_ns, coalesce(any_value(own.bytes), 0)::bigint as job_bytes,
+               coalesce(any_value(achieved_gbps), 'nan'::double) as achieved_gbps,
+               coalesce(bool_or(fell) filter (at_ns between begin_ns and end_ns), false) as fell, {samples}
+        from senders join ran using (trial) left join own using (trial, host) left join sent using (trial, host)
+        group by trial, host, begin_ns, end_ns order by trial, host
+        """,  # noqa: S608
+    ).to_pylist()
+    return rows
+
+
+def _gained(row: dict[str, Any], name: str) -> float:
+    """How much a counter rose from begin_ns to end_ns, straight lines between samples; nan where that is not known."""
+    totals = []
+    for edge in ("begin", "end"):
+        before, after = row[f"{edge}_before_{name}"], row[f"{edge}_after_{name}"]
+        if before is None or after is None or row["fell"]:
+            return float("nan")
+        begin_ns, end_ns = row[f"{edge}_before_ns"], row[f"{edge}_after_ns"]
+        part = (row[f"{edge}_ns"] - begin_ns) / (end_ns - begin_ns) if end_ns > begin_ns else 0.0
+        totals.append(before + part * (after - before))
+    return float(totals[1] - totals[0])
+
+
+def _times_s(run: Run) -> dict[tuple[CellId, str], list[tuple[str, Array]]]:
+    """By cell and job: each repetition's trial and iteration times in s."""
+    found, of_trial = defaultdict(list), cell_of_trial(run)
+    keys = ["repetition", "trial", "job"]
+    rows = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
+    for row in rows.sort_by("repetition").to_pylist():
+        times_s = np.array(row["iteration_ms_list"]) / 1e3
+        found[of_trial[row["trial"]], row["job"]].append((row["trial"], times_s))
+    return found
+
+
+def _load_gbps(spec: TrialSpec) -> float:
+    return sum(traffic.load_gbps for traffic in spec.cross_traffic.values())
+
+
+def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
+    """The same with another load, in the same parts."""
+    total = _load_gbps(spec)
+    return spec.model_copy(
+        update={
+            "cross_traffic": {
+                name: each.model_copy(update={"load_gbps": each.load_gbps / total * load_gbps if total else 0.0})
+                for name, each in spec.cross_traffic.items()
+            }
+        }
+    )
+
+
+def _traffic(spec: TrialSpec) -> str:
+    """The kind of its cross traffic."""
+    return " and ".join(dict.fromkeys(each.kind for each in spec.cross_traffic.values())) or "none"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far apart jobs that share links are, by iteration: how much their phases overlap, and how late others begin."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from analysis.statistics.cumulative_counter import Floats
+from roundabout.models.fluid import Course, FluidJob, Left, capacities, fluid_jobs
+from roundabout.models.fluid.jobs import Compute, Send
+from roundabout.spec import TrialSpec
+
+OVERLAP = 0.05
+"""Jobs are interleaved while their communication phases overlap by less than this part of the shorter phase."""
+LASTING = 10
+"""Iterations running for which that must hold. Both bounds are ours; the papers draw interleaving, and define none."""
+
+Spans = Mapping[str, Floats]
+"""By job: begin and end of communication in each iteration, in any unit of time; shape (iterations, 2)."""
+
+
+def overlaps(spans: Spans) -> Floats:
+    """The largest overlap of any two jobs' phases in each iteration of the first job, over the shorter of both phases.
+
+    An overlap is of the iteration in which it begins; iterations go from one end of communication to the next, and
+    count until the first job is through.
+    """
+    ends = _while_all_run(spans)[:, 1]
+    largest = np.zeros(len(ends))
+    for one, other in combinations(spans.values(), 2):
+        begin, end = np.maximum.outer(one[:, 0], other[:, 0]), np.minimum.outer(one[:, 1], other[:, 1])
+        shorter = np.minimum.outer(one[:, 1] - one[:, 0], other[:, 1] - other[:, 0])
+        number = np.searchsorted(ends, begin, side="right")
+        meet = (end > begin) & (shorter > 0) & (number < len(ends))
+        np.maximum.at(largest, number[meet], (end - begin)[meet] / shorter[meet])
+    return largest
+
+
+def first_lasting(overlap: Floats) -> int | None:
+    """The first iteration, counted from 1, from which jobs are interleaved for LASTING running; None without one."""
+    apart = (overlap < OVERLAP).astype(int)
+    running = np.convolve(apart, np.ones(LASTING, int), mode="valid") if len(apart) >= LASTING else np.empty(0)
+    found = np.flatnonzero(running == LASTING)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def offsets(spans: Spans) -> dict[str, Floats]:
+    """By job but the first: how far from each begin of the first job's communication its nearest one is.
+
+    That is a distance on the circle that an iteration is, never more than half of it; shape (iterations,).
+    """
+    _first, *others = spans
+    begins = _while_all_run(spans)[:, 0]
+    return {job: np.abs(np.subtract.outer(begins, spans[job][:, 0])).min(axis=1) for job in others}
+
+
+def _while_all_run(spans: Spans) -> Floats:
+    """The first job's spans up to where a job's last one ends."""
+    first = next(iter(spans.values()))
+    until = min(float(each[-1, 1]) for each in spans.values())
+    return np.asarray(first[first[:, 1] <= until])
+
+
+def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:
+    """The same trial in the fluid model, whose jobs begin to communicate as far apart as in `spans`, ms.
+
+    By job: when it communicates, as `spans` are, and its iteration times. What MLTCP's F does is in the model, and no
+    timer and no jitter is. None beside cross traffic, which is drawn.
+    """
+    if spec.cross_traffic:
+        return None
+    known = {name: job for name, job in fluid_jobs(spec).items() if name in spans}
+    starts = {name: float(spans[name][0, 0]) - _leads_ms(job) for name, job in known.items()}
+    jobs = [replace(job, start_ms=starts[name] - min(starts.values())) for name, job in known.items()]
+    course = Course(jobs, Left.always(capacities(spec.topology.links)))
+    for _ in course:
+        pass
+    played = {name: np.array(workers) for name, workers in zip(known, course.iterations, strict=True)}
+    sending = {name: np.column_stack([each[0, :, 1], each[:, :, 2].max(axis=0)]) for name, each in played.items()}
+    times = {name: (each[:, :, 2] - each[:, :, 0]).max(axis=0) for name, each in played.items()}
+    return sending, times
+
+
+def _leads_ms(job: FluidJob) -> float:
+    """How long it computes before it first sends."""
+    lead = 0.0
+    for phase in job.phases:
+        if isinstance(phase, Send):
+            break
+        lead += phase.ms if isinstance(phase, Compute) else 0.0
+    return lead

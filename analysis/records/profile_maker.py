@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout profile --from FILE...`: a profile from what a cluster recorded of a job, or what its fabric gives."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.core.errors import UsageError
+from roundabout.spec import Profile
+from roundabout.spec.reader.yaml_source import dump, shown
+from roundabout.store import Run, Units
+from roundabout.store.files import give_back, write_text
+
+if TYPE_CHECKING:
+    from analysis.records.call import Record
+    from analysis.records.nccl_tests import Fabric
+    from analysis.records.profile import Recorded
+    from analysis.statistics.phases import Estimate
+
+UNNAMED = "recorded"
+MOST_RANKS = 8
+"""Shown one by one."""
+NEAR_BEST = 0.9
+
+
+def report(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
+    """Show what files of records tell, and store the profile at `target`."""
+    from analysis.records.formats import fabric_of  # noqa: PLC0415 - `--help` need not wait for it
+
+    fabrics = [fabric_of(path) for path in paths]
+    measured = [each for each in fabrics if each is not None]
+    if not measured:
+        _report_job(paths, target, console, as_json)
+        return
+    if len(measured) < len(paths):
+        other = next(path for path, fabric in zip(paths, fabrics, strict=True) if fabric is None)
+        what = f"{other}: found the record of a job beside {measured[0].path}, which says what a fabric gives"
+        raise UsageError(f"{what}, expected one or the other")
+    if target:
+        what = f"{measured[0].path}, which says what a fabric gives, and no job's iterations"
+        raise UsageError(f"--save: found {what}, expected records of a job")
+    for fabric in measured:
+        _show_fabric(fabric, console)
+    if as_json:
+        print(json.dumps([_fabric_json(each) for each in measured], indent=2))
+
+
+def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as_json: bool) -> None:
+    from analysis.records.profile import recorded  # noqa: PLC0415
+
+    run = _run_of(paths)
+    units = Units.of(run.manifest["testbed"]) if run else None
+    found = recorded(paths, target.stem if target else UNNAMED, units)
+    console.print(_read(found, run), _table(found), sep="\n", highlight=False)
+    for sentence in found.caveats:
+        console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
+    if target:
+        write_text(target, yaml_of(found.profile))
+        give_back(target)
+        console.print(f"profile  {shown(target)}", soft_wrap=True, highlight=False)
+    else:
+        console.print("profile  not stored, expected --save NAME for that", highlight=False)
+    if as_json:
+        print(json.dumps(_json(found, run, target), indent=2))
+
+
+def _run_of(paths: Sequence[Path]) -> Run | None:
+    """The run whose trial these were recorded in, where they lie there: its bytes and times are those of a testbed."""
+    found = {_manifest_above(path) for path in paths}
+    if len(found) > 1:
+        raise UsageError(f"found files of several runs, or of one and of none: {', '.join(map(str, paths))}")
+    folder = found.pop()
+    return Run(folder) if folder else None
+
+
+def _manifest_above(path: Path) -> Path | None:
+    above = path.resolve().parents[2:5]
+    return next((folder for folder in above if (folder / "manifest.json").is_file()), None)
+
+
+def yaml_of(profile: Profile) -> str:
+    """A profile's file."""
+    text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
+    return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
+
+
+def _read(found: "Recorded", run: Run | None) -> Table:
+    """What was read, a row a rank."""
+    table = plain(f"{found.format}: {len(found.job.records)} ranks")
+    if run:
+        testbed = run.manifest["testbed"]
+        table.title = f"{table.title}; of run {run.id}, whose {testbed['kind']} is 1:{testbed['scale']:g}"
+    for heading in ("rank", "calls", "lost", "steps", "clock, ms"):
+        table.add_column(heading, justify="right")
+    table.add_column("file", overflow="fold")
+    for rank, record in enumerate(found.job.records[:MOST_RANKS]):
+        counts = (len(record.calls), record.lost, len(record.steps_ns) or "")
+        ahead = f"{(found.job.ahead_ns[rank]) / 1e6:+.3f}" if abs(found.job.ahead_ns[rank]) < 1e12 else "another epoch"
+        table.add_row(*map(str, (rank, *counts)), ahead, Text(record.path.name))
+    if left := found.job.records[MOST_RANKS:]:
+        table.add_row("...", str(sum(len(each.calls) for each in left)), str(sum(each.lost for each in left)))
+    return table
+
+
+def _table(found: "Recorded") -> Table:
+    """What was found, a row a phase, with who sends to whom."""
+    course = found.course
+    table = plain(f"Found in them: {course.found.iterations} like iterations in {course.looked_at_ms / 1e3:.1f} s")
+    table.add_column("")
+    for heading in ("lasts, ms", "sends, MB", "Gbit/s"):
+        table.add_column(heading, justify="right")
+    table.add_column("what", overflow="fold")
+    for phase, parts in zip(course.found.phases, course.parts, strict=True):
+        sends = [figure(phase.bytes, 1, 1e6), figure(phase.gbps, 2)] if phase.sends else ["", ""]
+        what = [" and ".join(part.family.kinds) + _among(part.family.groups, found.job.records) for part in parts]
+        kind = "send" if phase.sends else "compute"
+        table.add_row(kind, figure(phase.duration_ms, 1), *sends, "; ".join(what))
+    steps = "" if found.steps_ms is None else f"steps named: {found.steps_ms:.1f}"
+    table.add_row("iteration", figure(course.found.period_ms, 1), "", "", steps, style="bold")
+    return table
+
+
+def _among(groups: Sequence[Sequence[int]], records: "Sequence[Record]") -> str:
+    if len(groups) == 1 and len(groups[0]) == len(records):
+        return ""
+    return f", {len(groups)} of {len(groups[0])} ranks"
+
+
+def figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
+    """A figure of a table, with the farther end of its interval."""
+    most = max(estimate.value - estimate.low, estimate.high - estimate.value)
+    return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
+
+
+def plain(title: str) -> Table:
+    """A table under its title."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    table.title = title
+    return table
+
+
+def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, Any]:
+    records = [
+        {"file": str(each.path), "rank": rank, "calls": len(each.calls), "lost": each.lost, "ahead_ns": ahead_ns}
+        for rank, (each, ahead_ns) in enumerate(zip(found.job.records, found.job.ahead_ns, strict=True))
+    ]
+    return {
+        "format": found.format,
+        "records": records,
+        "run": run.id if run else None,
+        "found": asdict(found.course.found),
+        "steps_ms": found.steps_ms,
+        "lost_share": found.job.lost_share,
+        "caveats": list(found.caveats),
+        "profile": found.profile.model_dump(mode="json", exclude_none=True),
+        "saved": str(target) if target else None,
+    }
+
+
+def _show_fabric(fabric: "Fabric", console: Console) -> None:
+    ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
+    hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
+    table = plain("")
+    table.title = Text(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
+    for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
+        table.add_column(heading, justify="right")
+    for each in fabric.measured:
+        figures = (each.size_bytes / 1e6, each.time_us / 1e3, each.algorithm_gbps, each.bus_gbps)
+        digits = (3, 3, 2, 2)
+        shown_figures = (f"{figure:,.{places}f}" for figure, places in zip(figures, digits, strict=True))
+        table.add_row(*shown_figures, "yes" if each.in_place else "no")
+    console.print(table, highlight=False)
+    for sentence in _fabric_sentences(fabric):
+        console.print(f"- {sentence}", highlight=False)
+
+
+def _near_best(fabric: "Fabric") -> int | None:
+    """The size, in bytes, from which on none gets less than `NEAR_BEST` of the best; None where the largest does."""
+    best = max(each.bus_gbps for each in fabric.measured)
+    slow = [each.size_bytes for each in fabric.measured if each.bus_gbps < NEAR_BEST * best]
+    return min((each.size_bytes for each in fabric.measured if each.size_bytes > max(slow, default=-1)), default=None)
+
+
+def _fabric_sentences(fabric: "Fabric") -> Iterator[str]:
+    best = max(each.bus_gbps for each in fabric.measured)
+    near = _near_best(fabric)
+    reached = "not by the largest size" if near is None else f"from {near / 1e6:,.3f} MB on"
+    yield f"The best bus bandwidth is {best:.2f} Gbit/s; {100 * NEAR_BEST:.0f} % of it is reached {reached}."
+    yield "No profile comes of it: it tells what a fabric gives, and nothing of a job's iterations."
+    yield from fabric.notes
+
+
+def _fabric_json(fabric: "Fabric") -> dict[str, Any]:
+    return {**asdict(fabric), "path": str(fabric.path), "near_best_bytes": _near_best(fabric)}

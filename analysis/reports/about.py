@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every page says of its run: which one it is, how real it is, what it was measured with, what was invalid."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from analysis.expectations.results import InvalidTrial, Summary
+from analysis.reading import applied_settings as settings
+from analysis.reading.cells import CellTrials, cells_of
+from analysis.reading.data import iterations
+from analysis.reading.machines import AGREE, Machines, Reference, machines
+from analysis.render.page import Html, filled, named, shown, text
+from analysis.render.tables import Cell, Column, Table, plain
+from roundabout.store import Run
+
+AUTHORS = "The Roundabout authors"
+TOLD = "What transports were told: asked for in the papers' units → on hosts, in theirs"
+Facts = Iterable[tuple[str, str]]
+
+
+def header(run: Run, results: Summary) -> Html:
+    """What it is about, which run this is, and how real it is."""
+    experiment = run.manifest["experiment"]
+    count = experiment["repetitions"]
+    facts = [
+        results.experiment,
+        experiment.get("source"),
+        f"{count} repetition{'' if count == 1 else 's'}",
+        results.run,
+    ]
+    lead = " · ".join(fact for fact in facts if fact)
+    return filled("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
+
+
+def invalid(trials: Sequence[InvalidTrial]) -> Html:
+    """Trials that count in no figure, and why."""
+    if not trials:
+        return text("No trial was invalid.")
+    columns = Column("invalid trial", kind="words"), Column("key", kind="code"), Column("why", kind="words")
+    return shown(Table(columns, plain((Cell(each.name), Cell(each.key), Cell(each.reason)) for each in trials)))
+
+
+def fidelity_notes(results: Summary) -> Html:
+    """How real it is, and what cannot be seen that way."""
+    return filled("fidelity", fidelity=results.testbed.fidelity)
+
+
+def headroom(run: Run) -> Html:
+    """How much CPU was left in the worst valid trial, and how late the trainers woke."""
+    trials = run.table("trials")
+    names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
+    worst = {name: pc.max(trials[name]).as_py() for name in names}
+    late_ms = worst["late_p90_ms"]
+    facts = [
+        ("CPU, busiest second", _share(worst["busy_max"])),
+        ("CPU stolen, worst second", _share(worst["steal_max"])),
+        # Runs of earlier versions do not have these two.
+        ("CPU stolen, whole trial", _share(worst["steal_mean"], "")),
+        ("time in which a link stood still although packets waited", _share(worst["stalled_share"], "")),
+        (
+            "trainers' wake-ups, nine of ten iterations",
+            "unknown" if late_ms is None else f"at most {late_ms:.2f} ms late",
+        ),
+    ]
+    return filled("facts", facts=facts)
+
+
+def applied(run: Run) -> Html:
+    """What transports were asked for beside what hosts were told, with a warning where that leaves timers alike."""
+    values = settings.applied(run)
+    timers = [
+        f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
+        for each in values
+        if each.parameter == settings.TIMER and each.asked is not None
+    ]
+    told = ((f"{each.transport} {each.parameter}", _told(each)) for each in values)
+    return Html("").join([*map(text, timers), *map(named, settings.alike(values)), _folded(TOLD, told)])
+
+
+def _told(each: settings.Applied) -> str:
+    asked = "the testbed's own" if each.asked is None else _plain(each.asked)
+    return f"{asked} → {_plain(each.on_hosts)}"
+
+
+def _plain(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _citation(run: Run) -> str:
+    """How to cite this run; CITATION.cff says the same of the program."""
+    sessions, experiment = run.manifest["sessions"], run.manifest["experiment"]
+    code = sessions[-1]["code"] if sessions else {}
+    revision = (code.get("revision") or "unknown")[:12] + ("-dirty" if code.get("dirty") else "")
+    source = f" After {experiment['source']}." if experiment.get("source") else ""
+    return f"{AUTHORS}: Roundabout, revision {revision}. Run {experiment['name']}/{run.id}.{source}"
+
+
+def provenance(run: Run) -> Html:
+    """Which code measured this, where, when, against which clocks."""
+    manifest = run.manifest
+    sessions = manifest["sessions"]
+    changes = manifest["experiment"].get("set")
+    trials = run.table("trials", valid_only=False)
+    bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
+    facts = [
+        ("run", filled("code", text=run.id)),
+        ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
+        *((("changed in its file", _pairs(changes)),) if changes else ()),
+        *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
+        ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
+        ("machines", filled("lines", lines=_machines(machines(run)))),
+        ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
+        ("transports", filled("lines", lines=_transports(cells_of(run)))),
+        ("cite as", _citation(run)),
+    ]
+    hosts = sessions[-1]["hosts"] if sessions else {}
+    programs = manifest.get("artefacts", {})
+    return (
+        filled("facts", facts=facts)
+        + _folded("Hosts", ((host, _pairs(known)) for host, known in hosts.items()))
+        + _folded(
+            "Programs that measured, with SHA-256",
+            ((path, filled("code", text=digest)) for path, digest in programs.items()),
+        )
+    )
+
+
+def _folded(title: str, facts: Facts) -> Html:
+    known = list(facts)
+    return filled("folded_facts", title=title, facts=known) if known else Html("")
+
+
+def _pairs(values: Mapping[str, Any]) -> Html:
+    return filled("pairs", pairs=values)
+
+
+def _transports(cells: Sequence[CellTrials]) -> list[str]:
+    """What each variant's jobs are told, by levels only where that differs between them."""
+    told = defaultdict(set)
+    for cell in cells:
+        told[cell.variant].add(cell.transports)
+    names = (cell.variant if len(told[cell.variant]) == 1 else cell.name for cell in cells)
+    return list(dict.fromkeys(f"{name}: {cell.transports}" for name, cell in zip(names, cells, strict=True)))
+
+
+def _machines(found: Machines) -> list[str]:
+    """Which took part, and whether they agree; nothing where there was but one."""
+    if len(found.trials) < 2:
+        return []
+    lines = [
+        f"{name}: {count} trials; {', '.join(f'{fact} {value}' for fact, value in found.facts[name].items())}"
+        for name, count in found.trials.items()
+    ]
+    alike = f"They differ in: {', '.join(found.differing)}." if found.differing else "They are alike in all of this."
+    return [*lines, alike, *([_compared(found.reference)] if found.reference else [])]
+
+
+def _compared(reference: Reference) -> str:
+    """What one trial took on each machine."""
+    times = (
+        f"{job} {', '.join(f'{ms:.1f} ms on {name}' for name, ms in each.items())}"
+        for job, each in reference.median_ms.items()
+    )
+    verdict = "agree" if reference.apart <= AGREE else "do not agree"
+    return (
+        f"One trial was measured on each ({reference.variant}, repetition {reference.repetition}; medians): "
+        f"{'; '.join(times)}. They {verdict} within {AGREE:.0%}: {reference.apart:.1%} apart."
+    )
+
+
+def _session(session: dict[str, Any]) -> Html:
+    return filled(
+        "session", started=session["started_utc"][:19], code=session["code"], controller=session["controller"]
+    )
+
+
+def _share(value: float | None, unknown: str = "unknown") -> str:
+    return unknown if value is None else f"{value:.0%}"

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that a comparison of runs must keep, `p99 > 5 %` for example: judged together, and told to CI as JUnit XML."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import numpy as np
+from rich.console import RenderableType
+
+from analysis.expectations.results import Result
+from analysis.reading.cells import CellTrials, experiment_of
+from analysis.reading.fidelity import fidelity
+from analysis.render import screen
+from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.reports.comparison import pairs
+from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
+from analysis.statistics.one_sided import exceeds, holm
+from roundabout.core.errors import UsageError
+from roundabout.spec.errors import choices
+from roundabout.store import Run
+
+ALPHA = 0.01
+"""How often a comparison of runs that are alike may break any of its rules."""
+QUANTITIES: Mapping[str, Callable[[Array], float]] = {
+    "median": np.median,
+    "mean": np.mean,
+    "p90": partial(np.quantile, q=0.9),
+    "p99": partial(np.quantile, q=0.99),
+}
+"""Of iteration times."""
+RULE = re.compile(r"\s*(?P<quantity>\w+)\s*(?P<side>[<>])\s*(?P<percent>[+-]?\d+(\.\d+)?)\s*%\s*")
+TONES = {"broken": Tone.BAD, "kept": Tone.GOOD, "cannot tell": Tone.UNKNOWN}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What shall not be: a quantity of iteration times that is more than so much larger, or smaller, than in A."""
+
+    quantity: str
+    side: str
+    percent: float
+
+    def __str__(self) -> str:
+        return f"{self.quantity} {self.side} {self.percent:g} %"
+
+    def likely(self, one: Sequence[Array], other: Sequence[Array]) -> float:
+        """How likely repetitions of iteration times lie as they do while the rule is kept."""
+        a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
+        return exceeds(a, b, self.ratio) if self.side == ">" else exceeds(b, a, 1 / self.ratio)
+
+    def is_broken(self, a: float, b: float) -> bool:
+        """Return True if the quantity, exactly `a` in A and `b` in the other run, changed by more than it may."""
+        return b > a * self.ratio if self.side == ">" else b < a * self.ratio
+
+    @property
+    def ratio(self) -> float:
+        """The largest, or smallest, allowed ratio of the other run's quantity to A's."""
+        return 1 + self.percent / 100
+
+
+class Judged(Result):
+    """One rule of one job in one cell of a run, against A.
+
+    `chance` is p, corrected for all that is judged at once. A computed figure is exact: its chance is 0 or 1.
+    """
+
+    rule: str
+    run: str
+    cell: str
+    job: str
+    change: float
+    chance: float | None
+    verdict: str
+    why: str = ""
+
+
+class Question(NamedTuple):
+    """Whether a job's iteration times in a cell of a run keep a rule, beside those of A."""
+
+    rule: Rule
+    run: Run
+    cell: CellTrials
+    one: Sequence[Array]
+    other: Sequence[Array]
+    job: str
+    exact: bool
+
+    @property
+    def too_little(self) -> str:
+        """Why it cannot be judged; empty where it can."""
+        if self.exact:
+            return ""
+        for side in (self.one, self.other):
+            if len(side) < LEAST_REPETITIONS:
+                return f"{len(side)} repetitions, expected {LEAST_REPETITIONS} at least"
+            if self.rule.quantity == "p99" and (count := sum(map(len, side))) < LEAST_TAIL:
+                return f"{count} iterations, expected {LEAST_TAIL} at least for a 99th percentile"
+        return ""
+
+    @property
+    def figures(self) -> tuple[float, float]:
+        """The quantity of all iterations, in A and in the other run."""
+        quantity = QUANTITIES[self.rule.quantity]
+        return float(quantity(np.concatenate(self.one))), float(quantity(np.concatenate(self.other)))
+
+    def judged(self, chance: float | None) -> Judged:
+        """What is told of it; `chance` is None where it cannot be judged."""
+        a, b = self.figures
+        return Judged(
+            rule=str(self.rule),
+            run=self.run.id,
+            cell=self.cell.name,
+            job=self.job,
+            change=b / a - 1,
+            chance=chance,
+            verdict="cannot tell" if chance is None else "broken" if chance < ALPHA else "kept",
+            why=self.too_little,
+        )
+
+
+def rule(text: str) -> Rule:
+    """A rule as it is written. Raises UsageError."""
+    found = RULE.fullmatch(text)
+    if found and found["quantity"] in QUANTITIES and float(found["percent"]) > -100:
+        return Rule(found["quantity"], found["side"], float(found["percent"]))
+    raise UsageError(
+        f"--fail-if: found '{text}', expected QUANTITY > NUMBER % or QUANTITY < NUMBER %, as in 'p99 > 5 %'",
+        f"QUANTITY is one of {choices(QUANTITIES)}; the number is by how much it may change, more than -100",
+    )
+
+
+def judge(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[Judged]:
+    """Judge each rule of every job in every cell that A and another run share.
+
+    p is corrected over all measured figures (Holm). Computed figures have no scatter and need no p.
+    """
+    exact = _exactness(one)
+    asked = [
+        Question(each, other, cell, cell.repetitions(job), twin.repetitions(job), job, exact(cell) and its_exact(twin))
+        for other in others
+        for its_exact in [_exactness(other)]
+        for cell, twin, job in pairs(one, other)
+        for each in rules
+    ]
+    able = [each for each in asked if not each.exact and not each.too_little]
+    chances = iter(holm([each.rule.likely(each.one, each.other) for each in able]))
+
+    def chance(each: Question) -> float | None:
+        if each.exact:
+            return 0.0 if each.rule.is_broken(*each.figures) else 1.0
+        return None if each.too_little else next(chances)
+
+    return [each.judged(chance(each)) for each in asked]
+
+
+def _exactness(run: Run) -> Callable[[CellTrials], bool]:
+    """Return a predicate of a run's cells: True if a repetition would give the same, since no seed draws anything."""
+    if fidelity(run.manifest["testbed"]).nature != "computed":
+        return lambda _: False
+    drawn = any(cell.spec.draws for cell in experiment_of(run).cells)
+    return lambda cell: not cell.spec.draws and not (drawn and cell.spec.takes)
+
+
+def table(judged: Sequence[Judged]) -> RenderableType:
+    """Every rule, for the screen."""
+    columns = (
+        *(Column("rule", kind="words"), Column("", kind="words"), Column("job", kind="words")),
+        *(Column("change", "+.1%"), Column("chance", ".2g"), Column("", kind="words")),
+    )
+    several = len({each.run for each in judged}) > 1
+    rows = (
+        (
+            Cell(each.rule),
+            Cell(each.cell, note=each.run if several else ""),
+            Cell(each.job),
+            Cell(each.change),
+            Cell(each.chance),
+            _word(each),
+        )
+        for each in judged
+    )
+    return screen.shown(Table(columns, plain(rows), f"Rules, broken where a chance is below {ALPHA:.0%}"))
+
+
+def junit(judged: Sequence[Judged]) -> str:
+    """The same as JUnit XML: a case a rule, cell, job and run; what cannot be told is skipped."""
+    count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
+    counted = {"tests": len(judged), "failures": count["broken"], "skipped": count["cannot tell"]}
+    suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
+    for each in judged:
+        case = ET.SubElement(suite, "testcase", classname=f"{each.run}.{each.cell}", name=f"{each.job}: {each.rule}")
+        if each.verdict == "broken":
+            ET.SubElement(case, "failure", message=f"changed by {each.change:+.1%}, chance {each.chance:.2g}")
+        elif each.why:
+            ET.SubElement(case, "skipped", message=each.why)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _word(each: Judged) -> Cell:
+    return Cell(each.verdict, note=each.why, tone=TONES[each.verdict])
+
+
+def broken(judged: Sequence[Judged]) -> Iterator[Judged]:
+    """Those that are."""
+    return (each for each in judged if each.verdict == "broken")

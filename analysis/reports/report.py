@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run's study found, shown: on a terminal, and as one self-contained page, made by executing its notebook."""
+
+from pathlib import Path
+
+from nbconvert import HTMLExporter
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from analysis.expectations import verdict_tables
+from analysis.expectations.results import Summary
+from analysis.notebooks import on_run
+from analysis.notebooks.execution import CellTimeoutError, execute
+from analysis.reading.cells import experiment_of
+from analysis.render import screen
+from analysis.render.page import whole_page
+from analysis.studies import DEFAULT, named, study_of
+from roundabout.core.errors import RoundaboutError
+from roundabout.store import Run
+from roundabout.store.files import write_text
+
+TIMEOUT_S = 300  # of a cell; a figure takes less than a second
+
+
+class ReportError(RoundaboutError):
+    """The report cannot be made."""
+
+
+def on_terminal(results: Summary) -> RenderableType:
+    """The study's tables, every verdict, what was invalid, and how real it is; made for 80 columns."""
+    return Group(
+        *named(results.study.kind or DEFAULT).screen(results),
+        *map(screen.shown, verdict_tables.screen(results.expectations)),
+        *(
+            Text(f"invalid: {trial.name or trial.key}: {trial.reason}", style="yellow")
+            for trial in results.invalid_trials
+        ),
+        Text(results.testbed.fidelity.stamp, style="dim"),
+    )
+
+
+def render(run: Run) -> Path:
+    """Execute the notebook of the run's study and write its report.html; returns the path. Raises ReportError."""
+    study = study_of(experiment_of(run))
+    notebook = on_run(study.notebook, run)
+    try:
+        execute(notebook, TIMEOUT_S)
+    except CellTimeoutError as error:
+        raise ReportError(
+            f"{study.kind}: a cell ran for more than {TIMEOUT_S} s, expected it to end",
+            f"the run itself is intact in {run.path}; try again when this machine has less to do",
+        ) from error
+    except Exception as error:
+        raise ReportError(
+            f"{study.kind}: {type(error).__name__}: {error}",
+            f"the run itself is intact in {run.path}; this is a bug in the notebook",
+        ) from error
+    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
+        template_name="basic", exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
+    )
+    body, _ = exporter.from_notebook_node(notebook)
+    path = run.path / "report.html"
+    write_text(path, whole_page(f"{run.experiment} {run.id}", body))
+    return path

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard: every result of the papers, which experiment shows it, and what the newest valid run has of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analysis import papers
+from analysis.expectations.expectations import resolved
+from analysis.expectations.results import Summary
+from analysis.expectations.verdict_tables import TONES, WORDS, described
+from analysis.expectations.verdicts import Verdict, Word, expectations, together
+from analysis.quantities import known
+from analysis.reading.fidelity import fidelity
+from analysis.render.screen import MARKS
+from analysis.reports.summary import stored_or_new
+from analysis.studies import study_of
+from roundabout.core.errors import RoundaboutError
+from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
+from roundabout.store import Run
+
+Complain = Callable[[RoundaboutError], None]
+
+MOST = 3
+"""So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
+
+
+@dataclass(frozen=True)
+class Showing:
+    """An experiment that shows a row, and what its newest valid run has of it; `run` is None where there is none.
+
+    `nature` is real, emulated or computed, and `age_s` the time since the run began.
+    """
+
+    experiment: str
+    run: str | None = None
+    age_s: float | None = None
+    nature: str | None = None
+    expectations: tuple[Verdict, ...] = ()
+
+    @property
+    def measured(self) -> list[Verdict]:
+        """The expectations of which something was measured."""
+        return [each for each in self.expectations if each.verdict != "not measured"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the scoreboard."""
+
+    id: str
+    paper: str
+    what: str
+    headline: str
+    source: str
+    showings: tuple[Showing, ...]
+
+    @property
+    def measured(self) -> list[Verdict]:
+        """All that was measured of it."""
+        return [each for showing in self.showings for each in showing.measured]
+
+    @property
+    def computed(self) -> bool:
+        """Whether all figures come of computed runs."""
+        return bool(self.measured) and all(each.nature == "computed" for each in self.showings if each.measured)
+
+    @property
+    def verdict(self) -> Word:
+        """Inside where all of that is."""
+        return together([each.verdict for each in self.measured])
+
+    @property
+    def bases(self) -> list[str]:
+        """On which bases agreement was to be expected."""
+        return list(dict.fromkeys(each.basis for each in self.measured if each.basis))
+
+    @property
+    def missing(self) -> str:
+        """Why nothing was measured; empty where something was."""
+        if self.measured:
+            return ""
+        if not self.showings:
+            return "no experiment shows it yet"
+        ran = ", ".join(showing.experiment for showing in self.showings if showing.run)
+        waiting = ", ".join(showing.experiment for showing in self.showings if not showing.run)
+        return "; ".join(
+            [*([f"to be run: {waiting}"] if waiting else []), *([f"not measured by {ran}"] if ran else [])]
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            **asdict(self),
+            "verdict": self.verdict,
+            "basis": self.bases,
+            "measured": len(self.measured),
+            "missing": self.missing or None,
+        }
+
+
+def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
+    """All rows, in the order of the papers, with the newest valid run of each experiment of the catalogue or of `runs`.
+
+    A run of which no trial is valid does not count, nor one whose experiment was changed for once; a computed one only
+    where nothing was measured; and one that cannot be read neither: `complain` is told why.
+    """
+    shown = _shown_by(root)
+    newest = {run.experiment: (run, summary) for run, summary in _newest(runs, complain)}
+    at = now or datetime.now(UTC)
+    lines = []
+    for paper, row in papers.rows():
+        experiments = [name for name, rows in shown.items() if row.id in rows]
+        others = [name for name, (_, summary) in newest.items() if name not in experiments and _of(row.id, summary)]
+        showings = tuple(_showing(name, row.id, newest, at) for name in (*experiments, *others))
+        lines.append(Line(row.id, paper.name, row.what, row.headline, f"{paper.name}, {row.source}", showings))
+    return lines
+
+
+def as_record(lines: Sequence[Line]) -> dict[str, Any]:
+    """The scoreboard for programs."""
+    computed = sum(line.computed for line in lines)
+    measured = sum(bool(line.measured) for line in lines) - computed
+    return {"rows": [line.record() for line in lines], "measured": measured, "computed": computed, "of": len(lines)}
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length_s)
+        if count:
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "now"
+
+
+def table(lines: Sequence[Line]) -> RenderableType:
+    """For the screen: a row a result, and under it what was found."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    result.title = "What the papers show, and what is shown here"
+    result.add_column("result", style="bold", max_width=18)
+    result.add_column("what, and what was found here", ratio=1)
+    result.add_column("verdict", width=15)
+    for line in lines:
+        result.add_row(line.id, _found(line), _judged(line))
+    return Group(result, Text(in_short(lines)))
+
+
+def quantities() -> Table:
+    """What `expect:` can be about."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("quantity", "unit", "what it is"):
+        result.add_column(name)
+    for name, each in known().items():
+        result.add_row(name, each.unit, each.about)
+    return result
+
+
+def in_short(lines: Sequence[Line]) -> str:
+    """How many rows are measured, and how they agree."""
+    known = [line for line in lines if line.measured]
+    computed = sum(line.computed for line in known)
+    words = [
+        f"{WORDS[word]} {sum(line.verdict == word for line in known)}" for word in ("inside", "outside", "undecided")
+    ]
+    open_ = sum(not line.showings for line in lines)
+    return (
+        f"{len(known) - computed} of {len(lines)} rows measured{f', {computed} computed' if computed else ''} "
+        f"({', '.join(words)}); {len(lines) - len(known) - open_} that no run here has measured, {open_} that no "
+        "experiment shows yet"
+    )
+
+
+def _found(line: Line) -> Text:
+    """What the row is about; each of the first findings on a line of its own, and where they come from."""
+    text = Text(line.what)
+    if line.missing:
+        text.append(f"\n{line.headline}", "dim")
+    if line.missing and line.showings:
+        text.append(f"\n  {line.missing}", "dim")
+    for record in line.measured[:MOST]:
+        mark, colour = MARKS[TONES[record.verdict]]
+        text.append(f"\n{mark} ", colour).append(brief(record))
+    if len(line.measured) > MOST:
+        text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
+    for showing in line.showings:
+        if showing.measured:
+            text.append(f"\n  {showing.experiment}, {age(showing.age_s or 0)} old, {showing.nature}", "dim")
+    return text
+
+
+def _judged(line: Line) -> Text:
+    if line.missing:
+        return Text("not measured" if line.showings else "nothing yet", "dim")
+    mark, colour = MARKS[TONES[line.verdict]]
+    inside = sum(each.verdict == "inside" for each in line.measured)
+    word = Text.assemble((f"{mark} {WORDS[line.verdict]}", colour), f"\n{inside} of {len(line.measured)}")
+    for basis in line.bases:
+        word.append(f"\n{basis}", "dim")
+    return word
+
+
+def brief(verdict: Verdict) -> str:
+    """What was found beside what the paper has."""
+    what = verdict.claim or described(verdict)
+    return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
+
+
+def _shown_by(root: Path) -> dict[str, set[str]]:
+    """By experiment of the catalogue: the rows that its expectations show."""
+    shown: dict[str, set[str]] = {}
+    for each in catalogue(root):
+        if not each.error:
+            experiment = load_experiment(each.name, root)
+            kinds = {traffic.kind for cell in experiment.cells for traffic in cell.spec.cross_traffic.values()}
+            wanted = expectations(experiment, study_of(experiment).kind)
+            shown[each.name] = {row for one in wanted for row in (*one.shows(kinds), *resolved(one.expectation).rows)}
+    return shown
+
+
+def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
+    """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
+    by_experiment: dict[str, list[Run]] = {}
+    for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
+        by_experiment.setdefault(run.experiment, []).append(run)
+    for own in by_experiment.values():
+        found = []
+        for run in own:
+            try:
+                if _as_in_its_file(run) and any(record["valid"] for record in run.trials()):
+                    found.append((fidelity(run.manifest["testbed"]).nature == "computed", run))
+            except RoundaboutError as error:
+                complain(error)
+        chosen = min(found, key=itemgetter(0), default=None)
+        if chosen:
+            try:
+                yield chosen[1], stored_or_new(chosen[1])
+            except RoundaboutError as error:
+                complain(error)
+
+
+def _as_in_its_file(run: Run) -> bool:
+    """Whether options changed no more of the experiment than how often it was repeated."""
+    changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
+    return changes.keys() <= {"repetitions"}
+
+
+def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:
+    return tuple(each for each in summary.expectations if row in each.rows)
+
+
+def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: datetime) -> Showing:
+    if name not in newest:
+        return Showing(name)
+    run, summary = newest[name]
+    return Showing(name, run.id, (now - run.begun).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary))

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard as a page: a row a result, with a small picture of the paper's figures against the measured ones."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import papers
+from analysis.expectations.verdict_tables import WORDS, described
+from analysis.expectations.verdicts import Part, Verdict
+from analysis.render.page import Html, filled, whole_page
+from analysis.render.style import FAINT, INK, RC, SOFT
+from analysis.reports.scoreboard import Line, Showing, age, in_short
+from roundabout.store.files import write_text
+
+COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
+WIDTH_IN, LINE_IN = 3.3, 0.24
+MOST = 9
+"""Figures in a picture."""
+
+
+def write_page(lines: Sequence[Line], path: Path) -> Path:
+    """Write the page and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page(lines))
+    return path
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The page's HTML."""
+    rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
+    return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows, words=WORDS))
+
+
+def _shown(showing: Showing) -> dict[str, Any]:
+    found = [(each.verdict, each.claim or f"{described(each)} (paper {each.expected})", each.found)
+             for each in showing.measured]  # fmt: skip
+    return {"of": showing, "found": found, "age": age(showing.age_s or 0)}
+
+
+def _image(line: Line) -> Html:
+    figure = picture(line)
+    if figure is None:
+        return Html("")
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode()
+    alt = f"{line.id}: the paper's figures{' against the measured ones' if line.measured else ''}"
+    return filled("picture", data=data, alt=alt, width=f"{WIDTH_IN * 96:.0f}")
+
+
+def picture(line: Line) -> Figure | None:
+    """Paper against measured; the paper alone where nothing was, None where it printed no figure."""
+    mpl.rcParams.update(RC)
+    curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
+    parts = [
+        (each, part) for each in line.measured for part in each.parts if part.x is None and part.measured is not None
+    ]
+    if parts:
+        figure, axes = _frame(min(len(parts), MOST))
+        for place, (record, part) in enumerate(parts[:MOST]):
+            _against(axes, place, record, part)
+        return figure
+    return _curve(curves[0]) if curves else _alone(line)
+
+
+def _frame(lines: int) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
+    axes = figure.add_axes((0.42, 0.02, 0.57, 0.96))
+    axes.set_xlim(0, 1.75)
+    axes.set_ylim(lines - 0.5, -0.5)
+    axes.set_axis_off()
+    return figure, axes
+
+
+def _against(axes: Axes, place: int, record: Verdict, part: Part) -> None:
+    """One figure on a scale of its own, from 0 (or what is below it) to what is highest."""
+    assert part.measured is not None
+    ends = [end for end in (part.paper, part.at_least, part.at_most) if end is not None]
+    values = [part.measured, *ends, *(part.ci95 or ())]
+    low, high = min(0.0, *values), max(0.0, *values)
+    scale = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return float((value - low) / scale)
+
+    colour = COLOURS.get(part.verdict, SOFT)
+    axes.plot([0, 1], [place, place], color=FAINT, linewidth=1)
+    if part.paper is not None and part.tolerance:
+        begin, end = (min(max(at(part.paper + side * part.tolerance), 0), 1.03) for side in (-1, 1))
+        axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
+    if part.at_least is not None or part.at_most is not None:
+        begin = at(part.at_least) if part.at_least is not None else 0.0
+        end = at(part.at_most) if part.at_most is not None else 1.0
+        axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
+    for end in ends:
+        axes.plot([at(end)] * 2, [place - 0.31, place + 0.31], color=INK, linewidth=1.6)
+    if part.ci95:
+        axes.plot([at(each) for each in part.ci95], [place, place], color=colour, linewidth=1.6)
+    axes.plot(at(part.measured), place, "o", color=colour, markersize=5)
+    name = part.name if len(record.parts) > 1 else record.what
+    _label(axes, place, name, f"{part.measured:.4g} {record.unit}")
+
+
+def _label(axes: Axes, place: int, name: str, value: str) -> None:
+    short = name if len(name) <= 23 else f"{name[:22]}…"
+    axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT)
+    axes.text(1.08, place, value, ha="left", va="center", fontsize=7, color=INK)
+
+
+def _curve(record: Verdict) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 1.3))
+    axes = figure.add_axes((0.14, 0.2, 0.82, 0.74))
+    for name in dict.fromkeys(part.name for part in record.parts):
+        own = [part for part in record.parts if part.name == name and part.measured is not None]
+        x, paper, measured = (np.array([getattr(part, each) for part in own]) for each in ("x", "paper", "measured"))
+        axes.plot(x, paper, color=SOFT, linestyle="--")
+        axes.plot(x, measured, color=COLOURS[record.verdict])
+        axes.scatter(x, measured, s=16, color=[COLOURS[part.verdict] for part in own], zorder=3)
+    axes.tick_params(labelsize=7)
+    return figure
+
+
+def _alone(line: Line) -> Figure | None:
+    """The paper's figures, a bar each; those of one table's row on one scale."""
+    entries = next(row for _, row in papers.rows() if row.id == line.id).entries
+    found: list[tuple[str, float, str, float]] = []
+    for entry in entries:
+        figures = entry.figures if isinstance(entry.figures, Mapping) else {entry.what: entry.figures}
+        known = {name: value for name, value in figures.items() if isinstance(value, float | int)}
+        found += [(name, value, entry.unit, max(known.values())) for name, value in known.items()]
+    found = found[:MOST]
+    if not found:
+        return None
+    figure, axes = _frame(len(found))
+    for place, (name, value, unit, most) in enumerate(found):
+        axes.barh(place, value / most, height=0.62, color=FAINT)
+        _label(axes, place, name, f"{value:.4g} {unit}")
+    return figure

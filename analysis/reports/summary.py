@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""summary.json: what a run's study found, for scripts to rely on. Its schema is docs/summary.schema.json."""
+
+from contextlib import suppress
+
+from pydantic import ValidationError
+
+from analysis.expectations.results import Summary
+from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cells import experiment_of
+from analysis.studies import study_of
+from roundabout.store import Run, StoreError
+from roundabout.store.files import read_json
+
+
+def summarise(run: Run) -> Summary:
+    """What the run's study finds; the caller stores it. The same run gives the same.
+
+    Raises UsageError, and StoreError where anything that was stored is missing or is not what it was.
+    """
+    run.check()
+    experiment = experiment_of(run)
+    known = experiment.study.model_copy(update={"baseline": experiment.baseline.level})
+    return study_of(experiment).of(ReadOnce(run), known)
+
+
+def stored_or_new(run: Run) -> Summary:
+    """Return the stored summary, or a new one where it is missing, damaged, an older version's or another run's.
+
+    Raises StoreError as `summarise` does.
+    """
+    results = study_of(experiment_of(run)).results
+    with suppress(StoreError, ValidationError):
+        found = results.model_validate(read_json(run.path / "summary.json"))
+        if found.run == run.id:
+            return found
+    return summarise(run)

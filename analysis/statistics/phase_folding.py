@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's iterations, found in its workers' byte counters and laid upon each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from analysis.statistics.cumulative_counter import Floats, Integers
+from roundabout.core.errors import RoundaboutError
+
+LEAST_ITERATIONS = 5
+"""Whole iterations that are needed to tell what repeats from what does not."""
+LEAST_LIKENESS = 0.4
+"""Correlation of the rate with itself one period later; noise and random bursts stay below."""
+SAME_LIKENESS = 0.8
+"""The shortest lag with this share of the best likeness is the period; longer ones are its multiples."""
+FINER = 3
+"""Points a sample on which the rate is held against itself, so that a period falls between no two of them."""
+LEAST_LAG = 5 * FINER
+"""Points in a period."""
+TIGHTNESS = 5.0
+"""What an odd length of one iteration costs, against the prominence of the edge that it would be read from."""
+QUIET_SHARE = 0.1
+"""Of the rate at which a job sends; what sends less is computing."""
+SAME_BYTES = 0.1
+"""Iterations whose bytes differ more from the median are left out: a warm-up, or one that was cut in two."""
+SAME_COURSE = 0.02
+"""Of the period: iterations whose bytes went out at other times are left out, such as those begun at another edge."""
+MOST_SPREAD = 0.15
+"""Of the middle half of the iterations' lengths, as a share of their median; beyond it there is no period."""
+ALIGNMENTS = 3
+GRID = 200
+SHARES = np.linspace(0.05, 0.95, 19)
+
+
+class NoPeriodError(RoundaboutError):
+    """The counters show no iterations."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One worker's counter: `payload_bytes` sent until `at_ns` (both ascending), at the papers' scale."""
+
+    at_ns: Integers
+    payload_bytes: Integers
+
+
+class Folded(NamedTuple):
+    """The samples of all iterations, laid upon each other.
+
+    `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet
+    time on, and `number` is the iteration that they are of; shape (samples,). `lengths_ms` holds the length of each
+    iteration of each worker, and `length_of` its number. `bytes` is one worker's payload in an iteration. `begins_ns`
+    holds when the first worker's iterations begin, on the clock of its counter.
+    """
+
+    at: Floats
+    sent: Floats
+    number: Integers
+    lengths_ms: Floats
+    length_of: Integers
+    bytes: float
+    likeness: float
+    begins_ns: Integers
+
+    @property
+    def points(self) -> Floats:
+        """`at` and `sent` side by side."""
+        return np.column_stack([self.at, self.sent])
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations there are."""
+        return len(np.unique(self.number))
+
+    @property
+    def period_ms(self) -> float:
+        """The median length of an iteration."""
+        return float(np.median(self.lengths_ms))
+
+    def resampled(self, generator: np.random.Generator) -> "Folded":
+        """As many iterations, drawn with repetition."""
+        numbers = np.unique(self.number)
+        drawn = generator.choice(numbers, len(numbers))
+        samples = np.concatenate([np.flatnonzero(self.number == number) for number in drawn])
+        lengths = np.concatenate([np.flatnonzero(self.length_of == number) for number in drawn])
+        return self._replace(
+            at=self.at[samples],
+            sent=self.sent[samples],
+            number=self.number[samples],
+            lengths_ms=self.lengths_ms[lengths] if len(lengths) else self.lengths_ms,
+        )
+
+
+def fold(workers: Sequence[Sent]) -> Folded:
+    """The iterations of the job with these workers, which had the network to itself.
+
+    The period is first read from the autocorrelation of the workers' common rate. Its iterations are then found by
+    dynamic programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007), and laid upon each other by
+    the bytes that they sent (after Woody, Med. Biol. Eng. 1967).
+
+    Raises:
+        NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations.
+    """
+    total = _together(workers)
+    guess_ms, likeness = _likely_period(total)
+    anchors = _anchors(total, guess_ms)
+    offset_ms = _quiet(total, anchors, guess_ms)
+    cuts = [_cut(_series(worker, workers[0]), anchors, offset_ms) for worker in workers]
+    lengths = np.concatenate([cut.lengths_ms for cut in cuts])
+    _check(lengths, cuts, guess_ms)
+    period_ms = float(np.median(lengths))
+    parts = [_samples(_series(worker, workers[0]), cut, period_ms) for worker, cut in zip(workers, cuts, strict=True)]
+    at, sent, number = (np.concatenate(each) for each in zip(*parts, strict=True))
+    length_of = np.concatenate([cut.length_of for cut in cuts])
+    payload = float(np.median(np.concatenate([cut.bytes[cut.usual] for cut in cuts])))
+    begins_ns = workers[0].at_ns[0] + np.rint(cuts[0].begins_ms[:-1][cuts[0].usual] * 1e6).astype(np.int64)
+    return Folded(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
+
+
+class _Series(NamedTuple):
+    """Bytes sent until `at_ms`."""
+
+    at_ms: Floats
+    bytes: Floats
+
+    def until(self, at_ms: Floats) -> Floats:
+        return np.interp(at_ms, self.at_ms, self.bytes)
+
+
+class _Cut(NamedTuple):
+    """One worker's iterations: where each begins, the bytes until then and in it, and whether they are the usual ones.
+
+    `anchors` and `begins_ms` have one more than `bytes` and `usual`: the end of the last one.
+    """
+
+    anchors: Floats
+    begins_ms: Floats
+    until: Floats
+    bytes: Floats
+    usual: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    @property
+    def length_of(self) -> Integers:
+        """The iterations whose length is known: the last anchor is none of a whole iteration."""
+        return np.flatnonzero(self.usual[:-1] & self.usual[1:])
+
+    @property
+    def lengths_ms(self) -> Floats:
+        return np.diff(self.anchors)[self.length_of]
+
+
+def _series(worker: Sent, first: Sent) -> _Series:
+    """A worker's counter in ms since the first worker's first sample, and in bytes since its own."""
+    since_ns, since_bytes = worker.at_ns - first.at_ns[0], worker.payload_bytes - worker.payload_bytes[0]
+    return _Series(since_ns / 1e6, since_bytes.astype(np.float64))
+
+
+def _together(workers: Sequence[Sent]) -> _Series:
+    """What a worker sent on average, evenly and `FINER` times more finely sampled, from the first byte to the last."""
+    if not workers or any(len(worker.at_ns) < 2 for worker in workers):
+        raise NoPeriodError("found no samples of a worker's counter, expected those of some ten iterations")
+    if any((np.diff(worker.payload_bytes) < 0).any() for worker in workers):
+        raise NoPeriodError("found a byte counter that fell, expected one that only grows")
+    each = [_series(worker, workers[0]) for worker in workers]
+    step = float(np.median(np.diff(each[0].at_ms))) / FINER
+    at = np.arange(max(series.at_ms[0] for series in each), min(series.at_ms[-1] for series in each), step)
+    mean = np.mean([series.until(at) for series in each], axis=0)
+    busy = np.flatnonzero(np.diff(mean) > 0)
+    if len(busy) == 0:
+        raise NoPeriodError("found that nothing was sent, expected the bytes of some ten iterations")
+    return _Series(at[busy[0] : busy[-1] + 2], mean[busy[0] : busy[-1] + 2])
+
+
+def _likely_period(series: _Series) -> tuple[float, float]:
+    """The shortest lag (ms) at which the rate is most like itself, and how like that is (of 1)."""
+    sent = np.diff(series.bytes)
+    if len(sent) < 2 * LEAST_LAG or sent.std() < QUIET_SHARE * sent.mean():
+        raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
+    likeness = _likeness(sent)
+    inner = likeness[1:-1]
+    peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
+    peaks = peaks[peaks >= LEAST_LAG]
+    best = likeness[peaks].max(initial=0.0)
+    if best < LEAST_LIKENESS:
+        raise NoPeriodError(
+            f"found no period: the rate is like itself by {best:.2f} of 1 at best, expected {LEAST_LIKENESS} or more",
+            "the job must run alone, for ten iterations or more, each of them several samples long",
+        )
+    lag = peaks[np.argmax(likeness[peaks] >= SAME_LIKENESS * best)]
+    left, middle, right = likeness[lag - 1 : lag + 2]
+    vertex = 0.5 * (left - right) / (left - 2 * middle + right)
+    return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(middle)
+
+
+def _likeness(values: Floats) -> Floats:
+    """The autocorrelation for lags up to half the length, each by as many values as overlap there; 1 at lag 0."""
+    length, lags = len(values), len(values) // 2 + 1
+    spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
+    products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
+    result: Floats = products / products[0] * length / np.arange(length, length - lags, -1)
+    return result
+
+
+def _anchors(series: _Series, period_ms: float) -> Floats:
+    """One instant (ms) in each iteration, the same in all: where sending follows on quiet most cloff."""
+    step = series.at_ms[1] - series.at_ms[0]
+    before, here, after = (series.until(series.at_ms + shift) for shift in (-period_ms / 4, 0.0, period_ms / 4))
+    prominence = (before + after - 2 * here) / (before + after - 2 * here).max()
+    lags = np.arange(max(round(period_ms / 2 / step), 1), round(2 * period_ms / step) + 1)
+    costs = TIGHTNESS * np.log(lags * step / period_ms) ** 2
+    best, previous = prominence.copy(), np.full(len(prominence), -1)
+    for at in range(lags[0], len(prominence)):
+        scores = best[at - lags[lags <= at]] - costs[lags <= at]
+        if scores.max() > 0:
+            best[at] += scores.max()
+            previous[at] = at - lags[scores.argmax()]
+    chain = [int(best.argmax())]
+    while previous[chain[-1]] >= 0:
+        chain.append(int(previous[chain[-1]]))
+    return series.at_ms[chain[::-1]]
+
+
+def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
+    """Where the middle of the longest quiet time is, in ms from an anchor: between -`period_ms` and 0."""
+    edges = np.linspace(-period_ms, 0.0, GRID + 1)
+    rates = np.median(np.diff(series.until(anchors[:, None] + edges)), axis=0)
+    quiet = rates < QUIET_SHARE * rates.max()
+    if not quiet.any():
+        return float(edges[rates.argmin()])
+    turn = int(np.argmin(quiet))  # so that no quiet time goes over the array's end
+    turned = np.concatenate([[False], np.roll(quiet, -turn), [False]])
+    begins, ends = np.flatnonzero(turned[1:] & ~turned[:-1]), np.flatnonzero(turned[:-1] & ~turned[1:])
+    longest = np.argmax(ends - begins)
+    middle = (turn + (begins[longest] + ends[longest]) / 2) % GRID
+    return float(np.interp(middle, np.arange(GRID + 1), edges))
+
+
+def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
+    """A worker's iterations, with anchors moved until each had sent its bytes when all others had."""
+    like = np.ones(len(anchors) - 1, dtype=bool)
+    for _ in range(ALIGNMENTS):
+        until = series.until(anchors + offset_ms)
+        sent = np.diff(until)
+        middle = float(np.median(sent)) if len(sent) else 0.0
+        usual = like & (np.abs(sent - middle) < SAME_BYTES * middle)
+        if not usual.any():
+            break
+        when = np.interp(until[:-1, None] + SHARES * sent[:, None], series.bytes, series.at_ms) - anchors[:-1, None]
+        off = when - np.median(when[usual], axis=0)
+        late = np.median(off, axis=1)
+        like = np.median(np.abs(off - late[:, None]), axis=1) < SAME_COURSE * np.median(np.diff(anchors))
+        anchors = anchors + np.append(late, 0.0)
+    until = series.until(anchors + offset_ms)
+    return _Cut(anchors, anchors + offset_ms, until, np.diff(until), usual & like)
+
+
+def _check(lengths_ms: Floats, cuts: Sequence[_Cut], guess_ms: float) -> None:
+    found = min(int(cut.usual.sum()) for cut in cuts)
+    if found < LEAST_ITERATIONS or len(lengths_ms) == 0:
+        raise NoPeriodError(
+            f"found {found} like iterations of about {guess_ms:.0f} ms, expected {LEAST_ITERATIONS} or more",
+            "let the job run for longer",
+        )
+    low, middle, high = np.percentile(lengths_ms, [25, 50, 75])
+    if (high - low) / middle > MOST_SPREAD:
+        raise NoPeriodError(f"found iterations of {low:.0f} to {high:.0f} ms, expected lengths that are much the same")
+
+
+def _samples(series: _Series, cut: _Cut, period_ms: float) -> tuple[Floats, Floats, Integers]:
+    """A worker's samples as shares of the period and of their iteration's bytes, and the iteration's number."""
+    number = np.searchsorted(cut.begins_ms, series.at_ms, side="right") - 1
+    inside = (number >= 0) & (number < len(cut.usual))
+    inside[inside] = cut.usual[number[inside]]
+    number = number[inside]
+    at = (series.at_ms[inside] - cut.begins_ms[number]) / period_ms
+    sent = (series.bytes[inside] - cut.until[number]) / cut.bytes[number]
+    return at[at <= 1], sent[at <= 1], number[at <= 1]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout acceptance`: from a topology to its page."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis.expectations import acceptance_metrics as analysis
+from analysis.render import screen
+from roundabout.acceptance import experiments, report, verdicts
+from roundabout.acceptance.acceptance import Acceptance, Part
+from roundabout.acceptance.limits import Limits, read_limits
+from roundabout.acceptance.verdicts import Verdict
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.runner.hosts.playbooks import ProvisionError
+from roundabout.runner.run import Runner
+from roundabout.runner.testbed import Testbed
+from roundabout.runner.trial.ssh_testbed import SshFacility, SshTestbed
+from roundabout.spec import Experiment, load_topology
+from roundabout.spec.errors import did_you_mean
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport, registry
+from roundabout.store import Run, new_run_id
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.terminal import execution
+from roundabout.terminal.live_display import watching
+from roundabout.terminal.playbook import drifts, run as run_playbook
+from roundabout.terminal.screen import Screen, show_paths
+from roundabout.testbeds import undo
+from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.traffic import NoRdmaError, Row
+
+SHOWN = 5
+FLOWING: tuple[Part, ...] = ("links", "job")
+
+
+class FailedError(RoundaboutError):
+    """A fabric does not pass."""
+
+    exit_code = 3
+
+
+class EnoughError(RoundaboutError):
+    """No flow need be sent: nothing else was asked for, or what was found says enough."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    topology: str
+    parts: Sequence[Part]
+    limits: Path | None
+    transport: str
+    runs: Path
+    testbed: str | None
+    inventory: Path | None
+
+
+def accept(asked: Asked, *, as_json: bool) -> None:
+    """Measure a fabric, judge it, store and show what came of it. Raises FailedError where it does not pass."""
+    execution.undo_when_ended()
+    console = Screen(stderr=as_json)
+    topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
+    if not experiments.shared_links(topology):
+        raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
+    facility = execution.asked(asked.testbed, asked.inventory)
+    if not isinstance(facility, SshFacility):
+        raise UsageError(f"found testbed {facility.where['testbed']}, expected one whose hosts send packets")
+    found = Acceptance(topology.name, dict(facility.where))
+    with watching(console) as observer:
+        if asked.inventory:
+            observer.step("reading settings back")
+            found.parts["settings"] = _settings(asked.inventory)
+        if isinstance(facility, RackFacility) and not found.failed:
+            observer.step("letting RDMA's packets show where they ride")
+            found.parts["rdma"] = rdma(partial(facility.traffic, f"acceptance-{os.getpid()}"))
+        fabric = Fabric(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
+        measure(fabric, asked.parts, found, Runner(facility, observer, undo), asked.runs)
+    path = _kept(found, limits, asked.runs)
+    _show(found, path, console)
+    if as_json:
+        json.dump(found.record(limits), sys.stdout, indent=2)
+        print()
+    if found.failed:
+        told = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failed]
+        raise FailedError("the fabric does not pass", "\n".join(told[:SHOWN]))
+
+
+def _transport(name: str) -> Transport:
+    if name not in registry.names():
+        hint = did_you_mean(name, registry.names())
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.names())}", hint)
+    return Transport.model_validate({"name": name})
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """What is measured, by what, and what it is held to; `dscp` is of packets where no inventory says one."""
+
+    topology: Topology
+    transport: Transport
+    limits: Limits
+    dscp: int | None
+
+    def experiment(self, part: Part) -> Experiment:
+        """What is run for a part."""
+        if part == "job":
+            return experiments.of_job(self.topology, self.transport)
+        return experiments.of_links(self.topology, self.transport, self.dscp)
+
+
+def measure(fabric: Fabric, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
+    """Fill `found`, the cheapest first, until a part fails: what comes then would be of a broken fabric."""
+    flowing = [part for part in wanted if part in FLOWING]
+    for part in flowing or FLOWING[:1]:
+        if found.failed:
+            return
+        look = partial(_look, fabric, found, flows=bool(flowing))
+        try:
+            run = replace(runner, first=look).start(fabric.experiment(part), "acceptance", runs)
+        except EnoughError:
+            return
+        found.runs.append(str(run.path))
+        found.parts[part] = (_links if part == "links" else _job)(fabric, found, run)
+
+
+def _look(fabric: Fabric, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
+    """Before the first trial. Raises EnoughError where there need be none."""
+    assert isinstance(testbed, SshTestbed)
+    found.fidelity, seen = testbed.fidelity, testbed.survey()
+    found.dscp = fabric.dscp or seen.dscp
+    found.parts["paths"] = verdicts.of_survey(fabric.topology, seen, fabric.limits)
+    if found.failed or not flows:
+        raise EnoughError("no flow need be sent")
+
+
+def _settings(inventory: Path) -> list[Verdict]:
+    """What of provisioned hosts and switches is not as asked. Raises ProvisionError where one cannot be asked."""
+    try:
+        reports = run_playbook("verify", str(inventory)).reports
+    except ProvisionError as error:
+        if not any(drifts(error.reports)):
+            raise
+        reports = error.reports
+    found = [Verdict(host, what, is_, expected, False) for host, what, expected, is_ in drifts(reports)]
+    return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", True)]
+
+
+def rdma(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
+    """What came of `ib_write_bw` between servers, as in `verify --traffic`; not told where they have no RDMA."""
+    try:
+        rows = list(traffic())
+    except NoRdmaError as error:
+        return [Verdict(verdicts.ALL, "rdma", f"not told: {error.message}", "", None)]
+    return [
+        Verdict(f"{row.source} to {row.to}", *told)
+        for row in rows
+        for told in [(each.what, each.found, each.expected, False) for each in row.wrong]
+        or [("ib_write_bw", f"{row.gbps:.1f} Gbit/s, all in their classes", "packets in their classes", True)]
+    ]
+
+
+def _links(fabric: Fabric, found: Acceptance, run: Run) -> list[Verdict]:
+    links = experiments.links_of(fabric.topology)
+    met = analysis.of_links(run, {variant: link for variant, (link, _) in links.items()})
+    figures = {variant: each._asdict() for variant, each in met.items()}
+    return [
+        *verdicts.of_trials(run.trials()),
+        *verdicts.of_links(links, figures, fabric.limits),
+        *verdicts.of_resent(fabric.topology, analysis.resent(run), fabric.limits),
+        *verdicts.of_classes(fabric.topology, analysis.classes(run), found.dscp, fabric.limits),
+    ]
+
+
+def _job(fabric: Fabric, _: Acceptance, run: Run) -> list[Verdict]:
+    slowdowns = analysis.slowdowns(run, experiments.STANDARD, experiments.IDLE)
+    return [*verdicts.of_trials(run.trials()), *verdicts.of_job(slowdowns, fabric.limits)]
+
+
+def _kept(found: Acceptance, limits: Limits, runs: Path) -> Path:
+    path = runs / "acceptance" / new_run_id()
+    make_directory(path)
+    write_json(path / "acceptance.json", found.record(limits))
+    write_text(path / "report.html", report.whole_page(found))
+    give_back_tree(path)
+    return path
+
+
+def _show(found: Acceptance, path: Path, console: Console) -> None:
+    for table in report.tables(found, only_failed=True):
+        console.print(screen.shown(table))
+    console.print(Text(report.outcome(found), style="bold"))
+    show_paths(console, path / "report.html", path / "acceptance.json")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments for commands: checked as a whole, what is expected of them included."""
+
+from roundabout.core.errors import UsageError
+from roundabout.spec import Cell, Experiment
+from roundabout.spec.load import load_experiment
+from roundabout.spec.reader.yaml_source import Block
+
+
+def checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
+    """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
+
+    Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
+    cannot shift.
+    """
+    from analysis.expectations.expectation_check import complain  # noqa: PLC0415
+
+    return check_experiment(name, load_experiment(name, length=length, complain=complain, changes=changes))
+
+
+def check_experiment(name: str, experiment: Experiment) -> Experiment:
+    """Return the experiment, if its study is there and its jobs can be shifted. Raises like `checked_experiment`."""
+    if experiment.study.kind is not None:
+        from analysis.studies import named  # noqa: PLC0415
+
+        named(experiment.study.kind)
+    for cell in experiment.cells:
+        if cell.spec.cassini and not cell.spec.cassini.timetables:
+            _check_timetables(name, cell)
+        if cell.spec.cluster:
+            _check_cluster(name, cell, experiment.seed)
+    return experiment
+
+
+def _check_timetables(name: str, cell: Cell) -> None:
+    from roundabout.models.cassini import CassiniError, meetings  # noqa: PLC0415 - importing it takes as long as all else
+
+    try:
+        meetings(cell.spec)
+    except CassiniError as error:
+        raise CassiniError(f"{name}: cassini{_at(cell)}: {error.message}", error.hint) from None
+
+
+def _check_cluster(name: str, cell: Cell, seed: int) -> None:
+    from roundabout.plan import clusters  # noqa: PLC0415 - as above
+
+    try:
+        clusters.check(cell.spec, seed)
+    except UsageError as error:
+        raise UsageError(f"{name}: cluster{_at(cell)}: {error.message}", error.hint) from None
+
+
+def _at(cell: Cell) -> str:
+    return "".join(f", {factor} {level}" for factor, level in cell.levels.items())

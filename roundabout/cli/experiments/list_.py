@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout list`: the catalogue of experiments."""
+
+import json
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.cli.options import Json
+from roundabout.core.memo import remember
+from roundabout.core.paths import ROOT
+from roundabout.terminal.screen import Screen
+
+FOLDERS = (ROOT / "experiments", ROOT / "transports")
+
+
+def command(
+    as_json: Json = False,
+) -> None:
+    """List the experiments that can be run."""
+    records = remember("catalogue", FOLDERS, _records)
+    if as_json:
+        print(json.dumps(records, indent=2))
+    else:
+        Screen().print(_table(records))
+
+
+def _records() -> tuple[list[dict[str, Any]], bool]:
+    """Return a record of each experiment, and True if the records depend on files of the catalogue alone.
+
+    The message of an error depends on the working directory, by which it names files.
+    """
+    from roundabout.spec.load import catalogue  # noqa: PLC0415 - takes longer than all else here
+
+    summaries = catalogue()
+    records = [
+        {
+            "name": each.name,
+            "about": each.about,
+            "source": each.source,
+            "trials": each.trials,
+            "error": each.error.message if each.error else None,
+        }
+        for each in summaries
+    ]
+    return records, not any(each.error or each.reads_elsewhere for each in summaries)
+
+
+def _table(records: list[dict[str, Any]]) -> Table:
+    table = Table("experiment", "about", "source", box=None, header_style="bold", pad_edge=False)
+    table.add_column("trials", justify="right")
+    for each in records:
+        if each["error"]:
+            table.add_row(each["name"], Text(each["error"], style="red"), "", "-")
+        else:
+            table.add_row(each["name"], Text(each["about"]), Text(each["source"]), str(each["trials"]))
+    return table

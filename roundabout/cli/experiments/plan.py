@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout plan`: the trials of an experiment in their order, without running them."""
+
+import json
+from typing import Any
+
+from rich.table import Table
+
+from roundabout.cli.options import (
+    Dilation,
+    Full,
+    Inventory,
+    Json,
+    Only,
+    Quick,
+    Repetitions,
+    Set,
+    Testbed,
+    WhichExperiment,
+    changes,
+    length,
+)
+from roundabout.plan import Plan, PlannedTrial
+from roundabout.runner.run import REPEATS, planned
+from roundabout.spec import Experiment, TrialSpec
+from roundabout.spec.load import load_experiment
+from roundabout.terminal.execution import asked_for
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.screen import Screen
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    name: WhichExperiment,
+    quick: Quick = False,
+    full: Full = False,
+    fields: Set = None,
+    only: Only = None,
+    repetitions: Repetitions = None,
+    testbed: Testbed = None,
+    inventory: Inventory = None,
+    dilation: Dilation = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a run of an experiment would do there, and how long it takes."""
+    changed = changes(fields, only, repetitions)
+    experiment = load_experiment(name, length=length(quick=quick, full=full), changes=changed)
+    where = asked_for(experiment, testbed, inventory, dilation=dilation)
+    for cell in experiment.cells:
+        where.check_trial(cell.spec)
+    # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
+    plan = planned(where, experiment, testbed_identity={}, artefacts={})
+    if as_json:
+        print(json.dumps(_record(plan), indent=2))
+    else:
+        console = Screen()
+        for line in changes_told(experiment):
+            console.print(line, highlight=False)
+        console.print(table(plan))
+        repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
+        trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
+        console.print(f"{trials}, about {format_duration(plan.expected_s)}{repeats}")
+
+
+def changes_told(experiment: Experiment) -> list[str]:
+    """What was changed in the file for this once, in a line, if anything was."""
+    told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
+    return [f"changed: {'; '.join(told)}"] if told else []
+
+
+def table(plan: Plan) -> Table:
+    """The plan as a table, a line a trial."""
+    factors = [factor for factor in plan.experiment.factors if factor != "variant"]
+    result = Table("trial", "repetition", "variant", *factors, "jobs", box=None, header_style="bold", pad_edge=False)
+    for column in ("iterations", "expected"):
+        result.add_column(column, justify="right")
+    for number, trial in enumerate(plan.trials, start=1):
+        levels = [str(trial.levels[factor]) for factor in factors]
+        cells = [str(number), str(trial.repetition), trial.variant, *levels, jobs(trial.spec)]
+        result.add_row(*cells, iterations(trial.spec), format_duration(trial.expected_s))
+    return result
+
+
+def jobs(spec: TrialSpec) -> str:
+    """A trial's jobs, for people; of a cluster, whose jobs come by a trace, who places them."""
+    return f"a trace, by {spec.cluster.told}" if spec.cluster else ", ".join(spec.jobs)
+
+
+def iterations(spec: TrialSpec) -> str:
+    """How many iterations a trial's jobs run, for people: `50`, or `50, 20` where they differ."""
+    return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
+
+
+def _record(plan: Plan) -> dict[str, Any]:
+    return {
+        "experiment": plan.experiment.name,
+        "changes": plan.experiment.changes,
+        "expected_s": round(plan.expected_s, 1),
+        "trials": [_trial(trial) for trial in plan.trials],
+    }
+
+
+def _trial(trial: PlannedTrial) -> dict[str, Any]:
+    return {
+        "variant": trial.variant,
+        "levels": trial.levels,
+        "repetition": trial.repetition,
+        "jobs": list(trial.spec.jobs),
+        "iterations": trial.spec.iterations,
+        "seed": trial.seed,
+        "expected_s": round(trial.expected_s, 1),
+    }

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout schema`: the JSON Schemas of the specification files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.spec.assembly.library import EXPERIMENTS
+from roundabout.spec.reader.schema import write_schemas
+from roundabout.spec.reader.yaml_source import shown
+from roundabout.terminal.lines import say
+
+
+def command(
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = EXPERIMENTS / "schema",
+) -> None:
+    """Write the JSON Schemas that editors check specifications by."""
+    try:
+        paths = write_schemas(folder)
+    except OSError as error:
+        raise RoundaboutError(f"cannot write to {folder}: {error.strerror}", "give another --folder") from None
+    for path in paths:
+        say(shown(path))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout validate`: check specifications without running anything."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
+from roundabout.spec.errors import SpecError
+from roundabout.spec.load import guess_shelf, is_path, load_profile, load_topology
+from roundabout.terminal.lines import complain
+
+LOADERS: dict[str, Callable[[str], Any]] = {
+    CATALOG: checked_experiment,
+    PROFILES: load_profile,
+    TOPOLOGIES: load_topology,
+}
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME|FILE]...", help="Experiments, profiles, topologies; all that ship unless any is given."
+        ),
+    ] = None,
+) -> None:
+    """Check experiments, profiles and topologies; say what is wrong with each, and where."""
+    errors = [error for error in (map(_check, names) if names else _everything()) if error]
+    for error in errors:
+        complain(error.message, error.hint)
+    if errors:
+        raise typer.Exit(SpecError.exit_code)
+    count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
+    print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
+
+
+def _everything() -> Iterator[SpecError | None]:
+    library = Library()
+    for shelf, load in LOADERS.items():
+        for name in library.names(shelf):
+            yield _error(name, load)
+
+
+def _check(name: str) -> SpecError | None:
+    """What is wrong with it, and what it was taken for where that was guessed."""
+    try:
+        shelf = guess_shelf(name)
+    except SpecError as error:
+        return error
+    error_ = _error(name, LOADERS[shelf])
+    if error_ and is_path(name) and shelf != CATALOG:
+        error_.hint = "\n".join(filter(None, [error_.hint, f"by its fields, the file is {KINDS[shelf]}"]))
+    return error_
+
+
+def _error(name: str, load: Callable[[str], Any]) -> SpecError | None:
+    try:
+        load(name)
+    except SpecError as error:
+        return error
+    return None

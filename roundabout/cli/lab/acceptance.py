@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout acceptance`: whether a fabric shares as it should."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.cli.options import Inventory, Json, Runs, Testbed
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    topology: Annotated[str, typer.Option(help="Which part of the fabric: a topology of experiments/topologies.")] = (
+        "dumbbell-2x2"
+    ),
+    only: Annotated[list[str] | None, typer.Option("--only", help="Look at this alone. May be repeated.")] = None,
+    limits: Annotated[Path | None, typer.Option(help="What the fabric is held to, where that is not ours.")] = None,
+    transport: Annotated[str, typer.Option(help="The congestion control that flows and jobs use.")] = "dcqcn",
+    runs: Runs = Path("runs"),
+    testbed: Testbed = None,
+    inventory: Inventory = None,
+    as_json: Json = False,
+) -> None:
+    """Does this fabric share as it should? Five minutes, pass or fail (exit status 3), and a page to hand on.
+
+    Settings are read back; flows share each link; a job meets each congestor. It needs root, and takes the lease.
+    """
+    # What only this needs takes a second to import.
+    from roundabout.acceptance.acceptance import parts  # noqa: PLC0415
+    from roundabout.acceptance.run import Asked, accept  # noqa: PLC0415
+
+    accept(Asked(topology, parts(only or ()), limits, transport, runs, testbed, inventory), as_json=as_json)

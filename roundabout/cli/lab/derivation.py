@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout calibrate --from RUN`: constants with which the lab does what it does where time is stretched."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from analysis.calibration.calibration_targets import Fit, Target, fit, targets_of, training
+from roundabout.spec import Experiment
+from roundabout.store import Run, StoreError, new_run_id
+from roundabout.store.files import make_directory, write_json
+from roundabout.testbeds.lab.calibration.calibration import Calibration, Derivation
+from roundabout.testbeds.lab.calibration.parameter_search import Search, Try
+from roundabout.testbeds.lab.errors import LabError
+
+Measure = Callable[[Calibration, Experiment], Run]
+"""Runs an experiment in a lab with these constants."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The run that is to be met, what a try measures of it, and what it has to find."""
+
+    run: Run
+    digest: str
+    experiment: Experiment
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def of(cls, run: Run) -> "Source":
+        """What a stored run gives. Raises StoreError where time was not stretched, or something lacks."""
+        return cls(run, run.digest(), training(run), targets_of(run))
+
+    def derivation(self, misfit: float) -> Derivation:
+        """What a calibration notes of it."""
+        targets = {each.name: round(each.value, 4) for each in self.targets}
+        return Derivation(run=self.run.id, hash=self.digest, misfit=round(misfit, 4), targets=targets)
+
+
+def derive(source: Source, search: Search, runs: Path, console: Console, measure: Measure) -> Calibration | None:
+    """Try one after the other; the best one's constants, with what they are from. None where all were spoilt.
+
+    What is kept today is a mark to be beaten: it is no answer where it was not derived itself.
+    """
+    path = make_directory(runs / source.experiment.name) / f"map-{new_run_id()}.json"
+    rows: list[dict[str, Any]] = []
+    console.print(f"meeting run {source.run.id}: {', '.join(_told(each) for each in source.targets)}", highlight=False)
+    for number, each in enumerate(search, 1):
+        console.print(f"try {number} of {search.tries}: {each.name}", style="bold", highlight=False)
+        rows.append(_tried(each, source, measure))
+        write_json(path, _map(source, rows))  # what an interruption leaves is kept
+        best = search.ranked[0] if search.ranked else None
+        console.print(_so_far(rows[-1], best), highlight=False)
+    console.print(table(source.targets, rows), f"map  {path}", sep="\n")
+    derived = [each for each in search.ranked if each.calibration is not search.kept or search.kept.derived_from]
+    if not derived:
+        return None
+    best = derived[0]
+    return best.calibration.model_copy(update={"derived_from": source.derivation(best.misfit or 0.0)})
+
+
+def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
+    """What each try found of each target, the best first."""
+    shown = Table(title="what gives which (misfit: in what is allowed)", box=None, title_justify="left")
+    shown.add_column("candidate")
+    for name in ("misfit", *(each.name for each in targets)):
+        shown.add_column(name, justify="right")
+    shown.add_row("to be met", "", *(f"{each.value:.3f} ± {each.allowed:.3f}" for each in targets))
+    for row in sorted(rows, key=lambda each: float("inf") if each["misfit"] is None else each["misfit"]):
+        found = row["found"] or {}
+        figures = (f"{found[each.name]:.3f}" if found else "spoilt" for each in targets)
+        shown.add_row(row["candidate"], f"{row['misfit']:.2f}" if found else "spoilt", *figures)
+    return shown
+
+
+def _tried(each: Try, source: Source, measure: Measure) -> dict[str, Any]:
+    """A try's row, its misfit noted; figures are None where the machine or the constants spoilt it."""
+    constants = each.calibration.model_dump(by_alias=True, include={"timer_scale", "ecn", "transports"})
+    row = {"candidate": each.name, "run": None, "constants": constants}
+    try:
+        run = measure(each.calibration, source.experiment)
+        row["run"] = run.id
+        found: Fit = fit(source.targets, run)
+    except (LabError, StoreError) as error:
+        return {**row, "misfit": None, "found": None, "off": None, "why": error.message}
+    each.misfit = found.misfit
+    return {**row, "misfit": found.misfit, "found": dict(found.found), "off": dict(found.off)}
+
+
+def _map(source: Source, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    targets = {each.name: {"value": each.value, "allowed": each.allowed} for each in source.targets}
+    return {"from": source.run.id, "hash": source.digest, "targets": targets, "tries": list(rows)}
+
+
+def _told(target: Target) -> str:
+    return f"{target.name} {target.value:.3f} ± {target.allowed:.3f}"
+
+
+def _so_far(row: dict[str, Any], best: Try | None) -> str:
+    own = f"spoilt: {row['why']}" if row["misfit"] is None else f"misfit {row['misfit']:.2f}"
+    return f"  {own}" if best is None else f"  {own}; best so far {best.misfit:.2f}, {best.name}"

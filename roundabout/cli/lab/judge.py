@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cc`: the congestion controls that experiments can name, and what each declares; or a file's, judged."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.cli.options import Json, Runs
+from roundabout.core.errors import UsageError
+from roundabout.spec.transports import Declaration, Parameter, registry
+from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
+from roundabout.terminal.screen import Screen
+
+FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
+CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.bpf.c]", help="A congestion control of anyone's, to be judged.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Measure this alone. May be repeated.")] = None,
+    fail_if: Annotated[
+        list[str] | None, typer.Option(help="Exit with 3 where it holds: 'jain_8 < 0.9'. May be repeated.")
+    ] = None,
+    btf: Annotated[
+        list[Path] | None, typer.Option(help="BTF of another kernel to hold it against. May be repeated.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List congestion controls with their parameters and counters, or judge one beside cubic, dctcp and dcqcn.
+
+    A judgement needs root, and takes ten minutes: whether this kernel takes it, throughput alone, cost per ACK,
+    fairness, marks, losses, an incast, and training jobs.
+    """
+    if program is None:
+        if only or fail_if or btf:
+            raise UsageError("found --only, --fail-if or --btf without a file, expected FILE.bpf.c to judge")
+        _list(as_json=as_json)
+        return
+    # What only this needs takes a second to import.
+    from roundabout.judge.conditions import condition  # noqa: PLC0415
+    from roundabout.judge.figures import scenes  # noqa: PLC0415
+    from roundabout.judge.run import Asked, judge  # noqa: PLC0415
+
+    wanted = scenes(only or ())
+    conditions = [condition(each, wanted) for each in fail_if or ()]
+    judge(Asked(program, wanted, conditions, btf or (), runs), as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    declared = [found for name in registry.names() if (found := registry.declaration(name))]
+    if as_json:
+        print(json.dumps([_record(each) for each in declared], indent=2, default=str))  # paths
+        return
+    console = Screen()
+    for each in declared:
+        console.print(_table(each))
+        names = [*(counter.name for counter in each.counters), *(derived.name for derived in each.derived)]
+        console.print(f"counters  {', '.join(names)}\n", highlight=False)
+        if sets := [read_set(each, name) for name in set_names(each)]:
+            console.print(_sets(each, sets))
+            console.print("* not printed by the set's source: a guess, whose origin is in its file\n", highlight=False)
+    console.print(f"Linux's own, where a kernel has them: {', '.join(registry.KERNELS_OWN)}", highlight=False)
+
+
+def _record(declared: Declaration) -> dict[str, object]:
+    sets = [read_set(declared, name).model_dump(exclude_none=True) for name in set_names(declared)]
+    return {**asdict(declared), "sets": sets}
+
+
+def _table(declared: Declaration) -> Table:
+    title = f"{declared.name} (stands for {declared.stands_for})"
+    table = Table(title=title, box=None, header_style="bold", pad_edge=False, title_justify="left")
+    for column in ("parameter", "unit", "unless given", "range", "meaning"):
+        table.add_column(column)
+    for each in declared.parameters:
+        unit = FOR_PEOPLE.get(each.unit, each.unit)
+        limits = " or ".join(each.names) or f"{each.least:g} to {each.most:g}"
+        table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(_usual(each)), limits, Text(each.meaning))
+    return table
+
+
+def _usual(parameter: Parameter) -> str:
+    return str(parameter.usual) if parameter.names else f"{parameter.value:g}"
+
+
+def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, title_justify="left")
+    table.title = f"sets of parameters that were published for {declared.name}"
+    table.add_column("set")
+    for each in sets:
+        table.add_column(each.name, justify="right")
+    every = [{**each.parameters, **dict(each.ecn)} for each in sets]
+    for name in every[0]:
+        table.add_row(name, *(f"{each[name].value:.8g}{'*' if each[name].guess else ''}" for each in every))
+    return table

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout advise`: which jobs of a cluster should share links, shifted by how much, or not at all."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.cli.options import Json, Runs, check_capacity, check_output
+from roundabout.core.errors import UsageError
+from roundabout.spec.reader.yaml_source import dump
+from roundabout.store import Run
+from roundabout.store.files import write_text
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.advice.advice import Meeting
+    from analysis.advice.observed_jobs import Observed
+
+TABLES = (".csv", ".parquet", ".json")
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|FILE|URL]",
+            help="A run in which each job was alone; a table of byte counters (.csv, .parquet); "
+            "a Prometheus server's query, or its answer (.json); none with --inventory.",
+        ),
+    ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A rack, whose hosts are sampled while jobs run there.")
+    ] = None,
+    lasting: Annotated[str, typer.Option("--for", metavar="SECONDS", help="How long a rack is sampled.")] = "60s",
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Which hosts send for which job: YAML, or what `squeue --json` prints."),
+    ] = None,
+    capacity: Annotated[
+        float | None, typer.Option(metavar="GBPS", help="What a link carries; a run's bottleneck unless given.")
+    ] = None,
+    links: Annotated[int, typer.Option(min=1, help="Rank the ways to put all jobs on so many links.")] = 2,
+    placements: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Rank these instead: YAML, by name the jobs on each link.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a run: also write an experiment that plays the pairs (or --placements), and expects all this.",
+        ),
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Say which jobs may share a link, by how much to shift them, what that gains, and which should be kept apart.
+
+    Nothing is changed: neither the run nor any host, on which samplers run for a while.
+    """
+    from analysis.advice import advice, advice_tables  # noqa: PLC0415
+    from analysis.render import screen  # noqa: PLC0415
+
+    source = _one_of(source, inventory)
+    _check_options(capacity, page, check, is_run=inventory is None and _is_run(source))
+    if inventory:
+        observed, capacity_gbps = _watched(inventory, jobs, capacity, _seconds(lasting))
+    else:
+        observed, capacity_gbps = _observed(source, jobs, capacity, runs)
+    candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
+    found = advice.advise(observed, capacity_gbps, candidates)
+    if page:
+        write_text(page, advice_tables.whole_page(found, source))
+    if check:
+        met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
+        _write_check(check, Run.open(source, runs), observed, met)
+    if as_json:
+        print(json.dumps(advice_tables.record(found), indent=2))
+        return
+    console = Screen()
+    for table in advice_tables.tables(found):
+        console.print(screen.shown(table))
+    console.print(advice_tables.EXPLAINED, highlight=False)
+    if page:
+        console.print(f"page  {page}", soft_wrap=True, highlight=False)
+    if check:
+        console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
+
+
+def _one_of(source: str | None, inventory: Path | None) -> str:
+    """What is read, by its name."""
+    if (source is None) == (inventory is None):
+        found = "neither" if source is None else "both"
+        raise UsageError(f"found {found}, expected either a run, a file or a URL, or --inventory")
+    return str(inventory) if source is None else source
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)s?", text)
+    if not found or float(found[1]) <= 0:
+        raise UsageError(f"--for: found '{text}', expected seconds, as in 60s")
+    return float(found[1])
+
+
+def _check_options(capacity: float | None, page: Path | None, check: Path | None, *, is_run: bool) -> None:
+    for option, path in (("--page", page), ("--check", check)):
+        if path:
+            check_output(option, path)
+    if capacity is not None:
+        check_capacity(capacity)
+    if check and check.suffix != ".yaml":
+        raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
+    if check and (capacity is not None or not is_run):
+        found = "a capacity" if is_run else "counters, which tell neither topology nor transport"
+        raise UsageError(f"--check: found {found}, expected a run alone, whose jobs are played as they were")
+
+
+def _is_run(source: str) -> bool:
+    path = Path(source)
+    return not (source.startswith(("http://", "https://")) or path.suffix.lower() in TABLES or path.is_file())
+
+
+def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
+    """The experiment, which can be run: it is checked."""
+    from analysis.advice import advice_check  # noqa: PLC0415
+
+    document = advice_check.experiment(path.stem, run, jobs, meetings)
+    write_text(path, dump(document, width=118))
+    checked_experiment(str(path))
+
+
+def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
+    """The jobs as far as they can be told, and what a link carries, Gbit/s."""
+    from analysis.advice import observed_jobs as observed, senders  # noqa: PLC0415
+
+    if _is_run(source):
+        found, bottleneck_gbps = observed.of_run(Run.open(source, runs))
+        return found, capacity or bottleneck_gbps
+    if jobs is None or capacity is None:
+        missing = "--jobs" if jobs is None else "--capacity"
+        hint = "counters do not tell whose bytes they count, nor what links carry"
+        raise UsageError(f"{source}: found no {missing}, expected it", hint)
+    return observed.read(source, senders.read(jobs), capacity), capacity
+
+
+def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: float) -> "tuple[list[Observed], float]":
+    """The jobs that run on a rack meanwhile, by its samplers."""
+    from analysis.advice import observed_jobs as observed, senders, tables  # noqa: PLC0415
+    from roundabout.runner.trial.traffic_watch import watched  # noqa: PLC0415
+    from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415
+
+    if jobs is None:
+        raise UsageError("--inventory: found no --jobs, expected it", "counters do not tell whose bytes they count")
+    rack = RackFacility(path)
+    sending = rack.named(senders.read(jobs), str(jobs))
+    undo_when_ended()
+    names = sorted({host for hosts in sending.values() for host in hosts})
+    with rack.looked_at(f"advise-{os.getpid()}", names) as hosts:
+        table = watched(hosts, seconds)
+    capacity_gbps = capacity or rack.payload_rate_gbps
+    return observed.of_counters(tables.of_table(table, str(path)), sending, capacity_gbps), capacity_gbps

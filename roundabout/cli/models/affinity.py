@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout affinity`: one time-shift for each job of an experiment, over all the links that it shares."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from roundabout.cli.options import Json, Picture, checked_picture, saved
+from roundabout.spec import load_experiment
+from roundabout.terminal.screen import Screen
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    picture: Picture = None,
+    as_json: Json = False,
+) -> None:
+    """Score each link that jobs share, and find the time-shifts that suit all links (the affinity graph)."""
+    from analysis.render import screen  # noqa: PLC0415
+    from analysis.reports import affinity  # noqa: PLC0415 - `--help` need not wait for it
+
+    checked_picture(picture)
+    found = affinity.placements((cell.levels, cell.spec) for cell in load_experiment(name).cells)
+    if picture:
+        saved(affinity.figure(found), picture)
+    if as_json:
+        print(json.dumps([affinity.record(each) for each in found], indent=2))
+        return
+    Screen().print(screen.shown(affinity.table(found)))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cassini`: whether jobs can share a link, and by how much to shift them in time for it."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from roundabout.cli.options import Json, Picture, check_capacity, checked_picture, number, saved
+from roundabout.core.errors import UsageError
+from roundabout.models.cassini import Circle, circle_of, rotate, unify
+from roundabout.models.cassini.circles import MOST_TURNS, PERIOD_ERROR
+from roundabout.spec import load_profile
+from roundabout.terminal.screen import Screen
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    profiles: Annotated[
+        list[str],
+        typer.Argument(metavar="PROFILE...", help="The jobs' profiles, by name or as files; the first stays."),
+    ],
+    capacity: Annotated[
+        float,
+        typer.Option(metavar="GBPS", help="What the link carries, Gbit/s."),
+    ],
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            max=360,
+            callback=number,
+            metavar="DEGREES",
+            help="Of the unified circle; 72 steps for the shortest job unless given.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="At most one job at a time, whatever it sends (HotNets'22).")
+    ] = False,
+    period_error: Annotated[
+        float, typer.Option(metavar="PERCENT", help="How far an iteration time may be off to fit the circle.")
+    ] = 100 * PERIOD_ERROR,
+    turns: Annotated[
+        int, typer.Option(min=1, max=64, help="At most so many iterations of a job on the circle.")
+    ] = MOST_TURNS,
+    shifts: Annotated[
+        str | None, typer.Option(metavar="MS,MS,...", help="Say what these time-shifts, one a job, score instead.")
+    ] = None,
+    picture: Picture = None,
+    as_json: Json = False,
+) -> None:
+    """Rotate jobs' circles until their demands interleave best; say score, rotations and time-shifts."""
+    from analysis.render import screen  # noqa: PLC0415
+    from analysis.reports import unified_circle as circles  # noqa: PLC0415 - `--help` need not wait for it
+
+    checked_picture(picture)
+    check_capacity(capacity)
+    if not 0 <= period_error < 100:
+        raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
+    given = _given(shifts, len(profiles))
+    found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)
+    if picture:
+        saved(circles.figure(found), picture)
+    if as_json:
+        print(json.dumps(circles.record(found, given), indent=2))
+        return
+    console = Screen()
+    console.print(screen.shown(circles.table(found)), circles.verdict(found, given), sep="\n", highlight=False)
+
+
+def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
+    """Time-shifts as asked about, ms."""
+    if shifts is None:
+        return None
+    try:
+        given = tuple(map(float, shifts.split(",")))
+    except ValueError:
+        given = ()
+    if len(given) != jobs or not all(map(math.isfinite, given)):
+        raise UsageError(f"--shifts: found '{shifts}', expected {jobs} numbers with commas between them, one a job")
+    return given
+
+
+def _jobs(profiles: Sequence[str]) -> list[Circle]:
+    """A circle each; jobs with the same profile are numbered."""
+    loaded = [load_profile(name) for name in profiles]
+    times, seen = Counter(profile.name for profile in loaded), Counter[str]()
+    circles = []
+    for profile in loaded:
+        seen[profile.name] += 1
+        job = f"{profile.name} #{seen[profile.name]}" if times[profile.name] > 1 else profile.name
+        circles.append(circle_of(profile, job))
+    return circles

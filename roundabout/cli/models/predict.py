@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout predict`: what the mean field of DCQCN foretells of an experiment, without running it."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from roundabout.cli.options import Json, Runs, checked_picture, saved
+from roundabout.core.errors import UsageError
+from roundabout.spec.load import load_experiment
+from roundabout.store import Run
+from roundabout.terminal.screen import Screen
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    iterations: Annotated[int, typer.Option(min=1, max=1000, help="At most so many of each job.")] = 10,
+    as_json: Json = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw share and speed-up over T into this SVG or PNG.")] = None,
+    beside: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Show beside it what this run measured of the same cells.")
+    ] = None,
+    runs: Runs = Path("runs"),
+) -> None:
+    """Compute share, speed-up and when jobs interleave, by the model of SIGCOMM'15 and CoNEXT'16, for every cell."""
+    from analysis.calibration import model_comparison as held, predictions  # noqa: PLC0415
+    from analysis.render import screen  # noqa: PLC0415
+
+    checked_picture(picture)
+    experiment = load_experiment(name)
+    cells = [cell for cell in experiment.cells if cell.spec.jobs_meet]
+    if not cells:
+        raise UsageError(f"{name}: found no trial in which jobs meet, expected one at least")
+    run = Run.open(beside, runs) if beside else None
+    if run:
+        held.refuse_another(run, experiment)
+    known, left_out = predictions.parted(cells)
+    with _progress(len(known)) as told:
+        found = predictions.predictions(known, iterations, told)
+    rows = held.beside(found, run) if run else []
+    if picture:
+        saved(predictions.figure(found), picture)
+    if as_json:
+        records = predictions.records(found, left_out)
+        for record, row in zip(records, rows, strict=False):
+            record["beside"] = row.record()
+        print(json.dumps(records, indent=2))
+        return
+    Screen().print(screen.shown(predictions.table(experiment, found)))
+    for line in predictions.reasons(left_out):
+        Screen().print(line, highlight=False)
+    if rows:
+        Screen().print(screen.shown(held.table(experiment, rows)))
+
+
+@contextmanager
+def _progress(cells: int) -> Iterator[Callable[[float], None]]:
+    """Shows which part is done, on stderr: a bar, or where that cannot be drawn a line for each tenth."""
+    console = Screen(stderr=True)
+    what = f"playing {cells} cells"
+    if console.is_terminal and not console.is_dumb_terminal:
+        with Progress(console=console, transient=True) as bar:
+            task = bar.add_task(what, total=1.0)
+            yield lambda part: bar.update(task, completed=part)
+        return
+    said = -1
+
+    def say(part: float) -> None:
+        nonlocal said
+        if (tenths := int(10 * part)) > said:
+            said = tenths
+            console.print(f"{what}: {10 * tenths} %", highlight=False)
+
+    yield say

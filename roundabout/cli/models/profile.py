@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout profile`: run a job alone, and find its period and phases in the byte counters."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from analysis.records import profile_maker
+from roundabout.cli.options import Inventory, Runs, Testbed, check_output
+from roundabout.core.errors import UsageError
+from roundabout.core.paths import IS_CHECKOUT
+from roundabout.runner.testbed import Facility
+from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
+from roundabout.spec.assembly.library import PROFILES
+from roundabout.spec.base import NAME_RULE, Name
+from roundabout.spec.reader.yaml_source import dump, shown
+from roundabout.store import Run
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.terminal.execution import asked, undo_when_ended
+from roundabout.terminal.screen import Screen
+from roundabout.testbeds import undo
+
+if TYPE_CHECKING:
+    from analysis.reading.profiling import Difference
+    from analysis.statistics.phases import Found
+
+ITERATIONS = 40
+TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
+"""Where a profile is played that is no job of an experiment."""
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[JOB]", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB); with --from FILE more files."
+        ),
+    ] = None,
+    measured: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="RUN|FILE",
+            help="Run nothing: take this run, where job JOB ran alone; or what a cluster recorded of a job, a file a "
+            "rank or a folder of them: NCCL Inspector's, PyTorch Kineto's, Chakra's; or nccl-tests', of a fabric.",
+        ),
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Also store it as experiments/profiles/NAME.yaml.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    testbed: Testbed = None,
+    inventory: Inventory = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and all else on stderr.")] = False,
+) -> None:
+    """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
+
+    Or find them in what a cluster recorded of a job that ran there (docs/records.md). What was found is stored as a
+    profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes --save.
+    """
+    target = _free(save) if save else None
+    console = Screen(stderr=as_json)
+    if files := _files(words or [], measured or []):
+        profile_maker.report(files, target, console, as_json=as_json)
+        return
+    job = _job(words or [], measured or [])
+    if measured:
+        run, name = Run.open(measured[0], runs), job
+    else:
+        run, name = _run(_experiment(job), asked(testbed, inventory), runs, console)
+    _report(run, name, target, console, as_json)
+
+
+def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
+    """Return the files that --from names, alone or by their folder, and those after it; none if it names a run."""
+    if "" in measured:
+        raise UsageError("--from: found an empty name, expected a run, or files of records")
+    named = [Path(each) for each in (*measured, *words)]
+    if not measured or not _holds_records(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
+        return []
+    if missing := [each for each in named if _is_missing(each)]:
+        raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
+    return [file for each in named for file in (_files_in(each) if each.is_dir() else [each])]
+
+
+def _holds_records(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists())
+
+
+def _is_missing(path: Path) -> bool:
+    return not path.is_file() and not path.is_dir()
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files in a folder, by name, without hidden ones. Raises UsageError if there is none."""
+    try:
+        found = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"--from: folder {folder} cannot be read: {error.strerror}") from error
+    if not found:
+        raise UsageError(f"--from: folder {folder} has no files", "name a folder that has one record a process")
+    return found
+
+
+def _job(words: Sequence[str], measured: Sequence[str]) -> str:
+    if len(words) != 1 or len(measured) > 1:
+        found = " ".join([*words, *(f"--from {each}" for each in measured)]) or "nothing"
+        raise UsageError(f"profile: found {found}, expected JOB, JOB --from RUN, or --from FILE... of files that exist")
+    return words[0]
+
+
+def _free(name: str) -> Path:
+    """Where a profile of that name may be stored."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        raise UsageError(f"--save: found '{name}', expected a name of {NAME_RULE}") from None
+    shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
+    path = shelf / f"{name}.yaml"
+    if path.exists():
+        raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
+    check_output("--save", path)
+    return path
+
+
+def _experiment(which: str) -> dict[str, Any]:
+    """An experiment file in which the job runs alone, once."""
+    experiment, _, job = which.rpartition(":")
+    if experiment:
+        source = load_experiment(experiment)
+        name = f"{source.name}-{job}"
+        topology, treatment = _declared(source, job)
+    else:
+        name, job, topology = load_profile(which).name, "j1", TOPOLOGY
+        treatment = {"profile": name, "workers": WORKERS, "transport": TRANSPORT}
+    return {
+        "schema": 1,
+        "name": f"profile-{name}"[:64],
+        "about": f"What `roundabout profile` runs to find the phases of {name}",
+        "topology": topology,
+        "jobs": {job: treatment},
+        "iterations": ITERATIONS,
+    }
+
+
+def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
+    """The topology and the job as the experiment's first combination with that job has it."""
+    for cell in experiment.cells:
+        if job in cell.spec.jobs:
+            return cell.spec.topology.name, cell.spec.jobs[job].by_itself
+    known = sorted({name for cell in experiment.cells for name in cell.spec.jobs})
+    raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
+
+
+def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console) -> tuple[Run, str]:
+    """Run an experiment with one job; `resume` finds its file beside the run."""
+    from roundabout.runner.run import Runner  # noqa: PLC0415
+    from roundabout.terminal.live_display import watching  # noqa: PLC0415 - `--help` need not wait for it
+
+    undo_when_ended()
+    folder = make_directory(runs / document["name"])
+    file = folder.resolve() / "experiment.yaml"
+    write_text(file, dump(document))
+    with watching(console) as observer:
+        run = Runner(place, observer, undo).start(load_experiment(file), str(file), runs)
+    return run, next(iter(document["jobs"]))
+
+
+def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
+    from analysis.reading.profiling import alone, difference, profile_of  # noqa: PLC0415
+    from analysis.statistics.phases import find  # noqa: PLC0415
+
+    measured = alone(run, job)
+    played = measured.job.profile
+    found = find(measured.workers())
+    differs = difference(found, played)
+    name = target.stem if target else f"{played.name[:55]}-measured"
+    profile = profile_of(measured, found, name)
+    folder = make_directory(run.path / PROFILES)
+    paths = [folder / f"{name}.yaml", *([target] if target else [])]
+    for path in paths:
+        write_text(path, profile_maker.yaml_of(profile))
+    timed_ms = measured.timed_ms()
+    result = {
+        "run": run.id,
+        "trial": measured.trial,
+        "job": job,
+        "found": asdict(found),
+        "played": played.name,
+        "timed_ms": timed_ms,
+        "difference": asdict(differs),
+        "profile": str(paths[-1]),
+    }
+    write_json(folder / f"{name}.json", result)
+    give_back_tree(folder)
+    console.print(_table(found, played), _verdict(differs, timed_ms), sep="\n", highlight=False)
+    console.print(*(f"profile  {shown(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
+    if as_json:
+        print(json.dumps(result, indent=2))
+
+
+def _table(found: "Found", played: Profile) -> Table:
+    """What was found, each figure above the one that was played."""
+    from analysis.reading.profiling import course  # noqa: PLC0415
+
+    parts = course(played, found)
+    table = profile_maker.plain("Found in the byte counters; below, as played")
+    table.add_column("")
+    for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
+        table.add_column(heading, justify="right")
+    for index, phase in enumerate(found.phases):
+        figures = [profile_maker.figure(phase.begin_ms, 1), profile_maker.figure(phase.duration_ms, 1)]
+        sends = [profile_maker.figure(phase.bytes, 1, 1e6), profile_maker.figure(phase.gbps, 2)] if phase.sends else []
+        table.add_row("send" if phase.sends else "compute", *figures, *sends)
+        if parts:
+            part = parts[index]
+            played_sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
+            table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *played_sends, style="dim")
+    table.add_row("iteration", "", profile_maker.figure(found.period_ms, 1), style="bold")
+    table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
+    return table
+
+
+def _verdict(differs: "Difference", timed_ms: float) -> str:
+    """How far apart found and played are."""
+    timed = f"the workers themselves timed iterations of {timed_ms:.1f} ms"
+    period = f"period {100 * differs.period_share:.2f} %"
+    if differs.edge_share is None or differs.demand_share is None:
+        return f"off by: {period}; other phases were found than were played\n{timed}"
+    edges, demand = 100 * differs.edge_share, 100 * differs.demand_share
+    return f"off by, at worst: {period}, edges {edges:.2f} % of it, demand {demand:.2f} %\n{timed}"

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout provision`: makes hosts ready for experiments."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from roundabout.terminal.playbook import Inventory, Json, run
+
+
+def command(
+    inventory: Inventory,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; show what would be changed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Deploy programs and settings on the hosts of an inventory; what is there already is left alone."""
+    result = run("site", inventory, show=None if as_json else typer.echo, check=check)
+    changes = sum(result.changed.values())
+    if as_json:
+        typer.echo(json.dumps(asdict(result)))
+    elif check:
+        typer.echo(f"{changes} changes would be made on {sum(map(bool, result.changed.values()))} hosts; none was")
+    else:
+        typer.echo(f"{len(result.changed)} hosts ready in {result.seconds:.1f} s, {changes} changes")

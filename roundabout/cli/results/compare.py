@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout compare`: runs side by side, and whether they keep rules."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.reports import guard
+from analysis.reports.comparison import compare, table
+from roundabout.cli.options import Json, Runs, check_output
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.store import Run
+from roundabout.store.files import write_text
+from roundabout.terminal.screen import Screen
+
+
+class BrokenError(RoundaboutError):
+    """A rule is broken, or could not be judged."""
+
+    exit_code = 3
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    one: Annotated[str, typer.Argument(metavar="A", help="A run's folder or id, an experiment, or `last`.")],
+    others: Annotated[list[str], typer.Argument(metavar="B...", help="The runs to compare with it.")],
+    runs: Runs = Path("runs"),
+    mixed: Annotated[bool, typer.Option("--mixed", help="Compare an emulated run with a real one.")] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="Exit with 3 where this is shown of a job, or can be judged nowhere: 'p99 > 5 %', 'median < -3 %'.",
+        ),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the rules' verdicts into this file, as JUnit XML.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the iteration times of runs with those of A, variant by variant and job by job."""
+    rules = [guard.rule(text) for text in fail_if or ()]
+    if junit and not rules:
+        raise UsageError("--junit: found no --fail-if, expected one: rules are what passes or fails")
+    if junit:
+        check_output("--junit", junit)
+    first, rest = Run.open(one, runs), [Run.open(name, runs) for name in others]
+    comparison = compare(first, *rest, mixed=mixed)
+    judged = guard.judge(rules, first, rest)
+    if junit:
+        write_text(junit, guard.junit(judged))
+    if as_json:
+        print(json.dumps({**comparison.record(), "rules": [each.model_dump(mode="json") for each in judged]}, indent=2))
+    else:
+        Screen().print(table(comparison), *([guard.table(judged)] if judged else []))
+    _refuse(judged)
+
+
+def _refuse(judged: list[guard.Judged]) -> None:
+    """Raises BrokenError where a rule is broken, or was judged nowhere: nobody shall pass unmeasured."""
+    found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken(judged)]
+    told = {each.rule for each in judged if not each.why}
+    untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}
+    if found or untold:
+        hint = "run more repetitions or iterations, or ask for p90 in place of p99" if untold else None
+        raise BrokenError("; ".join([*found, *untold.values()]), hint)

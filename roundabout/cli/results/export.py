@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout export`: a run's tables as CSV, or a trial as a trace, for other programs."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.reports.export import tables, trace
+from roundabout.cli.options import Runs, WhichRun, check_output
+from roundabout.core.errors import UsageError
+from roundabout.store import Run
+from roundabout.store.files import write_text
+from roundabout.terminal.lines import say
+
+
+def command(
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
+    csv: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write its tables here, with their units.")] = None,
+    trial: Annotated[
+        str | None, typer.Option("--trace", metavar="TRIAL", help="The trial by key, or `first`: as a trace.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="The trace's file, for ui.perfetto.dev or chrome://tracing.")] = Path(
+        "trace.json"
+    ),
+) -> None:
+    """Write a run's tables as CSV with a dictionary of their columns, or a trial as a trace that Perfetto opens."""
+    if (csv is None) == (trial is None):
+        raise UsageError("found " + ("both" if csv else "neither") + ", expected --csv FOLDER or --trace TRIAL")
+    if csv is not None:
+        _check_folder(csv)
+        for path, rows in tables(Run.open(which, runs), csv):
+            say(f"{path}  {rows} rows")
+    if trial is not None:
+        check_output("--to", to, is_new=True)
+        write_text(to, trace(Run.open(which, runs), trial))
+        say(f"{to}  open it on https://ui.perfetto.dev")
+
+
+def _check_folder(csv: Path) -> None:
+    """Raise UsageError unless the folder is empty or new: tables of two runs in one folder could not be told apart."""
+    if os.path.lexists(csv) and not (csv.is_dir() and not any(csv.iterdir())):
+        raise UsageError(
+            f"--csv: '{csv}' exists, expected an empty folder or a new name", "nothing is overwritten: move it away"
+        )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout notebook`: JupyterLab on a stored run."""
+
+import os
+import pwd
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from analysis.notebooks import FOLDER, begin
+from roundabout.cli.options import Runs, WhichRun
+from roundabout.core.errors import UsageError
+from roundabout.core.paths import IS_CHECKOUT
+from roundabout.store import Run
+
+GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip install jupyterlab pandas pyshark"
+
+
+def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
+    """Start JupyterLab on a run, for this machine alone: on its report's notebook, beside a short one of your own."""
+    if find_spec("jupyterlab") is None:
+        raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
+    run = Run.open(which, runs)
+    for path, new in begin(run).items():
+        print(path if new else f"{path}  as it was left", flush=True)
+    _become_caller()
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *_options(run)])  # noqa: S606 - no shell is meant
+
+
+def _options(run: Run) -> list[str]:
+    """Nothing listens beyond this machine or is asked of others, and a server without a screen opens no browser."""
+    options = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.root_dir": run.path,
+        "LabApp.default_url": f"/lab/tree/{FOLDER}/report.ipynb",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "LabApp.extension_manager": "readonly",
+    }
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    flags = [*([] if screen else ["--no-browser"]), *(["--allow-root"] if os.geteuid() == 0 else [])]
+    return [*(f"--{name}={value}" for name, value in options.items()), *flags]
+
+
+def _become_caller() -> None:
+    """Under sudo, be who called it: notebooks need no root, and what they save is the caller's."""
+    user = os.environ.get("SUDO_UID")
+    if user is None or os.geteuid() != 0:
+        return
+    caller = pwd.getpwuid(int(user))
+    os.initgroups(caller.pw_name, caller.pw_gid)
+    os.setgid(caller.pw_gid)
+    os.setuid(caller.pw_uid)
+    os.environ |= {"HOME": caller.pw_dir, "USER": caller.pw_name, "LOGNAME": caller.pw_name}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout report`: sum a stored run up again, and make its page."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.reports.report import on_terminal, render
+from analysis.reports.summary import summarise
+from roundabout.cli.options import Runs, WhichRun
+from roundabout.store import Run
+from roundabout.terminal.lines import warn
+from roundabout.terminal.screen import Screen, show_paths
+from roundabout.terminal.validity import UnmeasuredError, check_measured
+
+
+def command(
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, make no page.")] = False,
+) -> None:
+    """Write a run's trials.parquet, summary.json and report.html anew, and show the table."""
+    run = Run.open(which, runs)
+    for fault in filter(None, (run.experiment_fault(), run.repair_list())):
+        warn(fault)
+    summary = summarise(run)
+    run.refresh_trials()
+    run.write_summary(summary.record())
+    if as_json:
+        print(json.dumps(summary.record(), indent=2), flush=True)
+    else:
+        console = Screen()
+        console.print(on_terminal(summary))
+        show_paths(console, render(run), run.path)
+    try:
+        check_measured(run)
+    except UnmeasuredError as error:  # the report is made all the same: it shows why
+        warn(error.message)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout scoreboard`: every result of the papers, and what is shown of it."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.reports.scoreboard import as_record, quantities, scoreboard, table
+from analysis.reports.scoreboard_page import write_page
+from roundabout.cli.options import Json, Runs, check_output
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner.machine.journal import raise_together
+from roundabout.terminal.screen import Screen
+
+
+def command(
+    runs: Runs = Path("runs"),
+    page: Annotated[Path | None, typer.Option(help="Where to write the page; runs/scoreboard.html by default.")] = None,
+    list_quantities: Annotated[
+        bool, typer.Option("--quantities", help="List what `expect:` can be about instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show every result of the papers, the newest valid run's figures beside it, and make a page of it.
+
+    Runs that cannot be read are left out, and named at the end; the exit status is 1 then.
+    """
+    if page:
+        check_output("--page", page)
+    console = Screen()
+    if list_quantities:
+        console.print(quantities())
+        return
+    unread: list[RoundaboutError] = []
+    lines = scoreboard(runs, unread.append)
+    if as_json:
+        print(json.dumps(as_record(lines), indent=2))
+    else:
+        console.print(table(lines))
+        console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)
+    raise_together(unread)

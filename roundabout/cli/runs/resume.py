@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout resume`: what is left of a run that was interrupted."""
+
+from pathlib import Path
+
+from roundabout.terminal.lines import warn
+from roundabout.cli.options import On, RunJson, Runs, WhichRun
+from roundabout.terminal.execution import execute
+from roundabout.spec import Experiment
+from roundabout.spec.assembly.overrides import SET, from_values
+from roundabout.spec.load import load_experiment
+from roundabout.store import Run
+from roundabout.testbeds import facility
+
+
+def command(
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
+    on: On = None,
+    as_json: RunJson = False,
+) -> None:
+    """Finish a run that was interrupted. Trials that were committed stay as they are."""
+    run = Run.open(which, runs)
+    if fault := run.experiment_fault():
+        warn(fault)
+    experiment = experiment_of(run)
+    where = facility(run.manifest.get("where", {}))
+    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, on=on)
+
+
+def experiment_of(run: Run) -> Experiment:
+    """What a run is of, read again where it was from, and changed as it was. Raises SpecError."""
+    which = run.recorded("which")
+    if which is None:  # a program built it
+        return load_experiment(run.path / "experiment.yaml")
+    changes = from_values(run.manifest["experiment"].get(SET, {}))
+    return load_experiment(which, length=run.manifest.get("length"), changes=changes)

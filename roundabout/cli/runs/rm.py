@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout rm`: delete runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.terminal.lines import say
+from roundabout.cli.options import Runs
+from roundabout.cli.runs.runs import megabytes
+from roundabout.core.errors import UsageError
+from roundabout.store import Run
+
+
+def command(
+    names: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids or folders of runs.")],
+    runs: Runs = Path("runs"),
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete runs, after asking: each as a whole or not at all, and none that is going on."""
+    found = [_named(name, runs) for name in names]
+    for run in found:
+        say(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
+    if yes or typer.confirm(f"delete {'this run' if len(found) == 1 else f'these {len(found)} runs'} for good?"):
+        for run in found:
+            run.delete()
+            say(f"deleted {run.id}")
+
+
+def _named(name: str, runs: Path) -> Run:
+    """The run of this id or folder. Raises UsageError for what names it by chance: an experiment, or `last`."""
+    run = Run.open(name, runs)
+    if name != run.id and Path(name).resolve() != run.path:
+        raise UsageError(f"found '{name}', expected a run's id or its folder", f"`{run.id}`, if that one is meant")
+    return run

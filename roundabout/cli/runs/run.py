@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout run`: an experiment from its file to its report."""
+
+from pathlib import Path
+
+from rich.table import Table
+
+from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.cli.options import (
+    Dilation,
+    Full,
+    Inventory,
+    On,
+    Only,
+    Quick,
+    Repetitions,
+    RunJson,
+    Runs,
+    Scale,
+    Set,
+    Testbed,
+    WhichExperiment,
+    changes,
+    length,
+)
+from roundabout.cli.experiments.plan import changes_told, iterations, jobs
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.execution import asked_for, execute
+from roundabout.terminal.screen import Screen
+from roundabout.plan import Plan
+from roundabout.runner.run import planned
+from roundabout.spec.load import is_path
+
+
+def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+    name: WhichExperiment,
+    quick: Quick = False,
+    full: Full = False,
+    fields: Set = None,
+    only: Only = None,
+    repetitions: Repetitions = None,
+    runs: Runs = Path("runs"),
+    testbed: Testbed = None,
+    inventory: Inventory = None,
+    scale: Scale = None,
+    dilation: Dilation = None,
+    on: On = None,
+    as_json: RunJson = False,
+) -> None:
+    """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
+    how_much = length(quick=quick, full=full)
+    experiment = checked_experiment(name, how_much, changes(fields, only, repetitions))
+    where = asked_for(experiment, testbed, inventory, scale=scale, dilation=dilation)
+    # The order is the run's; keys depend on the testbed.
+    plan = planned(where, experiment, testbed_identity={}, artefacts={})
+    about = [f"{experiment.name}: {experiment.about}", *changes_told(experiment), overview(plan)]
+    Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
+    # A file shall be found again by `resume`, wherever that is called.
+    which = str(Path(name).resolve()) if is_path(name) else name
+    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, on=on)
+
+
+def overview(plan: Plan) -> Table:
+    """The plan in short: a line a combination of levels, and the sum."""
+    cells: dict[tuple[str, str, str], list[float]] = {}
+    for trial in plan.trials:
+        levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant
+        row = (levels, jobs(trial.spec), iterations(trial.spec))
+        cells.setdefault(row, []).append(trial.expected_s)
+    result = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("variant", "jobs"):
+        result.add_column(heading)
+    for heading in ("iterations", "trials", "expected"):
+        result.add_column(heading, justify="right")
+    for cell, expected in cells.items():
+        result.add_row(*cell, str(len(expected)), format_duration(sum(expected)))
+    result.add_row("all", "", "", str(len(plan.trials)), format_duration(plan.expected_s), style="bold")
+    return result

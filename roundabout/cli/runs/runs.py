@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout runs`: every run that is stored."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from roundabout.terminal.lines import say
+from roundabout.cli.options import Json, Runs
+from roundabout.terminal.screen import Screen
+from roundabout.cli.runs.status import state_of
+from roundabout.runner.machine.state import STATE
+from roundabout.store import Run, StoreError
+
+
+def command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD]...",
+            help="What a run must have, all of it: a part of its experiment's name or of its id, its testbed or state.",
+        ),
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List runs: experiment, when, testbed, state, trials (valid, invalid, missing), and size."""
+    every = [described(run, STATE) for run in sorted(Run.all(runs), key=lambda run: run.id)]
+    found = [each for each in every if all(_has(each, word) for word in words or ())]
+    if as_json:
+        print(json.dumps(found, indent=2))
+    elif found:
+        Screen().print(_table(found))
+    else:
+        say(f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}")
+
+
+def described(run: Run, state: Path) -> dict[str, Any]:
+    """A run in short. Of one that cannot be read `fault` says why, and what is not known is null."""
+    known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "invalid", "missing", "fault"))
+    try:
+        listed, planned = run.listed(), {trial["key"] for trial in run.manifest["plan"]}
+        known |= {
+            "testbed": run.manifest["testbed"].get("kind"),
+            "state": state_of(run, run.committed(), state),
+            "valid": sum(listed.values()),
+            "invalid": len(listed) - sum(listed.values()),
+            "missing": len(planned - listed.keys()),
+        }
+    except StoreError as error:
+        known["fault"] = error.message
+    return {
+        "run": run.id,
+        "experiment": run.experiment,
+        "begun_utc": run.begun.isoformat(),
+        **known,
+        "size_bytes": run.size_bytes,
+        "path": str(run.path),
+    }
+
+
+def megabytes(size_bytes: int) -> str:
+    """A size, as tables of runs show it."""
+    return f"{size_bytes / 1e6:.1f}"
+
+
+def _has(run: dict[str, Any], word: str) -> bool:
+    return word in run["experiment"] or word in run["run"] or word in (run["testbed"], run["state"])
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    """Made for 80 columns: an id begins with the UTC time at which its run began."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("run", no_wrap=True)
+    for heading in ("experiment", "testbed", "state", "trials"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("MB", justify="right", no_wrap=True)
+    for run in found:
+        state = Text(run["fault"], style="red") if run["fault"] else run["state"]
+        trials = (f"{run[name]} {name}" for name in ("valid", "invalid", "missing") if run[name])
+        size = megabytes(run["size_bytes"])
+        table.add_row(run["run"], run["experiment"], run["testbed"] or "", state, ", ".join(trials), size)
+    return table

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout status`: how far a run is."""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from roundabout.terminal.lines import say, warn
+from roundabout.cli.options import Json, Runs, WhichRun
+from roundabout.runner import progress_file
+from roundabout.runner.machine import lease
+from roundabout.runner.machine.state import STATE
+from roundabout.store import Run
+
+
+def command(
+    which: WhichRun = "last",
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Show how far a run is, and what is wrong with it."""
+    status = status_of(Run.open(which, runs), STATE)
+    if as_json:
+        print(json.dumps(status, indent=2))
+    else:
+        tell(status)
+
+
+def tell(status: Mapping[str, Any]) -> None:
+    """Say for people what `status_of` found."""
+    say(f"{status['experiment']}  {status['path']}")
+    say(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
+    for trial in status["invalid"]:
+        say(f"  invalid: {trial['key']}: {trial['reason']}")
+    for name in status["interrupted"]:
+        say(f"  cut short: {name}")
+    for warning in status["warnings"]:
+        warn(warning)
+    if status["state"] == "interrupted":
+        say(f"  finish it: roundabout resume {status['run']}")
+
+
+def status_of(run: Run, state: Path) -> dict[str, Any]:
+    """A run's state ("running", "complete" or "interrupted"), and its trials."""
+    keys = [trial["key"] for trial in run.manifest["plan"]]
+    committed = run.committed() & set(keys)
+    found = state_of(run, committed, state)
+    return {
+        "experiment": run.experiment,
+        "run": run.id,
+        "path": str(run.path),
+        "state": found,
+        "planned": len(keys),
+        "committed": len(committed),
+        "invalid": [
+            {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
+        ],
+        "interrupted": [] if found == "running" else run.interrupted(),
+        "warnings": [fault for fault in [run.experiment_fault()] if fault],
+    }
+
+
+def state_of(run: Run, done: Collection[str], state: Path) -> str:
+    """Whether a run is "running", or, by the trials that are done, "complete" or "interrupted"."""
+    # Who raises a testbed to resume it has the machine, and tells nothing yet.
+    if progress_file.is_going_on(run.path) or lease.holder("machine", state).endswith(run.id):
+        return "running"
+    return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

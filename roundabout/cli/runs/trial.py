@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout trial`: what a job of Slurm runs, for a run that somebody else holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.terminal.live_display import PlainView
+from roundabout.cli.runs.resume import experiment_of
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.screen import Screen
+from roundabout.runner.progress import Follower
+from roundabout.runner.run import Runner
+from roundabout.store import Run
+from roundabout.testbeds import facility, undo
+
+
+def command(
+    which: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The trial's key.")] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Measure it once more, to compare this machine with others.")
+    ] = False,
+) -> None:
+    """Do one trial of a run that `--on slurm` spreads over many machines; without KEY make the run's plan."""
+    from analysis.reading.trial_inputs import given  # noqa: PLC0415 - takes a second to import
+
+    undo_when_ended()
+    run = Run.open(which)
+    experiment, where = experiment_of(run), facility(run.recorded("where"))
+    # Many write into one run: what shows it live is its submitter's.
+    runner = Runner(where, Follower(PlainView(Screen())), undo, give=given)
+    if key is None:
+        runner.plan(run, experiment)
+    else:
+        runner.trial(run, experiment, key, reference=reference)

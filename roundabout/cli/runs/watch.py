@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout watch`: where a run is, seen from elsewhere."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+
+from roundabout.terminal.lines import say
+from roundabout.terminal.live_display import PlainView, Screenful, can_redraw
+from roundabout.cli.options import Runs
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.screen import Screen
+from roundabout.cli.runs.status import status_of, tell
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner import progress_file
+from roundabout.runner.machine.state import STATE
+from roundabout.runner.progress import Progress
+from roundabout.store import Run
+
+REPORT = "report.html"
+NICE = 10  # what is watched is measured, often on this machine
+
+Show = Callable[[Progress], None]
+
+
+class NotGoingOnError(RoundaboutError):
+    """There is nothing to watch."""
+
+
+def command(
+    which: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`; the one that goes on."),
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line, for programs.")] = False,
+) -> None:
+    """Show where a run is, live, until it ends. Neither this nor its end touches the run.
+
+    The exit status says whether the run is complete.
+    """
+    undo_when_ended()  # the screen that it takes
+    os.nice(NICE)
+    path = Run.open(which, runs).path if which else _going_on(runs)
+    console = Screen()
+    with _shown(console, as_json=as_json) as show:
+        last = follow(path, show)
+    status, report = status_of(Run.open(path), STATE), path / REPORT
+    if as_json:
+        _print_line(console, {**asdict(last), **status, "report": str(report) if report.exists() else None})
+    else:
+        if can_redraw(console):
+            console.print(Screenful(last))
+        tell(status)
+        if report.exists():
+            say(f"  report: {report}")
+    if status["state"] != "complete":
+        raise typer.Exit(1)
+
+
+def follow(path: Path, show: Show) -> Progress:
+    """Show the run in this folder every PERIOD_S until it ends, or its process does; its last state."""
+    progress = Progress(path=str(path))
+    while progress_file.read(path) is None and progress_file.on_machine() == path:  # what it runs on is being raised
+        show(progress)
+        time.sleep(progress_file.PERIOD_S)
+    while told := progress_file.read(path):
+        progress = told.progress
+        if not told.lives:
+            break
+        show(progress)
+        time.sleep(progress_file.PERIOD_S)
+    return progress
+
+
+def _going_on(runs: Path) -> Path:
+    """The run that goes on: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
+    if found := [*filter(None, [progress_file.on_machine()]), *progress_file.going_on(runs)]:
+        return found[-1]
+    try:
+        last = Run.open("last", runs)
+    except RoundaboutError:
+        raise NotGoingOnError(f"no run goes on, and there is none in {runs}") from None
+    status = status_of(last, STATE)
+    raise NotGoingOnError(f"no run goes on; the last in {runs} is {last.experiment} {last.id}: {status['state']}")
+
+
+@contextmanager
+def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
+    """How progress is shown: as JSON, as lines, or drawn anew on a screen of its own, which knows its present size."""
+    if as_json:
+        yield _Lines(console).show
+    elif not can_redraw(console):
+        yield PlainView(console).show
+    else:
+        with Live(console=console, auto_refresh=False, screen=True) as drawn:
+            yield lambda progress: drawn.update(Screenful(progress, titled=True), refresh=True)
+
+
+class _Lines:
+    """A JSON object a line, whenever something has changed."""
+
+    def __init__(self, console: Screen) -> None:
+        self._console = console
+        self._said: dict[str, Any] = {}
+
+    def show(self, progress: Progress) -> None:
+        if (told := {**asdict(progress), "state": "running"}) != self._said:
+            _print_line(self._console, told)
+            self._said = told
+
+
+def _print_line(console: Screen, told: dict[str, Any]) -> None:
+    console.out(json.dumps(told), highlight=False)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout dashboards`: Prometheus on what stands and runs here."""
+
+import html
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.cli.options import Inventory, Runs
+from roundabout.core.errors import UsageError
+from roundabout.dashboards.exporters import Exporters
+from roundabout.dashboards.prometheus import DASHBOARDS, KEPT, dashboards, graphs, prometheus
+from roundabout.dashboards.relay import relaying
+from roundabout.dashboards.run import series_of
+from roundabout.runner.exporter_targets import of_controller
+from roundabout.runner.testbed import Exported, Facility
+from roundabout.store import scratch
+from roundabout.store.files import disk_errors, make_directory
+from roundabout.terminal.execution import asked, undo_when_ended
+from roundabout.terminal.screen import Screen
+
+PORT = 9090
+PAGE = """<!doctype html><meta charset="utf-8"><title>Roundabout</title>
+<style>body {{ font: 16px/1.5 sans-serif; max-width: 45em; margin: 2em auto; padding: 0 1em }}</style>
+<h1>Roundabout</h1>
+<ul>{graphs}</ul>
+<p><a href="{url}/alerts">Alerts</a> · <a href="{url}/targets">who is asked</a> · <a href="{url}/rules">rules</a></p>
+<p>{standing}</p>
+"""
+
+
+def command(
+    inventory: Inventory = None,
+    runs: Runs = Path("runs"),
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where Prometheus listens, on 127.0.0.1.")] = PORT,
+    keep: Annotated[
+        Path | None, typer.Option(help="An empty folder, or an earlier one, that keeps what was measured.")
+    ] = None,
+) -> None:
+    """Start Prometheus on the labs of this machine, or on a rack, until Ctrl-C."""
+    facility = asked(None, inventory)
+    undo_when_ended()
+    console = Screen()
+    with suppress(KeyboardInterrupt), ExitStack() as stack:
+        folder = _folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
+        exporters = Exporters(lambda: _standing(facility))
+        url = f"http://127.0.0.1:{port}"
+        relay = stack.enter_context(relaying(exporters, lambda: series_of(runs), lambda: _page(url, exporters)))
+        stack.enter_context(prometheus(relay.url, folder, port))
+        console.print(f"open        {relay.url}/")
+        console.print(f"Prometheus  {url}/")
+        console.print(f"Grafana     import {DASHBOARDS}/*.json", soft_wrap=True)
+        console.print("Ctrl-C ends it all")
+        threading.Event().wait()
+
+
+def _standing(facility: Facility) -> Iterator[Exported]:
+    yield of_controller()
+    yield from facility.exported()
+
+
+def _folder(keep: Path) -> Path:
+    """Return the folder `keep`, made if missing. Raises UsageError if it holds files of others."""
+    make_directory(keep, 0o755)
+    with disk_errors(keep):
+        if strange := sorted({path.name for path in keep.iterdir()} - {*KEPT}):
+            raise UsageError(f"--keep: found {strange[0]!r} in '{keep}', expected an empty folder or an earlier one")
+    return keep.resolve()
+
+
+def _page(url: str, exporters: Exporters) -> str:
+    links = "".join(
+        f'<li><a href="{html.escape(graphs(url, panels))}">{html.escape(title)}</a>: '
+        f"{html.escape(', '.join(dict.fromkeys(name for name, _ in panels)))}</li>"
+        for title, panels in dashboards().items()
+    )
+    sites = sorted({site for site, _ in exporters.places()})
+    return PAGE.format(graphs=links, url=url, standing=html.escape(f"Asked: {', '.join(sites)}."))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout decode`: a Parquet table of the packets in captures."""
+
+import json
+from dataclasses import asdict
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from roundabout.cli.options import Json, check_output
+from roundabout.core.errors import UsageError
+from roundabout.runner.tables.packets import Totals, to_parquet
+from roundabout.terminal.screen import Screen
+
+
+def command(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; in this order.")
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: the first FILE's, .parquet.")] = None,
+    own: Annotated[
+        list[str] | None, typer.Option("--own", metavar="ADDRESS", help="Of the host that captured: tells directions.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Decode captures of TCP and RoCEv2 into one Parquet file (columns: `packets` in docs/store.md)."""
+    if not files[0].name:
+        raise UsageError(f"FILE: found '{files[0]}', expected the name of a capture")
+    target = output or files[0].with_name(files[0].name.removesuffix(".gz")).with_suffix(".parquet")
+    if target in files:
+        raise UsageError(f"{target} is both decoded and written", "name another file with --output")
+    check_output("--output", target)
+    for address in own or []:
+        _check(address)
+    totals = to_parquet(files, target, own or [])
+    if as_json:
+        print(json.dumps({"output": str(target), **asdict(totals)}))
+    else:
+        _show(target, totals)
+
+
+def _check(address: str) -> None:
+    try:
+        ip_address(address)
+    except ValueError as error:
+        raise UsageError(f"--own is {address!r}, expected an IPv4 or IPv6 address") from error
+
+
+def _show(target: Path, totals: Totals) -> None:
+    console = Screen(highlight=False, soft_wrap=True)
+    console.print(f"{target}: {totals.packets} packets of {totals.flows} flows")
+    less = {
+        "with headers captured in part": totals.truncated,
+        "with headers that contradict themselves": totals.malformed,
+        "neither IPv4 nor IPv6": totals.not_ip,
+        f"from links of types that are not decoded ({', '.join(map(str, totals.link_types))})": totals.link_type,
+        "of flows beyond the first million, which have no number": totals.unnumbered,
+    }
+    for what, count in less.items():
+        if count:
+            console.print(f"  {count} {what}")
+    for warning in (*totals.damage, *totals.skipped):
+        console.print(Text.assemble(("warning", "yellow"), f" {warning}"))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout doctor`: what a testbed needs, whether it is there, and how to get what is missing."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roundabout.cli.options import Testbed
+from roundabout.core.errors import UsageError
+from roundabout.runner.testbed import Check
+from roundabout.store.files import write_json
+from roundabout.terminal.execution import asked
+
+
+def command(
+    inventory: Annotated[
+        Path | None, typer.Argument(metavar="[INVENTORY]", help="A rack, whose machines are looked at instead.")
+    ] = None,
+    testbed: Testbed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write raw answers of a rack's machines instead, for tests.")
+    ] = None,
+) -> None:
+    """Look at this machine, or at a rack's, and change nothing; exit 1 if something needed is missing."""
+    if record:
+        _record(inventory, record)
+        return
+    checks = list(asked(testbed, inventory).checks())
+    if as_json:
+        typer.echo(json.dumps([asdict(check) for check in checks]))
+    else:
+        for check in checks:
+            typer.echo(render(check))
+    raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
+
+
+def _record(inventory: Path | None, file: Path) -> None:
+    """Write what the machines of a rack have and say. Raises UsageError, SpecError, RoundaboutError."""
+    from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415 - half a second that others need not pay
+
+    if inventory is None:
+        raise UsageError("--record: found no inventory, expected one", "what is recorded are a rack's machines")
+    write_json(file, RackFacility(inventory).recording())
+    typer.echo(f"{file}: identifying numbers have other names; read it before you hand it on (docs/rack.md)")
+
+
+def render(check: Check) -> str:
+    """A check as one line."""
+    mark = {True: "ok", None: "?", False: "MISSING" if check.needed else "-"}[check.good]
+    line = f"{mark:8} {check.name:28} {check.found}"
+    return line if check.good or not check.mend else f"{line}; to get it: {check.mend}"

@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What a cluster refuses."""
-
-from roundabout.errors import RoundaboutError
-
-
-class SchedulingError(RoundaboutError):
-    """A cluster that cannot do what its jobs, or its scheduler, ask for."""

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms: packages of which every module is one thing of a kind, also from folders outside the tree.
+
+ROUNDABOUT_PATH lists such folders, as PATH does; each is laid out like the tree: `analysis/quantities/mine.py` in one
+of them is the module `analysis.quantities.mine`. What is in the tree goes first.
+"""
+
+import os
+import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+VARIABLE = "ROUNDABOUT_PATH"
+
+
+def folders() -> tuple[Path, ...]:
+    """The folders outside the tree, in the order of the variable."""
+    return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
+
+
+def extended(path: Sequence[str], *packages: str) -> list[str]:
+    """Return a plugin package's `__path__`, extended by its folder in each folder outside the tree.
+
+    `packages` are its dotted names: the present one, and former ones that are accepted for one release.
+    """
+    return [*path, *(str(folder.joinpath(*each.split("."))) for folder in folders() for each in packages)]
+
+
+def names(room: ModuleType) -> tuple[str, ...]:
+    """The modules and packages of a room, in alphabetical order; those that begin with an underscore are its own."""
+    found = {module.name for module in pkgutil.iter_modules(room.__path__)}
+    return tuple(sorted(name for name in found if not name.startswith("_")))

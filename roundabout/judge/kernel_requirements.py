@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an eBPF program needs of a kernel, read from the program, and whether a kernel has it, by its BTF."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundabout.core.binary import DamagedError
+from roundabout.core.btf import Btf, Field
+from roundabout.core.elf import MAGIC, Elf
+from roundabout.core.errors import UsageError
+
+RUNNING = Path("/sys/kernel/btf/vmlinux")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Functions that it calls, and members of structures that it reads or writes, as `sock.sk_pacing_rate`."""
+
+    functions: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, by its BTF, and what it lacks of a program's needs. Branches may do without."""
+
+    name: str
+    lacks: tuple[str, ...]
+
+
+def needs_of(program: Path, kernels: tuple[Path, ...] = (RUNNING,)) -> tuple[Needs, tuple[Kernel, ...]]:
+    """What a built program needs, and how each kernel answers to that. Raises UsageError for what is no BTF."""
+    functions, fields = _needed(program)
+    answers = []
+    for path in kernels:
+        kernel = _read(path)
+        lacks = [f"{name}()" for name in functions if not kernel.has_function(name)]
+        lacks += [str(field) for field in fields if not kernel.has_field(field)]
+        answers.append(Kernel("this one" if path == RUNNING else path.name, tuple(lacks)))
+    return Needs(tuple(functions), tuple(map(str, fields))), tuple(answers)
+
+
+def _needed(program: Path) -> tuple[list[str], list[Field]]:
+    try:
+        elf = Elf(program.read_bytes())
+        types, relocations = (elf.section(name) for name in (".BTF", ".BTF.ext"))
+        if not types:
+            return [], []
+        found = Btf(types)
+        return found.outside_functions(), found.fields(relocations) if relocations else []
+    except DamagedError as error:
+        raise UsageError(f"{program}: {error}, expected a program that clang built with -g") from error
+
+
+def _read(path: Path) -> Btf:
+    """Return a kernel's types, from BTF as /sys has it or from an ELF file with a section of it."""
+    try:
+        blob = path.read_bytes()
+        return Btf(Elf(blob).section(".BTF") or b"" if blob.startswith(MAGIC) else blob)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}, expected a kernel's BTF, as {RUNNING} is") from error
+    except DamagedError as error:
+        raise UsageError(f"{path}: {error}, expected a kernel's BTF, as {RUNNING} is") from error

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judgement's tables, declared once, and its page."""
+
+from collections.abc import Iterator
+
+from analysis.render import page
+from analysis.render.tables import Cell, Column, Table, Tone, plain
+from roundabout.judge.figures import QUANTITIES, SCENES, Quantity, Scene
+from roundabout.judge.judgement import SAYS, Judgement
+from roundabout.runner.fidelity import Fidelity
+
+TITLES: dict[Scene, str] = {
+    "alone": "Alone, unshaped",
+    "cost": "Cost",
+    "fairness": "Fairness: flows on one link that marks",
+    "marks": "How it answers marks",
+    "loss": "How it answers losses",
+    "incast": "Incast",
+    "two-jobs": "Two training jobs",
+    "three-jobs": "Three training jobs",
+}
+FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", SAYS)
+
+
+def verdicts(found: Judgement) -> Table:
+    """What is said of it."""
+    rows = ([Cell(each.words, tone=Tone.GOOD if each.good else Tone.BAD)] for each in found.verdicts)
+    return Table((Column(kind="words"),), plain(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
+
+
+def needs(found: Judgement) -> Table:
+    """What it needs, and what kernels lack of that."""
+    rows = [
+        [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
+        for kernel in found.kernels
+    ]
+    columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
+    return Table(columns, plain(rows), "What it needs of a kernel", empty="Nobody can tell.")
+
+
+def measured(found: Judgement) -> Iterator[Table]:
+    """A table a scene, a row a contestant."""
+    for scene in SCENES:
+        quantities = [each for each in QUANTITIES if each.scene == scene]
+        rows = [
+            [Cell(name), *(_cell(found, name, each) for each in quantities)]
+            for name, figures in found.figures.items()
+            if any(each.name in figures for each in quantities)
+        ]
+        if rows:
+            columns = (Column(kind="names"), *(Column(each.title, each.form) for each in quantities))
+            yield Table(columns, plain(rows), TITLES[scene])
+
+
+def asked(found: Judgement) -> str:
+    """What it needs of a kernel, in a sentence."""
+    names = (*(f"{name}()" for name in found.needs.functions), *found.needs.fields)
+    return f"It needs {', '.join(names)}." if names else ""
+
+
+def meanings(found: Judgement) -> list[tuple[str, str]]:
+    """What `--fail-if` calls each figure, and what it is."""
+    known = {name for figures in found.figures.values() for name in figures}
+    titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
+    return [(name, f" {title}: {about}") for name, title, about in titled]
+
+
+def whole_page(found: Judgement) -> str:
+    """The page's HTML."""
+    lead = " · ".join(each for each in (found.program, found.system, found.run) if each)
+    parts = [
+        page.filled("header", fidelity=FIDELITY, about=f"{found.name}, judged", lead=lead),
+        page.shown(verdicts(found)),
+        page.text(found.refused),
+        *(part for table in measured(found) for part in (page.filled("strong", text=table.title), page.shown(table))),
+        page.filled("strong", text=needs(found).title),
+        page.shown(needs(found)),
+        page.text(asked(found)),
+        page.by_name("What columns mean", meanings(found)),
+        page.listed("Trials of jobs that were invalid, and count for nothing:", found.invalid),
+        page.filled("fidelity", fidelity=FIDELITY),
+    ]
+    return page.whole_page(f"{found.name}, judged", page.all_of(parts))
+
+
+def _cell(found: Judgement, name: str, quantity: Quantity) -> Cell:
+    spread = found.spread.get(name, {}).get(quantity.name)
+    return Cell(found.figures[name].get(quantity.name), interval=spread)

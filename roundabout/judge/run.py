@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout cc FILE.bpf.c`: from a program to its page."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from analysis.expectations import judge_metrics as analysis
+from analysis.render import screen
+from analysis.reports.report import render
+from analysis.reports.summary import summarise
+from roundabout.core.errors import RoundaboutError
+from roundabout.judge import experiment, report
+from roundabout.judge.conditions import Condition
+from roundabout.judge.figures import JOBS, Scene, over_cubic
+from roundabout.judge.judgement import SAYS, Judgement
+from roundabout.judge.kernel_requirements import RUNNING, needs_of
+from roundabout.judge.session import RefusedError, Session
+from roundabout.runner.observer import Observer
+from roundabout.runner.run import Runner
+from roundabout.runner.transports import build
+from roundabout.spec import Experiment, load_experiment
+from roundabout.spec.transports import registry
+from roundabout.store import Run, new_run_id, scratch
+from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.live_display import watching
+from roundabout.terminal.screen import Screen, show_paths
+from roundabout.terminal.validity import check_measured
+from roundabout.testbeds import undo
+from roundabout.testbeds.lab.provider import LabFacility
+
+ITERATIONS = 40
+
+
+class FailedError(RoundaboutError):
+    """A condition of `--fail-if` holds."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    program: Path
+    scenes: Sequence[Scene]
+    conditions: Sequence[Condition]
+    kernels: Sequence[Path]
+    runs: Path
+
+
+def judge(asked: Asked, *, as_json: bool) -> None:
+    """Judge a program, store and show what came of it.
+
+    Raises RefusedError where it does not compile or the kernel does not take it, FailedError where a condition holds,
+    and UnmeasuredError where no trial is valid; all after the page is written.
+    """
+    undo_when_ended()
+    console = Screen(stderr=as_json)
+    name = registry.program_name(_source(asked))
+    # A mistake is reported for this file, not for the experiment that names it.
+    registry.declaration(name, str(asked.program))
+    with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
+        jobs = load_experiment(_written(asked, name, folder))
+    path = make_directory(asked.runs / "cc" / new_run_id())
+    written = _written(asked, name, path)
+    found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
+    refused = None
+    try:
+        with watching(console) as observer:
+            _measure(asked, found, jobs, written, observer)
+    except RefusedError as error:
+        found.refused, refused = error.message, error
+    _keep(found, path)
+    _show(found, path, console)
+    if as_json:
+        json.dump(found.record(), sys.stdout, indent=2)
+        print()
+    if refused:
+        raise refused
+    if failed := [each for each in asked.conditions if each.holds(found.figures[name])]:
+        told = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
+        raise FailedError(f"{name}: {told}")
+    if found.run:
+        check_measured(Run(Path(found.run)))
+
+
+def _source(asked: Asked) -> Path:
+    """Return the program's path without links, but for links in a loop, which reading it reports."""
+    return Path(os.path.realpath(asked.program))
+
+
+def _written(asked: Asked, name: str, folder: Path) -> Path:
+    return experiment.written(_source(asked), name, asked.scenes, ITERATIONS, folder)
+
+
+def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
+    """Fill `found`, the cheapest first."""
+    trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
+    transport = trials[found.name].transports[found.name]
+    assert transport.declaration
+    try:
+        program, *_ = build(transport.declaration)
+    except RoundaboutError as error:
+        raise RefusedError(error.message, error.hint) from error
+    found.needs, found.kernels = needs_of(program, (RUNNING, *asked.kernels))
+    facility = LabFacility()
+    runner = Runner(facility, observer, undo)
+    found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, written.parent)
+    over_cubic(found.figures)
+    if wanted := [scene for scene in asked.scenes if scene in JOBS]:
+        run = runner.start(jobs, str(written), asked.runs)
+        run.write_summary(summarise(run).record())
+        render(run)
+        give_back_tree(run.path)
+        _add_jobs(found, run, wanted)
+
+
+def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
+    """What training jobs say."""
+    found.run = str(run.path)
+    found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
+    told = analysis.of_jobs(run)
+    for scene in scenes:
+        for name, figures in found.figures.items():
+            of_trial = told.get(experiment.variant(scene, name), {})
+            figures |= {f"{scene.replace('-', '_')}_{what}": value for what, value in of_trial.items()}
+
+
+def _keep(found: Judgement, path: Path) -> None:
+    write_json(path / "judgement.json", found.record())
+    write_text(path / "report.html", report.whole_page(found))
+    give_back_tree(path)
+
+
+def _show(found: Judgement, path: Path, console: Console) -> None:
+    for table in (*report.measured(found), report.needs(found), report.verdicts(found)):
+        console.print(screen.shown(table))
+    console.print(Text(report.asked(found), style="dim"))
+    console.print(Text(SAYS, style="dim"))
+    show_paths(console, path / "report.html", path / "judgement.json")

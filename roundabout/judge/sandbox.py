@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where one flow meets nothing: two hosts on an unshaped veth pair, gone with this process, however it ends."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.spec.transports import Transport
+from roundabout.testbeds.lab.network.namespaces import inside
+
+HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
+
+# Runs a program, and ends it when standard input closes.
+GUARDED = """
+exec 3<&0
+"$@" < /dev/null 3<&- &
+program=$!
+(read -r _ <&3; kill "$program") > /dev/null 2>&1 &
+guard=$!
+wait "$program"
+status=$?
+kill "$guard" 2> /dev/null
+exit "$status"
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A host: a process in its network namespace, and its address."""
+
+    pid: int
+    address: str
+
+    def run(self, *argv: str) -> str:
+        """Run a short program there: its stdout. Raises RoundaboutError with what it said."""
+        done = inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
+        if done.returncode != 0:
+            raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+        return done.stdout
+
+    @contextmanager
+    def started(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
+        """A program there; it ends with the context, and where this process is killed."""
+        pipe = subprocess.PIPE
+        alive, ends = os.pipe()
+        words = ["sh", "-c", GUARDED, "sh", *argv]
+        with inside(
+            self.pid, lambda: subprocess.Popen(words, stdin=alive, stdout=pipe, stderr=pipe, text=True)
+        ) as program:
+            os.close(alive)
+            try:
+                yield program
+            finally:
+                os.close(ends)
+
+    def acks(self) -> int:
+        """TCP segments that it has received: for who sends, ACKs."""
+        lines = inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+        return int(values[names.index("InSegs")])
+
+    def set(self, sysctls: Mapping[str, str | int]) -> None:
+        """Set sysctls of its namespace, `net.ipv4.tcp_ecn` for one. Raises RoundaboutError where one is refused."""
+        for name, value in sysctls.items():
+            inside(self.pid, partial(_write, name, str(value)))
+
+    def use(self, kernel_name: str) -> None:
+        """Make a congestion control its default, with ECN."""
+        self.set({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
+
+
+@contextmanager
+def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
+    """A sender and a receiver; `gso_max` is what `ip link` is told of the bursts that they send."""
+    with ExitStack() as stack:
+        one, other = (Place(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
+        _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
+        for each in (one, other):
+            each.run("ip", "addr", "add", f"{each.address}/24", "dev", "eth0")
+            each.run("ip", "link", "set", "eth0", "up", *gso_max)
+        yield one, other
+
+
+def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
+    """What `transport set` is told where the line rate is `rate_mbps`, or as high as the program lets it be."""
+    declared = transport.declaration.parameters if transport.declaration else ()
+    values = {
+        each.name: rate_mbps or each.most
+        if each.chosen_by == "line_rate"
+        else transport.asked.get(each.name, each.usual)
+        for each in declared
+    }
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+@contextmanager
+def _namespace() -> Iterator[int]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(HOLDER, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as holder:
+        assert holder.stdout
+        assert holder.stderr
+        if holder.stdout.readline() != "\n":
+            said = holder.stderr.read().strip()
+            raise RoundaboutError(f"cannot make a network namespace: {said}", "run as root, with sudo for example")
+        yield holder.pid
+
+
+def _write(sysctl: str, value: str) -> None:
+    try:
+        Path("/proc/sys", *sysctl.split(".")).write_text(value)
+    except OSError as error:
+        raise RoundaboutError(f"{sysctl}: cannot be set to {value}: {error.strerror}") from error
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RoundaboutError(f"ip {' '.join(words[:2])}: {done.stderr.strip()}")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The affinity graph: from time-shifts that differ from link to link to one for each job (Algorithm 1).
+
+Jobs and links are the two kinds of vertices; a job that crosses a link is an edge, and its time-shift there the
+edge's weight. Source: the interleaving thesis, section 4.4.1.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from roundabout.models.cassini.errors import LoopError
+
+
+class _Vertex(NamedTuple):
+    is_link: bool
+    name: str
+
+
+def shared(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
+    """The links that are vertices, with their jobs: those which carry more than one. `crossing` has jobs by link."""
+    return {link: tuple(dict.fromkeys(jobs)) for link, jobs in crossing.items() if len(set(jobs)) > 1}
+
+
+def loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
+    """A loop of the affinity graph, as jobs and links in turn, from a job on; None where there is none."""
+    near = _neighbours(shared(crossing))
+    parents: dict[_Vertex, _Vertex | None] = {}
+    for start in near:
+        if start in parents:
+            continue
+        parents[start] = None
+        queue = deque([start])
+        while queue:
+            vertex = queue.popleft()
+            for other in near[vertex]:
+                if other not in parents:
+                    parents[other] = vertex
+                    queue.append(other)
+                elif other != parents[vertex]:
+                    return _closed(vertex, other, parents)
+    return None
+
+
+def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mapping[str, float]) -> dict[str, float]:
+    """Algorithm 1: a unique time-shift for each job that shares a link, ms.
+
+    On each link there is one constant c with t_j = t_j^l + c (mod the iteration time of j) for all its jobs, which is
+    what keeps them compatible (docs/cassini.md). The first job of each connected subgraph, as links name them, has 0.
+
+    Args:
+        weights: by link, and by job of it, the time-shift t_j^l.
+        iterations_ms: of each job.
+
+    Raises:
+        LoopError: the graph has a loop.
+    """
+    links = shared(weights)
+    if found := loop(links):
+        raise LoopError(found)
+    crossed = _neighbours(links)
+    shifts: dict[str, float] = {}
+    for reference in (job for jobs in links.values() for job in jobs):
+        if reference in shifts:
+            continue
+        shifts[reference] = 0.0
+        queue = deque([reference])
+        while queue:
+            job = queue.popleft()
+            for _, link in crossed[_Vertex(False, job)]:
+                for other in links[link]:
+                    if other not in shifts:
+                        moved = shifts[job] - weights[link][job] + weights[link][other]
+                        shifts[other] = moved % iterations_ms[other]
+                        queue.append(other)
+    return shifts
+
+
+def tie_broken(
+    weights: Mapping[str, Mapping[str, float]], pick: Callable[[Sequence[float]], float]
+) -> dict[str, float]:
+    """The text's "simple approach", to compare with: of each job's time-shifts on its links `pick` takes one, ms.
+
+    As printed at random: `random.Random(seed).choice`. Links then are not as compatible as was computed.
+    """
+    offered: dict[str, list[float]] = {}
+    for link, jobs in shared(weights).items():
+        for job in jobs:
+            offered.setdefault(job, []).append(weights[link][job])
+    return {job: pick(shifts) for job, shifts in offered.items()}
+
+
+def _neighbours(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Vertex]]:
+    near: dict[_Vertex, list[_Vertex]] = {}
+    for link, jobs in links.items():
+        for job in jobs:
+            near.setdefault(_Vertex(False, job), []).append(_Vertex(True, link))
+            near.setdefault(_Vertex(True, link), []).append(_Vertex(False, job))
+    return near
+
+
+def _closed(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | None]) -> tuple[str, ...]:
+    """The loop that an edge between two vertices of one search tree closes."""
+    ways = [_way_up(vertex, parents) for vertex in (one, other)]
+    meeting = next(vertex for vertex in ways[0] if vertex in ways[1])
+    up, down = (way[: way.index(meeting)] for way in ways)
+    around = [*up, meeting, *reversed(down)]
+    if around[0].is_link:
+        around = [*around[1:], around[0]]
+    return tuple(vertex.name for vertex in around)
+
+
+def _way_up(vertex: _Vertex | None, parents: Mapping[_Vertex, _Vertex | None]) -> list[_Vertex]:
+    way = []
+    while vertex is not None:
+        way.append(vertex)
+        vertex = parents[vertex]
+    return way

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Cassini refuses."""
+
+from roundabout.core.errors import RoundaboutError
+
+
+class CassiniError(RoundaboutError):
+    """Jobs, links or placements that the geometry has no answer for."""
+
+
+class LoopError(CassiniError):
+    """An affinity graph with a loop: `loop` names its jobs and links in turn, as `j1, L1, j2, L2`."""
+
+    def __init__(self, loop: tuple[str, ...]) -> None:
+        super().__init__(
+            f"found a loop in the affinity graph: {' - '.join((*loop, loop[0]))}, expected none",
+            "only without loops are there unique time-shifts (the interleaving thesis, Theorem 1)",
+        )
+        self.loop = loop

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text's "complex approach": one unified circle, and one rotation a job, for all links at once.
+
+Source: the interleaving thesis, section 4.4.1 (HotNets'22, section 5). It knows loops, and grows with all jobs' turns.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roundabout.models.cassini.affinity import shared
+from roundabout.models.cassini.circles import Circle, unify
+from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MOST
+from roundabout.models.cassini.search import best_steps
+
+
+@dataclass(frozen=True)
+class Together:
+    """A time-shift for each job that shares a link; the mean score of those links, and what none exceeds."""
+
+    shifts_ms: Mapping[str, float]
+    score: float
+    score_bound: float
+
+
+def rotate_together(
+    crossing: Mapping[str, Collection[str]],
+    circles: Mapping[str, Circle],
+    capacity_gbps: float,
+    precision_deg: float | None = None,
+    most: int = MOST,
+) -> Together:
+    """The rotations of all jobs with the highest mean score of the links that they share, which are alike.
+
+    Args:
+        crossing: the jobs on each link.
+        circles: of each job.
+        capacity_gbps: of every link.
+        precision_deg: as of `rotate`.
+        most: as of `rotate`.
+
+    Raises:
+        CassiniError: the jobs fit on no circle together.
+    """
+    links = shared(crossing)
+    jobs = list(dict.fromkeys(job for members in links.values() for job in members))
+    if not jobs:
+        return Together({}, 1.0, 1.0)
+    unified = unify([circles[job] for job in jobs])
+    sectors, capacity = unified.sectors(precision_deg), round(capacity_gbps * KBPS_OF_GBPS)
+    demands = [np.rint(demand * KBPS_OF_GBPS) for demand in unified.demands_gbps(sectors)]
+    crossed = [[place for place, members in enumerate(links.values()) if job in members] for job in jobs]
+    found = best_steps(demands, unified.turns, sectors, capacity, most, crossed=crossed)
+    shifts = (step / sectors * unified.perimeter_ms for step in found.steps)
+    whole = sectors * len(links) * capacity
+    return Together(dict(zip(jobs, shifts, strict=True)), 1 - found.excess / whole, 1 - found.bound / whole)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithm 2: which of some candidate placements lets its jobs share links best, and with which time-shifts.
+
+Source: the interleaving thesis, section 4.4.2.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from roundabout.models.cassini.affinity import loop, shared, time_shifts
+from roundabout.models.cassini.circles import Circle, unify
+from roundabout.models.cassini.errors import CassiniError
+from roundabout.models.cassini.rotations import Rotations, rotate
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A placement: the jobs that cross each link."""
+
+    name: str
+    crossing: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Jobs that share a link of that capacity; links with the same jobs and capacity are one to work out."""
+
+    circles: tuple[Circle, ...]
+    capacity_gbps: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A candidate without loops, and what its shared links come to."""
+
+    candidate: Candidate
+    score: float
+    links: Mapping[str, Rotations]
+
+    @property
+    def weights(self) -> dict[str, dict[str, float]]:
+        """The time-shift of each job on each link, ms."""
+        return {
+            link: {circle.job: ms for circle, ms in zip(found.unified.circles, found.shifts_ms, strict=True)}
+            for link, found in self.links.items()
+        }
+
+    @property
+    def shifts_ms(self) -> dict[str, float]:
+        """The unique time-shift of each job that shares a link (Algorithm 1)."""
+        circles = (circle for found in self.links.values() for circle in found.unified.circles)
+        return time_shifts(self.weights, {circle.job: circle.iteration_ms for circle in circles})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Candidates from the most compatible on, and the loop of each that has one."""
+
+    ranked: tuple[Scored, ...]
+    loops: Mapping[str, tuple[str, ...]]
+
+
+def choose(  # noqa: PLR0913 - the last three have defaults, the paper's
+    candidates: Sequence[Candidate],
+    circles: Mapping[str, Circle],
+    capacity_gbps: Mapping[str, float],
+    *,
+    precision_deg: float | None = None,
+    over: Callable[[Iterable[float]], float] = fmean,
+    mapped: Callable[..., Iterable[Any]] = map,
+) -> Choice:
+    """Rank candidate placements by their links' scores, without those whose affinity graph has a loop.
+
+    Args:
+        candidates: placements, each with a name of its own; equally good ones stay in their order.
+        circles: of each job.
+        capacity_gbps: of each link.
+        precision_deg: as of `rotate`.
+        over: makes one score of those of a placement's links: their mean as printed, `min` for the worst. A placement
+            in which no jobs meet has 1.
+        mapped: `map`, or one that works in parallel, as an executor's; what it maps can be pickled.
+
+    Raises:
+        CassiniError: every candidate has a loop, or a link's jobs fit on no circle.
+    """
+    loops = {candidate.name: found for candidate in candidates if (found := loop(candidate.crossing))}
+    kept = [candidate for candidate in candidates if candidate.name not in loops]
+    if not kept:
+        raise CassiniError(f"found a loop in each of {len(candidates)} placements, expected one without at least")
+    meetings = {
+        (candidate.name, link): Meeting(tuple(circles[job] for job in jobs), capacity_gbps[link])
+        for candidate in kept
+        for link, jobs in shared(candidate.crossing).items()
+    }
+    different = list(dict.fromkeys(meetings.values()))
+    solved = dict(zip(different, mapped(partial(_rotations, precision_deg=precision_deg), different), strict=True))
+    scored = []
+    for candidate in kept:
+        links = {link: solved[meetings[candidate.name, link]] for link in shared(candidate.crossing)}
+        scored.append(Scored(candidate, over([each.score for each in links.values()] or [1.0]), links))
+    return Choice(tuple(sorted(scored, key=lambda each: -each.score)), loops)
+
+
+def _rotations(meeting: Meeting, precision_deg: float | None) -> Rotations:
+    return rotate(unify(meeting.circles), meeting.capacity_gbps, precision_deg)

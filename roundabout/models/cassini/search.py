@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best rotations of a discretised circle, exactly: branch and bound over jobs in their order, two at a time.
+
+All numbers are whole, so that values compare exactly. Why the bounds hold is in docs/cassini.md.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from roundabout.models.cassini.circles import Floats
+
+Ints = npt.NDArray[np.int64]
+
+AT_ONCE = 1 << 14
+"""Numbers in one array: what a processor's nearer cache holds."""
+
+FEW = 1000
+"""So many rotations are tried sooner than a good guess is found."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rotations in sectors, the first job's being 0; their total `excess`, and a `bound` that none goes below."""
+
+    steps: tuple[int, ...]
+    excess: int
+    bound: int
+
+
+def choices(turns: Sequence[int], sectors: int) -> list[int]:
+    """How many rotations each job need try: those within its first iteration, and of the first job none but 0.
+
+    Where all iterations are whole sectors, rotating everything by what is whole for the earlier jobs changes nothing
+    for them, so still fewer stand for all.
+    """
+    if any(sectors % count for count in turns):
+        return [1, *(-(-sectors // count) for count in turns[1:])]
+    needed, whole = [], 1
+    for size in (sectors // count for count in turns):
+        needed.append(math.gcd(whole, size))
+        whole = math.lcm(whole, size)
+    return needed
+
+
+def best_steps(  # noqa: PLR0913 - the last is for several links
+    demands: Sequence[Floats],
+    turns: Sequence[int],
+    sectors: int,
+    capacity: int,
+    most: int,
+    *,
+    crossed: Sequence[Sequence[int]] | None = None,
+) -> Found:
+    """Rotations with the least sum over sectors, and links, of what all demands together exceed the capacity by.
+
+    The first job stays. Of equally good rotations, those that rotate the other which sends most least, then the next,
+    and so on; cut short, any of them.
+
+    Args:
+        demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.
+        turns: iterations of each job on the unified circle.
+        sectors: of the unified circle.
+        capacity: of each link, in the same unit.
+        most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
+        crossed: the links that each job crosses, from 0 on, where there are several.
+    """
+    links = [np.array(own) for own in crossed or [[0]] * len(demands)]
+    order = [0, *sorted(range(1, len(demands)), key=lambda place: -demands[place].mean() * links[place].size)]
+    rotations = choices([turns[place] for place in order], sectors)
+    of_links = 1 + max(int(own.max()) for own in links)
+    jobs = [
+        _Job(demands[place], count, links[place], sectors, of_links)
+        for place, count in zip(order, rotations, strict=True)
+    ]
+    volumes = np.zeros(of_links)
+    for job in jobs:
+        volumes[job.links] += job.volume
+    floor = float(np.maximum(volumes - sectors * capacity, 0).sum())
+    mirrored = np.empty(0, np.int64) if any(sectors % count for count in turns) else _mirrored(jobs)
+    found = _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most, mirrored).run()
+    steps = dict(zip(order, found.steps, strict=True))
+    return replace(found, steps=tuple(steps[place] for place in range(len(order))))
+
+
+class _Job:
+    """A job's demand; `runs` holds for each level the sectors [begin, end) that have it."""
+
+    def __init__(self, demand: Floats, rotations: int, links: Ints, sectors: int, of_links: int) -> None:
+        self.size, self.turns, self.rotations = demand.size, sectors // demand.size, rotations
+        self.links, self.of_links = links, of_links
+        self.volume = float(demand.sum()) * self.turns
+        self.runs = {float(level): _runs(demand == level) for level in np.unique(demand[demand > 0])}
+        whole = [run for runs in self.runs.values() for run in runs] or [(0, 0)]
+        self.axis = sum(whole[0]) - 1 if len(whole) == 1 else None
+        """Where the job is its own mirror image: sector x is as sector `axis` - x."""
+        self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
+
+    def rotated(self, steps: Ints) -> Floats:
+        """The demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
+        rolled = self._rolled[-steps % self.size]
+        if self.of_links == 1:
+            return rolled
+        everywhere = np.zeros((len(rolled), self.of_links, rolled.shape[1]))
+        everywhere[:, self.links] = rolled[:, None]
+        return everywhere.reshape(len(rolled), -1)
+
+    def adds(self, over: Floats) -> Floats:
+        """How much excess this job adds at each of its rotations; `over` is demand less capacity, by rows."""
+        if self.of_links > 1:
+            over = over.reshape(len(over), self.of_links, -1)[:, self.links].reshape(len(over), -1)
+        rows = max(AT_ONCE // over.shape[1], 1)
+        return np.concatenate([self._adds(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
+
+    def _adds(self, over: Floats) -> Floats:
+        """A level is up in a few runs of sectors: differences of cumulative sums are all rotations of a run at once."""
+        added, excess = np.zeros((len(over), self.rotations)), np.maximum(over, 0)
+        for level, runs in self.runs.items():
+            raised = over + level
+            np.maximum(raised, 0, out=raised)
+            raised -= excess
+            if over.shape[1] > self.size:  # iterations, and links, are alike
+                raised = raised.reshape(len(over), -1, self.size).sum(axis=1)
+            sums = np.zeros((len(over), 2 * self.size + 1))
+            np.cumsum(raised, axis=1, out=sums[:, 1 : self.size + 1])
+            np.add(sums[:, 1 : self.size + 1], sums[:, self.size, None], out=sums[:, self.size + 1 :])
+            for begin, end in runs:
+                added += sums[:, end : end + self.rotations]
+                added -= sums[:, begin : begin + self.rotations]
+        return added
+
+
+def _mirrored(jobs: Sequence[_Job]) -> Ints:
+    """Rotations of the second job that need no look: the circle's mirror image has a smaller one."""
+    axes = [job.axis for job in jobs if job.axis is not None]
+    if len(axes) < len(jobs) or len(jobs) == 1:
+        return np.empty(0, np.int64)
+    steps = np.arange(jobs[1].rotations)
+    return steps[steps > (axes[0] - axes[1] - steps) % steps.size]
+
+
+def _runs(up: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], up, [False]))))
+    return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
+
+
+def _some(pairs: Ints, width: int) -> Iterator[Ints]:
+    """Pairs as two rows, so many at a time as `width` numbers for each are worked out quickly."""
+    rows = max(AT_ONCE // width, 1)
+    return (pairs[begin : begin + rows].T for begin in range(0, len(pairs), rows))
+
+
+def _excess(over: Floats) -> Floats:
+    total: Floats = np.maximum(over, 0).sum(axis=-1)
+    return total
+
+
+class _Search:
+    def __init__(self, jobs: list[_Job], idle: Floats, floor: float, most: int, mirrored: Ints) -> None:
+        self.jobs, self.idle, self.floor, self.left, self.mirrored = jobs, idle, floor, most, mirrored
+        self.steps: Ints = np.zeros(len(jobs), np.int64)
+        self.excess = math.inf
+        self.below = math.inf
+        """Only what has less excess is still looked for."""
+        self.open = math.inf
+        """The least bound of what was left out."""
+
+    def run(self) -> Found:
+        if len(self.jobs) == 1 or math.prod(job.rotations for job in self.jobs[:-1]) > FEW:
+            self._guess()
+        if len(self.jobs) > 1:
+            self._visit(self.steps[:0], self.idle, self.floor)
+        return Found(tuple(self.steps.tolist()), int(self.excess), int(min(self.open, self.excess)))
+
+    def _is_over(self, bound: float) -> bool:
+        """Whether nothing better can be found below that bound, or no more is to be looked at: then it stays open."""
+        if bound >= self.below or self.below <= self.floor:
+            return True
+        if self.left > 0 or self.excess == math.inf:
+            return False
+        self.open = min(self.open, bound)
+        return True
+
+    def _visit(self, steps: Ints, over: Floats, bound: float) -> None:
+        """Rotate two more jobs, then all that are left; `over` is the demand of those before, less capacity."""
+        if self._is_over(bound):
+            return
+        one, other, *rest = self.jobs[len(steps) :]
+        ones = over + one.rotated(np.arange(one.rotations))
+        bounds = self._pairs(ones, over, other, rest)
+        if not len(steps):
+            bounds[:, self.mirrored] = math.inf
+        if not rest:
+            self._keep(steps[None], bounds.reshape(1, -1), bounds.shape)
+            return
+        for first, second in _some(np.argwhere(bounds < self.below), over.size):
+            longer = np.column_stack((np.tile(steps, (len(first), 1)), first, second))
+            self._go_on(longer, ones[first] + other.rotated(second), bounds[first, second])
+
+    def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
+        """For the rotations of one job and of another: their excess, and the least that every later job adds.
+
+        At each of its rotations it adds no less beside both than beside either, nor than beside the one, and the other,
+        less what it adds beside neither and what the two cost each other: worked out where that can still matter.
+        """
+        self.left -= ones.size
+        excess = _excess(ones)[:, None]
+        bounds = excess + other.adds(ones)
+        if rest:
+            others = over + other.rotated(np.arange(other.rotations))
+            self.left -= others.size
+            meeting = bounds - excess - _excess(others) + _excess(over)
+        for job in rest:
+            alone, beside_ones, beside_others = job.adds(over[None]), job.adds(ones), job.adds(others)
+            adds = np.maximum(beside_ones.min(axis=1)[:, None], beside_others.min(axis=1))
+            for first, second in _some(np.argwhere(bounds + adds < self.below), job.rotations):
+                beside_one, beside_other = beside_ones[first], beside_others[second]
+                both = beside_one + beside_other
+                both -= alone + meeting[first, second, None]
+                np.maximum(both, beside_one, out=both)
+                np.maximum(both, beside_other, out=both)
+                adds[first, second] = both.min(axis=1)
+            bounds += adds
+        return np.maximum(bounds, self.floor, out=bounds)
+
+    def _go_on(self, steps: Ints, over: Floats, bounds: Floats) -> None:
+        if steps.shape[1] + 1 < len(self.jobs):
+            for some in zip(steps, over, bounds, strict=True):
+                self._visit(*some)
+        elif not self._is_over(float(bounds.min())):
+            self.left -= over.size
+            excess = _excess(over)[:, None] + self.jobs[-1].adds(over)
+            self._keep(steps, excess, excess.shape[1:])
+
+    def _keep(self, steps: Ints, excess: Floats, shape: tuple[int, ...]) -> None:
+        """Keep the first of the best, if it is better; `excess` has a row for each of `steps`, others by column."""
+        row, column = divmod(int(excess.argmin()), excess.shape[1])
+        if excess[row, column] < self.below:
+            self.excess = self.below = float(excess[row, column])
+            self.steps = np.append(steps[row], np.unravel_index(column, shape))
+
+    def _guess(self) -> None:
+        """Jobs placed greedily one by one, each then moved as long as that helps; the best of some orders."""
+        for first in range(len(self.jobs)):
+            self._descend(first)
+        self.below = self.excess + 1  # so that the smallest rotations that are as good are still found
+
+    def _descend(self, first: int) -> None:
+        count, steps, over = len(self.jobs), np.zeros(len(self.jobs), np.int64), self.idle
+        excess, unchanged = math.inf, 0
+        for turn in itertools.count():
+            place = (first + turn) % count
+            job = self.jobs[place]
+            if turn >= count:
+                over = over - job.rotated(steps[place, None])[0]
+            steps[place] = job.adds(over[None])[0].argmin()
+            over = over + job.rotated(steps[place, None])[0]
+            before, excess = excess, float(_excess(over))
+            unchanged = unchanged + 1 if excess == before else 0
+            if turn >= 2 * count and unchanged >= count:
+                break
+        if excess < self.excess:
+            self.excess, self.steps = excess, steps

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a trial's jobs to the timetables that their agents hold: Table 4.1 on each link, and Algorithm 1.
+
+An agent can only delay. So no period is shorter than the job takes: where `unify` squeezes some job, all are stretched.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from roundabout.models.cassini.affinity import loop, shared, time_shifts
+from roundabout.models.cassini.circles import Arc, Circle, Unified, unify
+from roundabout.models.cassini.errors import CassiniError, LoopError
+from roundabout.models.cassini.rotations import MOST, Rotations, rotate
+from roundabout.spec import Link, TrialSpec
+from roundabout.spec.cassini import THRESHOLD, Timetable
+
+
+def meetings(spec: TrialSpec) -> dict[str, Unified]:
+    """The unified circle of each link that several jobs cross, by the link's name.
+
+    A job's demand on a link is that in its busier direction. Cross traffic is left out of account.
+
+    Raises:
+        CassiniError: the jobs of a link fit on no circle.
+        LoopError: the affinity graph has a loop.
+    """
+    crossed = crossing(spec)
+    if found := loop(crossed):
+        raise LoopError(found)
+    links = {link.name: link for link in spec.topology.links}
+    return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in crossed.items()}
+
+
+def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
+    """The jobs on each link that several cross, by the link's name."""
+    return shared(
+        {
+            link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
+            for link in spec.topology.links
+        }
+    )
+
+
+def rotations(spec: TrialSpec) -> dict[str, Rotations]:
+    """The best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
+
+    Of equally good ones, instead of the smallest, those that leave most room between Up phases, as far as thresholds
+    let jobs drift.
+    """
+    capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
+    most = 2 * _threshold(spec)
+    return {link: roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+
+
+def score(spec: TrialSpec) -> float | None:
+    """How compatible jobs are on the link where they are least so, 1 where they share none; None without a circle."""
+    try:
+        return min((found.score for found in rotations(spec).values()), default=1.0)
+    except CassiniError:
+        return None
+
+
+def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
+    """Rotations as good for Up phases that last longer: by as many sectors as cost nothing, `most` of an iteration.
+
+    `looked_at` is how many sectors are, as of `rotate`.
+    """
+    found, sector_ms = best, best.unified.perimeter_ms / best.sectors
+    for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
+        circles = tuple(circle.widened(0, count * sector_ms) for circle in best.unified.circles)
+        tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps, most=looked_at)
+        if tried.score < best.score:
+            break
+        found = replace(best, steps=tried.steps)
+    return found
+
+
+def timetables(spec: TrialSpec) -> dict[str, Timetable]:
+    """The timetable of each job that shares a link, by name. Raises CassiniError."""
+    return held(rotations(spec), _threshold(spec), {})
+
+
+def held(links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]) -> dict[str, Timetable]:
+    """The timetable of each job of links that jobs share, by name: one time-shift for all of its links, and one period.
+
+    Args:
+        links: the rotations of the jobs on each.
+        threshold: of timetables, as a share of their periods.
+        spare_ms: of a job, by how much its period is longer than its iteration at least; none unless named.
+
+    Raises:
+        LoopError: the affinity graph has a loop.
+    """
+    periods_ms = _periods_ms({link: found.unified for link, found in links.items()}, spare_ms)
+    weights = {
+        link: {
+            circle.job: step / found.sectors * turns * periods_ms[circle.job] % periods_ms[circle.job]
+            for circle, turns, step in zip(found.unified.circles, found.unified.turns, found.steps, strict=True)
+        }
+        for link, found in links.items()
+    }
+    return {
+        job: Timetable(shift_ms=shift_ms, period_ms=periods_ms[job], threshold_ms=threshold * periods_ms[job])
+        for job, shift_ms in time_shifts(weights, periods_ms).items()
+    }
+
+
+def _threshold(spec: TrialSpec) -> float:
+    return spec.cassini.threshold if spec.cassini else THRESHOLD
+
+
+def _periods_ms(links: Mapping[str, Unified], spare_ms: Mapping[str, float]) -> dict[str, float]:
+    """Periods of which all links have their whole numbers of turns, as short as they can be: no job takes longer."""
+    periods: dict[str, float] = {}
+    left = dict(links)
+    while left:
+        near = (link for link, unified in left.items() if any(circle.job in periods for circle in unified.circles))
+        unified = left.pop(next(near, next(iter(left))))
+        turns = {circle.job: count for circle, count in zip(unified.circles, unified.turns, strict=True)}
+        around_ms = next((periods[job] * turns[job] for job in turns if job in periods), unified.perimeter_ms)
+        periods |= {job: around_ms / count for job, count in turns.items()}
+    circles = (circle for unified in links.values() for circle in unified.circles)
+    least = ((circle.iteration_ms + spare_ms.get(circle.job, 0.0)) / periods[circle.job] for circle in circles)
+    stretch = max(least, default=1.0)
+    return {job: stretch * ms for job, ms in periods.items()}
+
+
+def _circle(spec: TrialSpec, name: str, link: Link) -> Circle:
+    phases = spec.jobs[name].profile.phases
+    ends_ms = list(itertools.accumulate(phase.duration_ms for phase in phases))
+    arcs = []
+    for phase, end_ms in zip(phases, ends_ms, strict=True):
+        sizes = [size for hop, size in spec.crossing(name, phase).items() if hop.link == link]
+        if sizes:
+            arcs.append(Arc(end_ms - phase.duration_ms, end_ms, max(sizes) * 8 / phase.duration_ms / 1e6))
+    return Circle(name, ends_ms[-1], tuple(arcs))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Cassini module around a scheduler: of its candidate placements the most compatible, and its time-shifts.
+
+Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. What real jobs make necessary beside it is in
+docs/schedulers.md: links that have room for all, jobs that fit on no circle, links that are alike.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from statistics import fmean
+
+import numpy as np
+
+from roundabout.models.cassini import Arc, CassiniError, Circle, Rotations, held, loop, roomy, rotate, unify
+from roundabout.models.cluster.placement import Ground, ground_of
+from roundabout.models.cluster.state import Known, Placement, Placements, Request, Scheduler, State
+from roundabout.models.cluster.timetable_fit import Links, kept
+from roundabout.spec.cassini import THRESHOLD, Timetable
+
+MOST = 2_000_000
+"""Sectors looked at for a link, of all rotations tried: some ms. Beyond that the best so far is taken."""
+
+Meeting = tuple[Circle, ...]
+"""What each of a link's jobs asks of it."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Where jobs are put, and the timetables that their agents hold; jobs without one go on as they like.
+
+    A job whose company stays has the same timetable as before. Of the scheduler's candidates, `scores` are how
+    compatible their jobs are, in its order, None for those that a loop leaves out.
+    """
+
+    placements: Placements
+    timetables: Mapping[str, Timetable]
+    scores: tuple[float | None, ...]
+
+
+def decide_with_cassini(
+    scheduler: Scheduler, state: State, seed: int, known: Known, threshold: float = THRESHOLD
+) -> Decided:
+    """Takes the most compatible of a scheduler's candidates, the first of equals, and shifts its jobs in time.
+
+    Where all have a loop, it is the best of these, and jobs of loops are not shifted. Timetables count from the
+    cluster's start; `threshold` is theirs, as a share of their periods.
+    """
+    offered = scheduler.decide(state, seed)
+    requests = {job.request.name: job.request for job in state.jobs}
+    asked = _Asked(ground_of(state.topology), requests, known)
+    found = [_Found(asked.meetings(placements)) for placements in offered]
+    best = max(found, key=lambda each: (not each.loops, each.score))
+    scores = tuple(None if each.loops else each.score for each in found)
+    return Decided(offered[found.index(best)], best.timetables(threshold), scores)
+
+
+class _Asked:
+    """What jobs ask of links, by where they are."""
+
+    def __init__(self, ground: Ground, requests: Mapping[str, Request], known: Known) -> None:
+        self._ground, self._requests, self._known = ground, requests, known
+        self._circles: dict[tuple[str, Placement], dict[str, Circle]] = {}
+
+    def meetings(self, placements: Placements) -> dict[Meeting, float]:
+        """What shares links, with the payload rate of the narrowest link where it does, Gbit/s.
+
+        Links that the same jobs ask the same of, as two racks' are that these jobs share, suit the same time-shifts:
+        they are one.
+        """
+        crossing: dict[str, list[Circle]] = {}
+        for job in (job for job in self._requests if job in placements):  # in one order, for the same time-shifts
+            for link, circle in self._of(job, placements[job]).items():
+                crossing.setdefault(link, []).append(circle)
+        found: dict[Meeting, float] = {}
+        for link, circles in crossing.items():
+            if len(circles) > 1:
+                capacity_gbps = self._ground.capacity_gbps[link]
+                found[tuple(circles)] = min(found.get(tuple(circles), capacity_gbps), capacity_gbps)
+        return found
+
+    def _of(self, job: str, placement: Placement) -> dict[str, Circle]:
+        if (job, placement) not in self._circles:
+            self._circles[job, placement] = self._worked_out(job, placement)
+        return self._circles[job, placement]
+
+    def _worked_out(self, job: str, placement: Placement) -> dict[str, Circle]:
+        """A job's circle on each link that it crosses: as its agents see it, in its busier direction."""
+        profile = self._known.profile(self._requests[job], len(placement))
+        ends_ms = list(accumulate(phase.duration_ms for phase in profile.phases))
+        arcs: dict[str, list[Arc]] = {}
+        for phase, end_ms in zip(profile.phases, ends_ms, strict=True):
+            sizes: dict[tuple[str, bool], int] = {}
+            for each in phase.transfers(len(placement)):
+                for crossed in self._ground.crossed(placement[each.sender], placement[each.receiver]):
+                    sizes[crossed] = sizes.get(crossed, 0) + each.bytes
+            for link in dict.fromkeys(link for link, _ in sizes):
+                size = max(sizes.get((link, up), 0) for up in (True, False))
+                gbps = size * 8 / phase.duration_ms / 1e6
+                arcs.setdefault(link, []).append(Arc(end_ms - phase.duration_ms, end_ms, gbps))
+        return {link: Circle(job, ends_ms[-1], tuple(each)) for link, each in arcs.items()}
+
+
+class _Found:
+    """How compatible the jobs of a placement are.
+
+    `parts` are the connected subgraphs of its affinity graph: of links that have not room for all that their jobs ask,
+    whose jobs fit on a circle. On other links chance decides when jobs meet, as on those that would close a loop.
+    """
+
+    def __init__(self, meetings: Mapping[Meeting, float]) -> None:
+        self._gbps = meetings
+        self._short = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps]
+        tied = [meeting for meeting in self._short if _fit(meeting)]
+        self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
+        graphs = _connected(meeting for meeting in tied if meeting not in self._within)
+        self.loops = any(map(_loop, graphs))
+        self.parts = _connected(meeting for graph in graphs for meeting in self._without_loops(graph))
+        self._rotated = {meeting for part in self.parts for meeting in part}
+        self.score = fmean([self._score(meeting) for meeting in meetings] or [1.0])
+
+    def _without_loops(self, graph: Sequence[Meeting]) -> Sequence[Meeting]:
+        """All, or where there is a loop those links that gain most by time-shifts."""
+        if not _loop(graph):
+            return graph
+        chosen: list[Meeting] = []
+        for meeting in sorted(graph, key=lambda each: self._by_chance(each) - self._rotations(each).score):
+            chosen += [] if _loop([*chosen, meeting]) else [meeting]
+        return chosen
+
+    def _score(self, meeting: Meeting) -> float:
+        """Of a link whose jobs all share another, too, with the rotations of that."""
+        if meeting in self._rotated:
+            return self._rotations(meeting).score
+        whole = self._within.get(meeting)
+        if whole not in self._rotated:
+            return self._by_chance(meeting)
+        rotated = self._rotations(whole).rotated_gbps[[whole.index(circle) for circle in meeting]].sum(axis=0)
+        return 1 - float(np.maximum(rotated - self._gbps[meeting], 0).mean()) / self._gbps[meeting]
+
+    def _rotations(self, meeting: Meeting) -> Rotations:
+        return _rotations(meeting, self._gbps[meeting])
+
+    def _by_chance(self, meeting: Meeting) -> float:
+        return _by_chance(meeting, self._gbps[meeting])
+
+    def timetables(self, threshold: float) -> dict[str, Timetable]:
+        """Of each subgraph's jobs, unless all who meet them are better off without, on links left to chance too."""
+        found: dict[str, Timetable] = {}
+        for company in _connected(self._short):
+            parts = tuple(tuple(part) for part in self.parts if part[0] in company)
+            if parts:
+                found |= _held(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
+        return found
+
+
+def _most_gbps(meeting: Meeting) -> float:
+    return sum(max(_levels(circle)) for circle in meeting)
+
+
+def _connected(meetings: Iterable[Meeting]) -> list[list[Meeting]]:
+    """Those that a job leads from one to the next of, together."""
+    parts: list[list[Meeting]] = []
+    for meeting in meetings:
+        jobs = {circle.job for circle in meeting}
+        near = [part for part in parts if any(circle.job in jobs for each in part for circle in each)]
+        parts = [part for part in parts if part not in near]
+        parts.append([each for part in near for each in part] + [meeting])
+    return parts
+
+
+def _loop(part: Sequence[Meeting]) -> bool:
+    return loop({str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}) is not None
+
+
+@lru_cache(maxsize=4096)
+def _fit(meeting: Meeting) -> bool:
+    """Whether jobs fit on a circle."""
+    try:
+        unify(meeting)
+    except CassiniError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _rotations(meeting: Meeting, capacity_gbps: float) -> Rotations:
+    return rotate(unify(meeting), capacity_gbps, most=MOST)
+
+
+@lru_cache(maxsize=1024)
+def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotations:
+    return roomy(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
+
+
+@lru_cache(maxsize=1024)
+def _held(links: Links, parts: tuple[tuple[Meeting, ...], ...], threshold: float) -> dict[str, Timetable]:
+    """The timetables of some links' jobs, none where the jobs of all links are better off without."""
+    carries_gbps = dict(links)
+    found: dict[str, Timetable] = {}
+    for part in parts:
+        rotations = {str(place): _roomy(each, carries_gbps[each], threshold) for place, each in enumerate(part)}
+        found |= held(rotations, threshold, {})
+    return kept(links, found)
+
+
+@lru_cache(maxsize=4096)
+def _by_chance(meeting: Meeting, capacity_gbps: float) -> float:
+    """The score that jobs have on average if each is anywhere on its circle, whatever the others do."""
+    together = {0.0: 1.0}
+    for circle in meeting:
+        longer: dict[float, float] = {}
+        for gbps, share in together.items():
+            for more, part in _levels(circle).items():
+                longer[gbps + more] = longer.get(gbps + more, 0.0) + share * part
+        together = longer
+    return 1 - sum(share * max(gbps - capacity_gbps, 0) for gbps, share in together.items()) / capacity_gbps
+
+
+@lru_cache(maxsize=4096)
+def _levels(circle: Circle) -> dict[float, float]:
+    """What a job asks for, Gbit/s, and for which share of its iteration."""
+    edges = sorted({0.0, circle.iteration_ms, *(ms for arc in circle.arcs for ms in (arc.begin_ms, arc.end_ms))})
+    levels: dict[float, float] = {}
+    for begin, end in pairwise(edges):
+        gbps = sum(arc.gbps for arc in circle.arcs if arc.begin_ms <= begin < arc.end_ms)
+        levels[gbps] = levels.get(gbps, 0.0) + (end - begin) / circle.iteration_ms
+    return levels

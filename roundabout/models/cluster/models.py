@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models of the interleaving thesis' Table 4.2: a job's profile from its model, workers and batch.
+
+What is known and what is guessed, with its range and effect, is in models.yaml. `guesses` is None for what stands
+there, or a seed that draws every guess from its range: results then have intervals over guesses as over other seeds.
+"""
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from roundabout.core.errors import UsageError
+from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.merge import merge
+from roundabout.spec.base import Name, Positive, Strict, Text, Tuple
+from roundabout.spec.errors import did_you_mean, show
+from roundabout.spec.patterns import Pattern
+from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+
+OURS = Path(__file__).with_name("models.yaml")
+DRAWN = 64  # sets of guesses that are kept
+
+Among = Literal["copies", "parts", "parts-back", "tensors", "ends"]
+Guesses = int | None
+
+
+class Figure(Strict):
+    """A number with its origin; one that is guessed has a range."""
+
+    value: Annotated[float, Field(gt=0)]
+    least: Annotated[float, Field(gt=0)] | None = None
+    most: Annotated[float, Field(gt=0)] | None = None
+    source: Text | None = None
+    guess: Text | None = None
+
+    @model_validator(mode="after")
+    def _guesses_have_ranges(self) -> Self:
+        if (self.source is None) == (self.guess is None):
+            raise ValueError("exactly one of source and guess")
+        if self.guess is not None and not (self.least or 0) <= self.value <= (self.most or 0):
+            raise ValueError("a guess between its least and most")
+        return self
+
+
+class Part(Strict):
+    """A phase of a plan: its weight in the iteration's computing, or what is sent among whom, and how fast."""
+
+    name: Name
+    compute: Positive | None = None
+    sends: Name | None = None
+    among: Among = "copies"
+    pattern: Pattern = "ring"
+    gbps: Name | None = None
+
+
+class Plan(Strict):
+    """How a model is divided among workers, and the phases of its iteration."""
+
+    parts: bool = False
+    tensors: Annotated[int, Field(ge=1)] = 1
+    phases: Tuple[Part]
+
+
+class Shape(NamedTuple):
+    """Workers divided: copies of a model, parts of its layers, tensors of a part."""
+
+    copies: int
+    parts: int
+    tensors: int
+
+    def groups(self, among: Among) -> tuple[tuple[int, ...], ...]:
+        """The ranks that communicate with each other; none where there is but one in each."""
+        copies, parts, tensors = (range(count) for count in self)
+        found: dict[Among, list[tuple[int, ...]]] = {
+            "copies": [tuple(self._rank(c, p, t) for c in copies) for p in parts for t in tensors],
+            "parts": [tuple(self._rank(c, p, t) for p in parts) for c in copies for t in tensors],
+            "tensors": [tuple(self._rank(c, p, t) for t in tensors) for c in copies for p in parts],
+        }
+        found["parts-back"] = [group[::-1] for group in found["parts"]]
+        found["ends"] = [(group[0], group[-1]) for group in found["parts"] if len(group) > 1]
+        return tuple(group for group in found[among] if len(group) > 1)
+
+    def _rank(self, copy: int, part: int, tensor: int) -> int:
+        return (copy * self.parts + part) * self.tensors + tensor
+
+    def share(self, among: Among) -> float:
+        """What one worker has of a copy's bytes: of all in a part and tensor; of a batch in a tensor, of all parts'."""
+        by_tensors = 1 / self.tensors
+        return {"copies": by_tensors / self.parts, "ends": by_tensors, "tensors": 1.0}.get(among, float(self.parts))
+
+
+class Model(Strict):
+    """A model of Table 4.2, or an instance of it."""
+
+    plan: Name
+    type: Literal["vision", "language", "recommendation"]
+    batch: Annotated[tuple[int, int], Field(strict=False)]
+    memory_mb: Annotated[tuple[int, int], Field(strict=False)]
+    compute_ms: Figure
+    bytes: dict[Name, Figure]
+    bytes_per_example: dict[Name, Figure] = Field(default={})
+
+
+class Models(Strict):
+    """models.yaml."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    sets: dict[Name, Tuple[Name]]
+    gbps: dict[Name, Figure]
+    noise_examples: dict[Name, Figure]
+    plans: dict[Name, Plan]
+    models: dict[Name, Model]
+
+
+class ModelError(UsageError):
+    """A model, or a number of its workers, that there is none of."""
+
+
+@cache
+def _document() -> Document:
+    return read(OURS, shown(OURS))
+
+
+@lru_cache(maxsize=DRAWN)
+def models(guesses: Guesses = None) -> Models:
+    """All models, with their guesses as they stand or as this seed draws them."""
+    root = _document().root
+    root = root if guesses is None else _drawn(root, guesses, "")
+    listed = Block(root["models"])
+    for name, block in root["models"].items():
+        if "like" in block:
+            own = {key: value for key, value in block.items() if key != "like"}
+            listed[name] = merge(listed[block["like"]], own)
+    return parse_as(Models, Document(_document().file, Block({**root, "models": listed})))
+
+
+def _drawn(value: Any, seed: int, path: str) -> Any:
+    """The same with each guess from its range, whatever other guesses there are; half is as likely as double."""
+    if isinstance(value, Mapping) and "guess" in value:
+        place = Random(f"{seed} {path}").random()
+        return Block({**value, "value": value["least"] * (value["most"] / value["least"]) ** place})
+    if isinstance(value, Mapping):
+        return Block({key: _drawn(each, seed, f"{path}.{key}") for key, each in value.items()})
+    return value
+
+
+def names(listed: tuple[str, ...]) -> tuple[str, ...]:
+    """Models, in place of sets all of theirs. Raises ModelError for what is neither."""
+    known = models()
+    found: list[str] = []
+    for name in listed:
+        if name not in known.sets and name not in known.models:
+            raise _unknown(name, [*known.sets, *known.models])
+        found += known.sets.get(name, (name,))
+    return tuple(dict.fromkeys(found))
+
+
+def model(name: str, guesses: Guesses = None) -> Model:
+    """The model of that name. Raises ModelError when there is none."""
+    found = models(guesses).models
+    if name not in found:
+        raise _unknown(name, list(found))
+    return found[name]
+
+
+def _unknown(name: str, known: list[str]) -> ModelError:
+    return ModelError(f"found the model {show(name)}, expected one of {', '.join(known)}", did_you_mean(name, known))
+
+
+def shape(plan: Plan, workers: int) -> Shape:
+    """How so many workers divide a model between them."""
+    tensors = plan.tensors if workers % plan.tensors == 0 else 1
+    groups = workers // tensors
+    parts = next((each for each in range(2, groups + 1) if groups % each == 0), 1) if plan.parts else 1
+    return Shape(groups // parts, parts, tensors)
+
+
+@lru_cache(maxsize=100_000)
+def profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Profile:
+    """An iteration of a model on so many workers, each with such a batch; one worker alone sends nothing.
+
+    Times in ms, bytes as of `roundabout.spec.patterns`, both as on a link of 50 Gbit/s. Raises ModelError for a name
+    that is no model's, and for less than a worker or an example.
+    """
+    found = model(name, guesses)
+    if workers < 1 or batch < 1:
+        raise ModelError(f"{name}: found {workers} workers with a batch of {batch}, expected one of each at least")
+    plan = models().plans[found.plan]
+    divided = shape(plan, workers)
+    weights = sum(part.compute or 0 for part in plan.phases)
+    phases = []
+    for part in plan.phases:
+        if part.compute is not None:
+            ms = found.compute_ms.value * batch * part.compute / weights
+            phases.append(_phase(name, part, compute_ms=ms))
+        elif groups := divided.groups(part.among):
+            size = _size(found, part, divided, len(groups[0]), batch)
+            rate_gbps = models(guesses).gbps[part.gbps or ""].value
+            everyone = groups == (tuple(range(workers)),)
+            told = {"bytes": size, "alone_ms": size * 8 / rate_gbps / 1e6, "pattern": _pattern(part)}
+            phases.append(_phase(name, part, **told, groups=None if everyone else groups))
+    return Profile(
+        name=f"{name.lower()}-{workers}x{batch}",
+        model=name,
+        batch=batch,
+        workers=workers if any(phase.groups for phase in phases) else None,
+        source=f"the interleaving thesis, Table 4.2; {OURS.name}",
+        phases=tuple(phases),
+    )
+
+
+def _phase(name: str, part: Part, **fields: Any) -> Phase:
+    return Phase(name=part.name, guess=f"{OURS.name}: {name}, {part.sends or 'compute_ms'}. Effect: there.", **fields)
+
+
+def _pattern(part: Part) -> Pattern:
+    return "pipeline" if part.among.startswith("parts") else part.pattern
+
+
+def _size(found: Model, part: Part, divided: Shape, members: int, batch: int) -> int:
+    """Bytes that each worker sends in a phase (in a pipeline, each but the last)."""
+    sends = part.sends or ""
+    whole = found.bytes[sends].value if sends in found.bytes else found.bytes_per_example[sends].value * batch
+    rounds = 1.0 if _pattern(part) == "pipeline" else 2 * (members - 1) / members
+    return max(round(whole * divided.share(part.among) * rounds), 1)
+
+
+def examples_per_s(name: str, workers: int, batch: int, guesses: Guesses = None) -> float:
+    """A model's throughput on a dedicated network: what its workers process together, by its iteration alone."""
+    return batch * workers / profile(name, workers, batch, guesses).alone_ms * 1000
+
+
+def noise_examples(name: str, guesses: Guesses = None) -> float:
+    """A model's gradient noise scale, which Pollux' statistical efficiency is made of (OSDI'21, section 3.1)."""
+    return models(guesses).noise_examples[model(name).type].value

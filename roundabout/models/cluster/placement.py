@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where workers go: near each other first, and in how many other ways that count as much.
+
+A topology is a tree, so its hosts can be put in a line in which all hosts below a switch follow each other. A room is a
+host, or all hosts below a switch. A job gets the lowest room that has enough free GPUs: a server, a rack (the hosts of
+one switch), and so on up.
+"""
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.models.cluster.errors import SchedulingError
+from roundabout.models.cluster.state import Placement, Placements, State
+from roundabout.spec.topology import Topology
+
+Ints = npt.NDArray[np.int64]
+
+MOST = 10
+"""Candidate placements (the interleaving thesis, section 4.5.1)."""
+
+DRAWS = 3 * MOST
+"""How many are drawn for them, since some are there already, or not as good."""
+
+AT_ONCE = 4
+"""Jobs that are drawn anew together: the more, the likelier one of them is less near than it was."""
+
+
+class Room(NamedTuple):
+    """The hosts from `begin` to before `end` of the line, `height` switches above them."""
+
+    begin: int
+    end: int
+    height: int
+
+
+class Ground:
+    """A topology as rooms: `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root."""
+
+    def __init__(self, topology: Topology) -> None:
+        near: dict[str, dict[str, str]] = {}
+        for link in topology.links:
+            for one, other in (link.ends, link.ends[::-1]):
+                near.setdefault(one, {})[other] = link.name
+        known = set(topology.hosts)
+        self.gpus_per_host = topology.gpus_per_host
+        self.racks = {host: next(iter(near[host])) for host in topology.hosts}
+        self.capacity_gbps = {link.name: link.payload_rate_gbps for link in topology.links}
+        self.ways: dict[str, tuple[str, ...]] = {}
+        self.gpus_per_rack = max(Counter(self.racks.values()).values()) * self.gpus_per_host
+        self.hosts: list[str] = []
+        rooms: list[Room] = []
+
+        def visit(node: str, above: str | None, way: tuple[str, ...]) -> int:
+            begin, height = len(self.hosts), 0
+            if node in known:
+                self.hosts.append(node)
+                self.ways[node] = way
+            else:
+                below = {other: link for other, link in near[node].items() if other != above}
+                height = 1 + max((visit(other, node, (link, *way)) for other, link in below.items()), default=0)
+            rooms.append(Room(begin, len(self.hosts), height))
+            return height
+
+        visit(_middle(near), None, ())
+        self.at = {host: place for place, host in enumerate(self.hosts)}
+        self.begins, self.ends, self.heights = np.array(rooms).T
+
+    @property
+    def gpus(self) -> int:
+        """How many there are."""
+        return len(self.hosts) * self.gpus_per_host
+
+    def free(self, placements: Iterable[Placement]) -> Ints:
+        """The GPUs of each host of the line that no placement takes."""
+        return self.gpus_per_host - self.taken(host for placement in placements for host in placement)
+
+    def taken(self, placement: Iterable[str]) -> Ints:
+        """How many GPUs of each host of the line a placement takes."""
+        return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
+
+    def crossed(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
+        """The links from one host to another, and whether upwards."""
+        up, down = self.ways[sender], self.ways[receiver]
+        same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
+        yield from ((link, True) for link in up[: len(up) - same])
+        yield from ((link, False) for link in down[: len(down) - same])
+
+    def locality(self, placement: Placement) -> int:
+        """0 within a server, 1 within a rack, 2 across racks."""
+        if len(set(placement)) == 1:
+            return 0
+        return 1 if len({self.racks[host] for host in placement}) == 1 else 2
+
+    def nearest(self, workers: int) -> int:
+        """The locality that so many workers can have on an empty cluster."""
+        return 0 if workers <= self.gpus_per_host else 1 if workers <= self.gpus_per_rack else 2
+
+    def pack(self, free: Ints, workers: int, rng: random.Random | None = None) -> Placement:
+        """Takes that many GPUs of `free`, as near to each other as they are to be had, in the order of the line.
+
+        Of rooms that are as low the fullest is taken, or with `rng` any; where one room below is too small, all that is
+        free in the emptiest of them, or in any, and so on.
+        """
+        taken = np.zeros_like(free)
+        inside, left = np.ones(len(self.begins), bool), workers
+        while left:
+            before = np.concatenate(([0], np.cumsum(free)))
+            counts = before[self.ends] - before[self.begins]
+            fits = np.flatnonzero(inside & (counts >= left))
+            lowest = fits[self.heights[fits] == self.heights[fits].min()]
+            room = rng.choice(lowest.tolist()) if rng else int(lowest[counts[lowest].argmin()])
+            inside &= (self.begins >= self.begins[room]) & (self.ends <= self.ends[room])
+            count = left
+            if self.heights[room]:
+                below = np.flatnonzero(inside & (self.heights < self.heights[room]) & (counts > 0))
+                below = below[self.heights[below] == self.heights[below].max()]
+                room = rng.choice(below.tolist()) if rng else int(below[counts[below].argmax()])
+                count = int(counts[room])
+            _take(free, taken, slice(self.begins[room], self.ends[room]), count)
+            left -= count
+        return self.placement(taken)
+
+    def grow(self, free: Ints, placement: Placement, workers: int) -> Placement:
+        """A placement with so many workers, the others from `free`, out of the lowest rooms around its first host."""
+        place, taken = self.at[placement[0]], self.taken(placement)
+        around = np.flatnonzero((self.begins <= place) & (self.ends > place))
+        for room in around[self.heights[around].argsort()]:
+            _take(free, taken, slice(self.begins[room], self.ends[room]), workers - int(taken.sum()))
+        return placement if workers == len(placement) else self.placement(taken)
+
+    def take(self, free: Ints, placement: Placement) -> bool:
+        """Takes these GPUs of `free`, if they are, and are as near to each other as so many can be; or says no."""
+        taken = self.taken(placement)
+        if (taken > free).any() or self.locality(placement) > self.nearest(len(placement)):
+            return False
+        free -= taken
+        return True
+
+    def scatter(self, free: Ints, workers: int, rng: random.Random) -> Placement:
+        """Takes that many GPUs of `free`, any."""
+        taken = np.zeros_like(free)
+        for place in rng.sample(np.repeat(np.arange(free.size), free).tolist(), workers):
+            taken[place] += 1
+        free -= taken
+        return self.placement(taken)
+
+    def placement(self, taken: Ints) -> Placement:
+        """By how many GPUs of each host of the line: workers that are near each other have ranks that are."""
+        return tuple(self.hosts[place] for place in np.repeat(np.arange(taken.size), taken))
+
+
+def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
+    """The first `count` free GPUs of a room."""
+    had = free[room].copy()
+    got = np.minimum(had, np.maximum(count - (np.cumsum(had) - had), 0))
+    free[room] -= got
+    taken[room] += got
+
+
+def _middle(near: Mapping[str, Iterable[str]]) -> str:
+    """The switch in the middle of the longest way, which stands for the root."""
+    way = _farthest(near, _farthest(near, next(iter(near)))[-1])
+    return way[len(way) // 2]
+
+
+def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
+    """The way to the last node that a search comes to."""
+    ways = {start: [start]}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for other in near[node]:
+            if other not in ways:
+                ways[other] = [*ways[node], other]
+                queue.append(other)
+    return ways[node]
+
+
+@lru_cache(maxsize=8)
+def ground_of(topology: Topology) -> Ground:
+    """The rooms of a topology."""
+    return Ground(topology)
+
+
+def checked(state: State) -> Ground:
+    """The ground of a cluster on which every job can have what it asks for. Raises SchedulingError."""
+    ground = ground_of(state.topology)
+    for job in state.jobs:
+        if job.request.workers > ground.gpus:
+            found = f"found {job.request.workers} GPUs that {job.request.name} asks for"
+            expected = f"expected {ground.gpus} at most, all that {state.topology.name} has"
+            raise SchedulingError(f"{found}, {expected}", "leave the job out, or take a larger topology")
+    return ground
+
+
+def unlike(first: Placements, draw: Callable[[random.Random], Placements | None], seed: int) -> list[Placements]:
+    """Candidates: the first, and others that are drawn and are as good (None is not); ten at most, no two alike."""
+    rng, found = random.Random(seed), [first]
+    for _ in range(DRAWS):
+        if len(found) == MOST:
+            break
+        drawn = draw(rng)
+        if drawn is not None and drawn not in found:
+            found.append(drawn)
+    return found
+
+
+def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
+    """The same with these jobs elsewhere, a few at a time in each other's places, where none is less near for it."""
+    found, free = dict(placements), ground.free(placements.values())
+    order = rng.sample(jobs, len(jobs))
+    for begin in range(0, len(order), AT_ONCE):
+        few = order[begin : begin + AT_ONCE]
+        for job in few:
+            free += ground.taken(found[job])
+        before = free.copy()
+        drawn = {job: ground.pack(free, len(found[job]), rng) for job in few}
+        if all(ground.locality(drawn[job]) <= ground.locality(found[job]) for job in few):
+            found |= drawn
+        else:
+            free = before
+            for job in few:
+                free -= ground.taken(found[job])
+    return found
+
+
+def placed(ground: Ground, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
+    """So many workers of each job, near each other, in the order of `wanted`.
+
+    Those that have a lease keep the GPUs that they had `before`, and get others close by. Of the others, those that had
+    as many stay where that is as near as can be.
+    """
+    free = ground.free(before[job] for job in leased)
+    found = {job: ground.grow(free, before[job], wanted[job]) for job in wanted if job in leased}
+    for job in wanted:
+        if job not in found and len(before.get(job, ())) == wanted[job] and ground.take(free, before[job]):
+            found[job] = before[job]
+    for job in wanted:
+        if job not in found:
+            found[job] = ground.pack(free, wanted[job])
+    return {job: found[job] for job in wanted}

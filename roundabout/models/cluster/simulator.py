@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays a trace and a scheduler against the fluid engine: what jobs get done decides what happens next.
+
+A job whose workers change stands still for a while; one that is only given other time-shifts goes on at once. In both
+cases the iteration under way is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from roundabout.models.cluster.cassini import Decided
+from roundabout.models.cluster.state import Job, Known, Placement, Request, Scheduler, State
+from roundabout.models.cluster.timeline import Decision, Life, Stint, Timeline, Why
+from roundabout.models.fluid.cross_traffic import capacities
+from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.jobs import fluid_job
+from roundabout.models.fluid.residual_capacity import Left
+from roundabout.spec.cassini import Timetable
+from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.topology import Topology
+
+SAME = SAME_S = 1e-9
+
+Employ = Callable[[Stint], ResolvedJob]
+"""A stint as a job of a trial."""
+
+Decide = Callable[[State, int], Decided]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a trace is played on. `decide` is the scheduler's own way, or Cassini's around it."""
+
+    topology: Topology
+    scheduler: Scheduler
+    known: Known
+    decide: Decide
+    employ: Employ
+    move_s: float  # for which a job stands still whose workers change, or that goes on after it waited
+    seed: int
+
+
+def conduct(requests: Sequence[Request], cluster: Cluster, window: tuple[float, float] | None = None) -> Timeline:
+    """What becomes of the requests; of a window (from, and for how many seconds) alone where there is one."""
+    play = _Play(requests, cluster)
+    play.until(math.inf if window is None else sum(window))
+    timeline = Timeline(tuple(requests), tuple(play.stints), tuple(play.decisions), tuple(play.lives()))
+    return timeline if window is None else timeline.within(*window, play.starts_s)
+
+
+def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
+    """Each job in a cluster of its own from its arrival on; what runs them has one cluster: one after the other."""
+    stints, lives, now_s = [], [], 0.0
+    for each in requests:
+        state = State(0.0, cluster.topology, (Job(each),))
+        workers = cluster.scheduler.decide(state, cluster.seed)[0][each.name]
+        lasts_s = cluster.known.alone_s(each, each.iterations, each.workers)
+        stint = f"{each.name}.1", each.name, now_s, now_s + lasts_s, workers
+        stints.append(Stint(*stint, left=each.iterations, iterations=each.iterations))
+        lives.append(Life(each.name, each.arrives_s, each.arrives_s, each.arrives_s + lasts_s, lasts_s, moves=0))
+        now_s += lasts_s
+    return Timeline(tuple(requests), tuple(stints), (), tuple(lives))
+
+
+@dataclass
+class _Course:
+    """A job under way. `done` is what earlier stints did, in iterations of the workers that it asked for."""
+
+    request: Request
+    stint: Stint | None = None  # none while it waits; it ends when it does
+    done: float = 0.0
+    ran_s: float = 0.0
+    placed_s: float | None = None
+    lease_s: float | None = None
+    stints: int = 0
+    moves: int = 0
+    started_s: float | None = None
+    ended_s: float | None = None
+
+    @property
+    def placement(self) -> Placement:
+        return self.stint.workers if self.stint else ()
+
+    def equal(self, iterations: float, workers: int) -> float:
+        """So many iterations of some workers, in iterations of those that it asked for."""
+        return iterations * workers / self.request.workers
+
+
+@dataclass
+class _Play:
+    requests: Sequence[Request]
+    cluster: Cluster
+    stints: list[Stint] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.engine = Engine(Left.always(capacities(self.cluster.topology.links)))
+        self.courses = {each.name: _Course(each) for each in self.requests}
+        self.coming = sorted(self.requests, key=lambda each: each.arrives_s)
+        self.here: dict[str, _Course] = {}
+
+    @property
+    def now_s(self) -> float:
+        return self.engine.now_ms / 1e3
+
+    def until(self, until_s: float) -> None:
+        """Go on until then, or until nothing happens any more."""
+        while self.coming or self.here:
+            next_s = min([until_s, *self._instants()])
+            if next_s == math.inf and not any(course.stint for course in self.here.values()):
+                break  # who waits now waits for ever
+            ended = self.engine.run(1e3 * next_s)
+            if not ended and self.now_s >= until_s - SAME_S:
+                break
+            self._decide(*self._happened(ended))
+        for course in self.here.values():
+            self._stop(course)
+
+    def starts_s(self, stint: str) -> list[float]:
+        """When the iterations of a stint began."""
+        starts: list[float] = (self.engine.iterations(stint)[0, :, 0] / 1e3).tolist()
+        return starts
+
+    def lives(self) -> Iterator[Life]:
+        for name, each in self.courses.items():
+            alone_s = self.cluster.known.alone_s(each.request, each.request.iterations, each.request.workers)
+            yield Life(name, each.request.arrives_s, each.started_s, each.ended_s, alone_s, each.moves)
+
+    def _instants(self) -> Iterator[float]:
+        """What comes next besides the end of a job."""
+        if self.coming:
+            yield self.coming[0].arrives_s
+        asked = self.cluster.scheduler.next_s(self._state())
+        for at_s in (asked, *(course.lease_s for course in self.here.values())):
+            if at_s is not None and at_s > self.now_s + SAME_S:
+                yield at_s
+
+    def _happened(self, ended: Sequence[str]) -> tuple[Why, str | None]:
+        """Why the scheduler is asked now, and the job that this is about, the first of several."""
+        now_s = self.now_s + SAME_S
+        gone = [name for name, course in self.here.items() if course.stint and course.stint.name in ended]
+        for name in gone:
+            course = self.here.pop(name)
+            self._stop(course)
+            course.ended_s = self.now_s
+        come = [request.name for request in self.coming if request.arrives_s <= now_s]
+        self.coming = self.coming[len(come) :]
+        self.here |= {name: self.courses[name] for name in come}
+        left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
+        happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
+        return next(((why, names[0]) for why, names in happened.items() if names), ("epoch", None))
+
+    def _decide(self, why: Why, job: str | None) -> None:
+        decided = self.cluster.decide(self._state(), self.cluster.seed)
+        scores = tuple(score for score in decided.scores if score is not None)
+        self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
+        for name, course in self.here.items():
+            self._settle(course, decided.placements.get(name, ()), decided.timetables.get(name))
+        state = self._state()
+        for each in state.jobs:
+            if each.placement and (each.lease_s is None or each.lease_s <= self.now_s + SAME_S):
+                self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
+
+    def _settle(self, course: _Course, workers: Placement, timetable: Timetable | None) -> None:
+        """Let a job go on where it is to be, or wait. Whose workers' order alone differs stays as it is."""
+        before = (
+            self._stop(course) if course.stint and self._changes(course.stint, workers, timetable) else course.stint
+        )
+        if course.stint or not workers:
+            return
+        stays = before is not None and sorted(before.workers) == sorted(workers)
+        if before is not None and stays:
+            workers, begins_s = before.workers, max(before.begins_s, self.now_s)
+        else:
+            begins_s = self.now_s if course.started_s is None else self.now_s + self.cluster.move_s
+            course.moves += before is not None
+            course.placed_s, course.lease_s = self.now_s, None
+        course.started_s = self.now_s if course.started_s is None else course.started_s
+        course.stints += 1
+        todo = (course.request.iterations - course.done) / course.equal(1, len(workers))
+        course.stint = Stint(
+            name=f"{course.request.name}.{course.stints}",
+            job=course.request.name,
+            begins_s=begins_s,
+            ends_s=math.inf,
+            workers=workers,
+            left=max(math.ceil(todo - SAME), 1),
+            iterations=0,
+            timetable=timetable,
+        )
+        job = fluid_job(self.cluster.employ(course.stint), self.cluster.topology, course.stint.left)
+        self.engine.add(course.stint.name, replace(job, start_ms=max(job.start_ms, self.engine.now_ms)))
+
+    @staticmethod
+    def _changes(stint: Stint, workers: Placement, timetable: Timetable | None) -> bool:
+        return sorted(stint.workers) != sorted(workers) or stint.timetable != timetable
+
+    def _stop(self, course: _Course) -> Stint | None:
+        """End a job's stint here, if it has one."""
+        if course.stint is None:
+            return None
+        stint, now_s = course.stint, self.now_s
+        self.engine.stop(stint.name)
+        completed, begins_s = self.engine.completed(stint.name), min(stint.begins_s, now_s)
+        if now_s > begins_s:
+            self.stints.append(replace(stint, begins_s=begins_s, ends_s=now_s, iterations=completed))
+        course.done += course.equal(completed, len(stint.workers))
+        course.ran_s += now_s - begins_s
+        course.stint = None
+        return stint
+
+    def _state(self) -> State:
+        return State(self.now_s, self.cluster.topology, tuple(self._job(each) for each in self.here.values()))
+
+    def _job(self, course: _Course) -> Job:
+        done, ran_s, stint = course.done, course.ran_s, course.stint
+        if stint:
+            done += course.equal(self.engine.completed(stint.name), len(stint.workers))
+            ran_s += max(self.now_s - stint.begins_s, 0.0)
+        return Job(course.request, done, course.placement, course.placed_s, course.lease_s, ran_s, course.moves)

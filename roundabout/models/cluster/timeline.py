@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of a trace under a scheduler: who was where, from when to when, and why."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from roundabout.models.cluster.state import Placement, Placements, Request
+from roundabout.spec.cassini import Timetable
+
+Why = Literal["arrival", "end", "lease", "epoch"]
+
+
+@dataclass(frozen=True)
+class Stint:
+    """A job on one placement, with one timetable at most, in a row.
+
+    `left` is how many iterations of so many workers it still had to do when this began, `iterations` those that it did.
+    """
+
+    name: str
+    job: str
+    begins_s: float
+    ends_s: float
+    workers: Placement
+    left: int
+    iterations: int
+    timetable: Timetable | None = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether there is traffic of it: of several workers who had a turn before they were moved on."""
+        early_ms = self.timetable.early_ms(1e3 * self.begins_s) if self.timetable else 0.0
+        return len(self.workers) > 1 and 1e3 * self.begins_s + early_ms < 1e3 * self.ends_s
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a scheduler answered, and the compatibility scores of its candidates where Cassini ranked them."""
+
+    at_s: float
+    why: Why
+    job: str | None  # that arrived, ended or gave up its lease
+    placements: Placements
+    scores: tuple[float, ...] | None = None  # of those without loops
+
+
+@dataclass(frozen=True)
+class Life:
+    """A job from its arrival to its end. A move is a change of its workers while it was there."""
+
+    name: str
+    arrived_s: float
+    started_s: float | None
+    ended_s: float | None
+    dedicated_s: float  # what it takes in a cluster of its own, with the workers that it asked for
+    moves: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All of it, seconds from the trace's start."""
+
+    requests: tuple[Request, ...]
+    stints: tuple[Stint, ...]
+    decisions: tuple[Decision, ...]
+    lives: tuple[Life, ...]
+
+    def within(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
+        """The stints of a window, from its start on; jobs and decisions of all times stay as they were.
+
+        Who was there before the window goes on with the first iteration that it began in it: jobs stand to each other
+        as they did.
+
+        Args:
+            from_s: the start of the window.
+            lasts_s: how long it is.
+            starts_s: when a stint's iterations began.
+        """
+        until_s, stints = from_s + lasts_s, []
+        for stint in self.stints:
+            begins_s = next((at for at in (stint.begins_s, *starts_s(stint.name)) if at >= from_s), math.inf)
+            if begins_s < min(until_s, stint.ends_s):
+                stints.append(_moved(stint, begins_s, min(stint.ends_s, until_s), from_s))
+        return replace(self, stints=tuple(stints))
+
+    def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
+        """As timeline.json has it (docs/cluster-runs.md)."""
+        return {
+            "schema": 1,
+            "scheduler": scheduler,
+            "cassini": cassini,
+            "requests": [asdict(request) for request in self.requests],
+            "stints": [_stint(each) for each in self.stints],
+            "decisions": [asdict(each) for each in self.decisions],
+            "jobs": [asdict(life) for life in self.lives],
+        }
+
+
+def _moved(stint: Stint, begins_s: float, ends_s: float, by_s: float) -> Stint:
+    """A part of a stint, so much earlier."""
+    table = stint.timetable
+    earlier = table and table.model_copy(update={"shift_ms": (table.shift_ms - 1e3 * by_s) % table.period_ms})
+    return replace(stint, begins_s=begins_s - by_s, ends_s=ends_s - by_s, timetable=earlier)
+
+
+def _stint(stint: Stint) -> dict[str, Any]:
+    told: Mapping[str, Any] = {
+        name: value for name, value in asdict(stint).items() if name not in ("timetable", "left")
+    }
+    table = stint.timetable
+    return {
+        **told,
+        "shift_ms": table.shift_ms if table else None,
+        "period_ms": table.period_ms if table else None,
+    }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the timetables of an affinity subgraph are stretched, and whether its jobs are better off with them.
+
+As fluid/kept.py, by the engine, of jobs of which only circles are known. A rotation that is better than chance is not
+enough: a job that is held waits for its turns, and one that is not goes on at its share of the link.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from random import Random
+from statistics import fmean
+from types import MappingProxyType
+
+import numpy as np
+
+from roundabout.models.cassini import Circle
+from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
+from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Send, Stream
+from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.timetable_stretch import CONGESTED
+from roundabout.spec.cassini import Timetable
+
+Links = tuple[tuple[tuple[Circle, ...], float], ...]
+"""The circles of the jobs on each link, and what it carries, Gbit/s."""
+
+SLACK = 0.01
+"""By which share periods are longer than iterations at least.
+
+A guess: of timetables that jobs with 0.5 % of jitter keep, those that the fluid model finds are 0.5 to 1.6 % longer
+(docs/cassini.md). What it is, iterations of jobs that are held get longer by; where it is too little, turns are missed.
+"""
+
+STEP = 1.5
+"""How many times as much is tried next."""
+
+GAIN = 1.02
+"""How many times as fast jobs must be to be held: a guess, as circles are less than jobs with rings and jitter."""
+
+LASTS = 16
+"""For how many of the longest iteration, times the number of jobs, they are played."""
+
+DRAWS = 4
+"""How often jobs that nobody holds are played, each time from other instants on."""
+
+
+def kept(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
+    """The timetables, all stretched alike, with which jobs are fastest; none where they are as fast without."""
+    least = fmean(played(links, draw=draw) for draw in range(DRAWS)) / GAIN
+    found: dict[str, Timetable] = {}
+    more = SLACK
+    while 1 + more < least:  # a job takes a period at least
+        stretched = {job: each.stretched(1 + more) for job, each in timetables.items()}
+        if (mean := played(links, stretched)) < least:
+            least, found = mean, stretched
+        more *= STEP
+    return found
+
+
+def played(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
+    """The mean over jobs of how many times as long as alone their iterations take, once they have found each other."""
+    carries = {_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
+    engine = Engine(Left.always(carries), congested=CONGESTED)
+    iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}
+    longest_ms, random = max(iterations_ms.values()), Random(draw)
+    for job in iterations_ms:
+        engine.add(job, _fluid_job(job, links, timetables.get(job), random.uniform(0, longest_ms)))
+    engine.run(LASTS * len(iterations_ms) * longest_ms)
+    return fmean(_mean_ms(engine, job) / ms for job, ms in iterations_ms.items())
+
+
+def _mean_ms(engine: Engine, job: str) -> float:
+    """Of the later half."""
+    begins_ms = engine.iterations(job)[0, :, 0]
+    return float(np.diff(begins_ms[len(begins_ms) // 2 :]).mean())
+
+
+def _fluid_job(job: str, links: Links, timetable: Timetable | None, start_ms: float) -> FluidJob:
+    """A job as one worker, which sends over each link what its circle there has."""
+    circles = {place: circle for place, (circles, _) in enumerate(links) for circle in circles if circle.job == job}
+    phases = tuple(_phases(circles))
+    return FluidJob(phases, workers=1, start_ms=start_ms, timetable=timetable)
+
+
+def _phases(circles: Mapping[int, Circle]) -> Iterator[Compute | Send]:
+    edges = {0.0, *(circle.iteration_ms for circle in circles.values())}
+    edges |= {ms for circle in circles.values() for arc in circle.arcs for ms in (arc.begin_ms, arc.end_ms)}
+    for begin_ms, end_ms in pairwise(sorted(edges)):
+        demands = ((place, float(circle.demand_gbps(np.array(begin_ms, float)))) for place, circle in circles.items())
+        streams = tuple(
+            Stream(0, 0, (_edge(place),), gbps * BYTES_PER_MS_OF_GBPS * (end_ms - begin_ms))
+            for place, gbps in demands
+            if gbps
+        )
+        parties = (Party((0,), tuple(range(len(streams)))),)
+        yield Send(streams, end_ms - begin_ms, parties) if streams else Compute(end_ms - begin_ms)
+
+
+def _edge(place: int) -> tuple[str, str]:
+    return str(place), ""

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs over time, of a trace's specification and a seed. Source: the interleaving thesis, section 4.5.1.
+
+Each job has a generator of its own, so that what one is says nothing of the next.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, count, takewhile
+from random import Random
+from statistics import fmean
+
+from roundabout.core.errors import UsageError
+from roundabout.models.cluster.models import Guesses, model, names, profile
+from roundabout.models.cluster.state import Request
+from roundabout.spec.trace import Drawn, Dynamic, Listed, Poisson, Recorded, Snapshot, Submitted, Trace
+
+ANY = Listed()
+
+
+class TraceError(UsageError):
+    """A job that a cluster can never run, or a trace without jobs."""
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """What a trace's jobs are drawn from, and by which seed."""
+
+    trace: Drawn
+    models: tuple[str, ...]
+    seed: int
+    guesses: Guesses
+
+    def generator(self, of: str) -> Random:
+        return Random(f"{self.seed} {of}")
+
+    def request(self, number: int, arrives_s: float, given: Listed = ANY) -> Request:
+        """Job `number` of the trace, from 1; what is not given is drawn."""
+        random = self.generator(f"job {number}")
+        name = given.model or random.choice(self.models)
+        batch = given.batch or random.randint(*model(name).batch)
+        workers = given.workers or random.randint(self.trace.workers.least, self.trace.workers.most)
+        iterations = given.iterations or random.randint(self.trace.iterations.least, self.trace.iterations.most)
+        return Request(f"{name.lower()}-{number}", name, batch, workers, iterations, arrives_s)
+
+
+def requests(
+    trace: Trace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[Submitted] = ()
+) -> tuple[Request, ...]:
+    """The jobs of a trace on a cluster of so many GPUs, in the order of their arrival.
+
+    Args:
+        trace: the specification.
+        gpus: in the cluster; a load is a fraction of them.
+        seed: draws what the trace does not say. The same seed gives the same jobs.
+        guesses: of the models (roundabout.models.cluster.models).
+        submitted: the jobs of a real trace (roundabout.spec.trace_readers).
+
+    Raises:
+        ModelError: a model that there is none of.
+        TraceError: a job asks for more GPUs than there are, or there are no jobs.
+    """
+    draw = _Draw(trace, names(trace.models), seed, guesses)
+    found = tuple(_made(trace, draw, gpus, submitted))
+    if not found:
+        raise TraceError(f"{trace.kind} trace: found no job, expected one at least", "widen its workers or minutes")
+    for request in found:
+        if request.workers > gpus:
+            raise TraceError(
+                f"{trace.kind} trace, job {request.name}: found {request.workers} workers, expected at most {gpus}, "
+                "as many as the cluster has GPUs",
+                "give `workers` of the trace a smaller `most`, or the topology more hosts",
+            )
+    return found
+
+
+def _made(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[Submitted]) -> Iterator[Request]:
+    match trace:
+        case Poisson():
+            yield from _poisson(trace, draw, gpus)
+        case Dynamic():
+            yield from _listed(draw, trace.present, 1, 0.0)
+            yield from _listed(draw, trace.arriving, len(trace.present) + 1, trace.arrive_s)
+        case Snapshot():
+            yield from _listed(draw, trace.jobs, 1, 0.0)
+        case _:
+            yield from _recorded(trace, draw, submitted)
+
+
+def _listed(draw: _Draw, jobs: Iterable[Listed], first: int, arrives_s: float) -> Iterator[Request]:
+    return (draw.request(number, arrives_s, job) for number, job in enumerate(jobs, first))
+
+
+def _poisson(trace: Poisson, draw: _Draw, gpus: int) -> Iterator[Request]:
+    gap_s = gpu_seconds(trace, draw.guesses) / (trace.load * gpus)
+    end_s = math.inf if trace.minutes is None else trace.minutes * 60
+    random = draw.generator("arrivals")
+    gaps_s = (random.expovariate(1 / gap_s) for _ in (range(trace.jobs) if trace.jobs else count()))
+    for number, arrives_s in enumerate(takewhile(lambda at_s: at_s <= end_s, accumulate(gaps_s)), 1):
+        yield draw.request(number, arrives_s)
+
+
+def _recorded(trace: Recorded, draw: _Draw, submitted: Sequence[Submitted]) -> Iterator[Request]:
+    wanted = [job for job in submitted if trace.workers.least <= job.gpus <= trace.workers.most]
+    first = sorted(wanted, key=lambda job: job.at_s)[: trace.jobs]
+    for number, job in enumerate(first, 1):
+        drawn = draw.request(number, job.at_s - first[0].at_s, Listed(workers=job.gpus))
+        yield replace(drawn, name=f"{job.name}-{number}", iterations=_iterations(drawn, job.ran_s, draw.guesses))
+
+
+def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
+    """As many as take the job alone for as long as it ran; those drawn where that is not known."""
+    if ran_s is None:
+        return request.iterations
+    alone_ms = profile(request.model, request.workers, request.batch, guesses).alone_ms
+    return max(round(ran_s * 1000 / alone_ms), 1)
+
+
+def gpu_seconds(trace: Drawn, guesses: Guesses = None) -> float:
+    """The mean over a trace's jobs of what one takes of its GPUs alone: workers x iterations x iteration time.
+
+    An iteration's time is linear in the batch, so that the middle of its range stands for all of it.
+    """
+    workers = range(trace.workers.least, trace.workers.most + 1)
+    means_ms = [
+        fmean(each * profile(name, each, batch, guesses).alone_ms for batch in model(name).batch for each in workers)
+        for name in names(trace.models)
+    ]
+    return fmean(means_ms) * (trace.iterations.least + trace.iterations.most) / 2 / 1000

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fluid models, without packets; plan, testbeds and analysis may use them.
+
+Links shared like water are exact and event-driven, but for what flows of cross traffic leave of them, which comes in
+steps, and for weights that grow as MLTCP's do (mltcp.py), which are integrated. Of DCQCN there is a mean field
+(dcqcn.py, meetings.py), in steps. model.py is the plain one; engine.py is the same for many hosts and jobs.
+"""
+
+from roundabout.models.fluid.cross_traffic import (
+    BYTES_PER_MS_OF_GBPS,
+    Schedule,
+    capacities,
+    left_by_cross_traffic,
+    left_by_schedules,
+)
+from roundabout.models.fluid.engine import Engine, EngineError
+from roundabout.models.fluid.jobs import FluidJob, fluid_jobs
+from roundabout.models.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
+from roundabout.models.fluid.model import ITERATIONS, Course, iteration_times
+from roundabout.models.fluid.rates import Direction
+from roundabout.models.fluid.residual_capacity import Floats, Left
+from roundabout.models.fluid.timetable_stretch import kept
+
+__all__ = [
+    "BYTES_PER_MS_OF_GBPS",
+    "ITERATIONS",
+    "Course",
+    "Direction",
+    "Engine",
+    "EngineError",
+    "Floats",
+    "FluidJob",
+    "Left",
+    "Limits",
+    "Schedule",
+    "best_offsets",
+    "capacities",
+    "fluid_jobs",
+    "fluid_limits",
+    "iteration_times",
+    "kept",
+    "left_by_cross_traffic",
+    "left_by_schedules",
+    "steady_means_ms",
+]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fluid model of model.py for many hosts and jobs: the same events, each at the cost of those whom it concerns.
+
+It is written in C++ (roundabout/models/fluid/native); docs/fluid.md says what it couples, and why that is exact.
+"""
+
+import ctypes
+import math
+from collections.abc import Iterator, Mapping
+from ctypes import POINTER, c_double, c_int64, c_size_t, c_void_p
+from functools import cache
+
+import numpy as np
+
+from roundabout.core import paths
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.fluid.jobs import Compute, FluidJob, as_one
+from roundabout.models.fluid.rates import Direction
+from roundabout.models.fluid.residual_capacity import Floats, Left
+from roundabout.spec.cassini import LATE
+
+LIBRARY = "build/lib/libfluid.so"
+
+INSTANTS = 100_000
+"""After how many the engine comes back to Python, so that it can be interrupted; they take some tenths of a second."""
+
+DOUBLES, INT64S, SIZES = POINTER(c_double), POINTER(c_int64), POINTER(c_size_t)
+FUNCTIONS = {
+    "engine": (c_void_p, (DOUBLES, SIZES, c_size_t, c_double, c_double, c_double)),
+    "free": (None, (c_void_p,)),
+    "add": (c_size_t, (c_void_p, INT64S, DOUBLES)),
+    "stop": (None, (c_void_p, c_size_t)),
+    "run": (c_size_t, (c_void_p, c_double, INT64S, SIZES)),
+    "now": (c_double, (c_void_p,)),
+    "completed": (c_int64, (c_void_p, c_size_t)),
+    "iterations": (None, (c_void_p, c_size_t, DOUBLES)),
+    "carried": (c_size_t, (c_void_p, c_size_t, DOUBLES)),
+}
+"""What each takes and returns (face.cpp)."""
+
+
+class EngineError(RoundaboutError):
+    """The engine is not there, or was asked for what it cannot know."""
+
+
+class Engine:
+    """A cluster as it goes: jobs come and go while others run.
+
+    `left` is what each direction of a link has for jobs, and `congested` the share of it that they get while several
+    streams ask for more. With `sample_ms`, what links have carried is noted that often.
+
+    Raises:
+        EngineError: it is not built.
+    """
+
+    def __init__(self, left: Left, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
+        self._library = _library()
+        self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
+        self._sampled = sample_ms is not None
+        self._jobs: dict[str, FluidJob] = {}
+        self._places: dict[str, int] = {}
+        rates = [np.asarray(each, float) for each in left.bytes_per_ms.values()]
+        figures = (c_size_t * len(rates))(*map(len, rates))
+        together = np.concatenate([np.empty(0), *rates])
+        engine = self._library.fluid_engine
+        self._engine = c_void_p(
+            engine(_doubles(together), figures, len(rates), left.step_ms, congested, sample_ms or 0.0)
+        )
+
+    def __del__(self) -> None:
+        if hasattr(self, "_engine"):
+            self._library.fluid_free(self._engine)
+
+    @property
+    def now_ms(self) -> float:
+        """The instant that it has come to."""
+        return float(self._library.fluid_now(self._engine))
+
+    def add(self, name: str, job: FluidJob) -> None:
+        """A job that begins at its `start_ms`.
+
+        Raises:
+            EngineError: there was one of this name, it would have begun before now, or its streams take unknown links.
+        """
+        if name in self._jobs:
+            raise EngineError(f"job {name}: found a second one of this name, expected one")
+        if job.start_ms < self.now_ms:
+            raise EngineError(f"job {name}: found a start at {job.start_ms:g} ms, expected {self.now_ms:g} ms or later")
+        unknown = sorted(job.edges - self._edges.keys())
+        if unknown:
+            raise EngineError(
+                f"job {name}: found a stream from {' to '.join(unknown[0])}, expected links that there are"
+            )
+        whole, fractions = np.array([*_whole(as_one(job), self._edges)]), np.array([*_fractions(as_one(job))], float)
+        self._places[name] = self._library.fluid_add(self._engine, whole.ctypes.data_as(INT64S), _doubles(fractions))
+        self._jobs[name] = job
+
+    def stop(self, name: str) -> None:
+        """It departs now; an iteration that it has not completed does not count."""
+        self._library.fluid_stop(self._engine, self._places[name])
+
+    def run(self, until_ms: float) -> tuple[str, ...]:
+        """Go on until then, or until the first instant at which jobs end or depart by themselves: their names."""
+        names = list(self._jobs)
+        ended = (c_size_t * len(names))()
+        while True:
+            instants = c_int64(INSTANTS)
+            count = self._library.fluid_run(self._engine, until_ms, instants, ended)
+            if count or instants.value:
+                return tuple(names[place] for place in ended[:count])
+
+    def completed(self, name: str) -> int:
+        """The iterations that all of the job's workers have completed."""
+        return int(self._library.fluid_completed(self._engine, self._places[name]))
+
+    def iterations(self, name: str) -> Floats:
+        """Of each worker's iterations: when it began, first communicated and ended, its agent's delay, bytes both ways.
+
+        The shape is (workers, iterations, 6), times are in ms, and bytes are those sent and received for the iteration.
+        """
+        job, count = self._jobs[name], self.completed(name)
+        times = np.empty((as_one(job).workers, count, 4))
+        self._library.fluid_iterations(self._engine, self._places[name], _doubles(times))
+        found = np.zeros((job.workers, count, 6))
+        found[:, :, :4] = times
+        for stream in job.streams:
+            found[stream.sender, :, 4] += stream.size
+            found[stream.receiver, :, 5] += stream.size
+        return found
+
+    def carried(self) -> Mapping[Direction, Floats]:
+        """The bytes that each direction of a link has carried until 0, `sample_ms`, twice that, ..., now at most.
+
+        Raises:
+            EngineError: it was not to note them.
+        """
+        if not self._sampled:
+            raise EngineError("bytes carried: found an engine without sample_ms, expected one with")
+        return {edge: self._carried(place) for edge, place in self._edges.items()}
+
+    def _carried(self, place: int) -> Floats:
+        found = np.empty(self._library.fluid_carried(self._engine, place, None))
+        self._library.fluid_carried(self._engine, place, _doubles(found))
+        return found
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = paths.ROOT / LIBRARY
+    if not path.is_file():
+        raise EngineError(f"not built: {LIBRARY}", f"build it: {paths.BUILD}")
+    library = ctypes.CDLL(str(path))
+    for name, (returned, taken) in FUNCTIONS.items():
+        function = getattr(library, f"fluid_{name}")
+        function.restype, function.argtypes = returned, taken
+    return library
+
+
+def _doubles(array: Floats) -> "ctypes._Pointer[c_double]":
+    return array.ctypes.data_as(DOUBLES)
+
+
+def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
+    """The whole numbers of a job, in the order in which face.cpp reads them."""
+    yield from (job.workers, job.priority, -1 if job.iterations is None else job.iterations)
+    yield from (job.factor is not None, job.timetable is not None, len(job.stretches), len(job.phases))
+    for phase in job.phases:
+        streams, parties = ((), ()) if isinstance(phase, Compute) else (phase.streams, phase.parties)
+        yield from (not isinstance(phase, Compute), len(streams))
+        for stream in streams:
+            yield from (stream.sender, stream.receiver, -1 if stream.passes_on is None else stream.passes_on)
+            yield from (len(stream.path), *(edges[edge] for edge in stream.path))
+        yield len(parties)
+        for party in parties:
+            yield from (len(party.workers), *party.workers, len(party.awaits), *party.awaits)
+
+
+def _fractions(job: FluidJob) -> Iterator[float]:
+    """Its other numbers."""
+    yield from (job.weight, job.start_ms, math.inf if job.departs_ms is None else job.departs_ms)
+    if job.factor:
+        yield from job.factor.coefficients
+    if job.timetable:
+        each = job.timetable
+        yield from (each.shift_ms, each.period_ms, each.threshold_ms)
+        yield max(LATE * each.period_ms, each.threshold_ms)
+    yield from job.stretches
+    for phase in job.phases:
+        if isinstance(phase, Compute):
+            yield phase.ms
+        else:
+            yield phase.alone_ms
+            yield from (stream.size for stream in phase.streams)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial's jobs would reach if links were shared like water: the limits that measurements are held against.
+
+Cross traffic takes the load asked of it first, evenly: limits know no seed, and so no flows. Where it takes all that a
+direction carries, jobs that need it never end.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from roundabout.models.fluid.cross_traffic import left_by_cross_traffic
+from roundabout.models.fluid.jobs import Compute, FluidJob, Send, fluid_jobs
+from roundabout.models.fluid.model import ITERATIONS, iteration_times
+from roundabout.models.fluid.rates import Direction
+from roundabout.spec import TrialSpec
+
+GRID = 32
+"""Start offsets tried per job, spread over its iteration, besides those at which communication phases touch."""
+
+MOST = 640
+"""Iterations after which no state is waited for to recur."""
+SAME_MS = 1e-6
+"""By how much states may differ that are one: far more than what rounding adds up to."""
+
+Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
+"""Of jobs' iteration times while they run together, ms."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Iteration times of one job: on its own, sharing fairly from a common start, and at the best start offsets.
+
+    Infinite where cross traffic leaves it nothing.
+    """
+
+    alone_ms: float
+    fair_ms: float
+    interleaved_ms: float
+
+
+NEVER = Limits(math.inf, math.inf, math.inf)
+
+
+def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
+    """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
+
+    When jobs begin, end and depart is left out of account, and so are MLTCP, priorities and timetables: fair is fair.
+    Times are means over a whole unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at
+    least; a job that is alone does the same from its first on.
+    """
+    capacity = left_by_cross_traffic(spec)
+    jobs = {
+        name: replace(job, start_ms=0.0, factor=None, priority=0, timetable=None)
+        for name, job in fluid_jobs(spec).items()
+    }
+    moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
+    found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items())), iterations), strict=True))
+    return {name: found.get(name, NEVER) for name in jobs}
+
+
+def unified_means_ms(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int = ITERATIONS
+) -> tuple[float, ...]:
+    """The mean iteration time of every job while they run together for ever.
+
+    A mean over so many iterations depends on where they end, unless periods fit into each other. So it is one over
+    whole unified periods: from an iteration of the first job to one at which all jobs are where they were beside it.
+    Where they never are, as periods without a common multiple have it, the second half of `MOST` iterations counts.
+    """
+    return _means_ms(*_until_they_recur(jobs, capacity, iterations))
+
+
+def steady_means_ms(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+) -> tuple[float, ...]:
+    """The mean of every job's iteration times in the second half of so many, from where they begin."""
+    return tuple(map(_steady, iteration_times(jobs, capacity, iterations)))
+
+
+def best_offsets(
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    staying: Sequence[FluidJob] = (),
+    means_ms: Means = unified_means_ms,
+) -> tuple[FluidJob, ...]:
+    """`jobs` with start offsets under which the sum of their slowdowns against running alone is least, as far as found.
+
+    Jobs are placed one after the other, each at the best of `GRID` offsets over its own iteration and of those where
+    one of its communication phases begins as another job's ends. For two jobs that is the grid's optimum, for more a
+    greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them as they are.
+    Slowdowns are by `means_ms`: over whole unified periods, unless told otherwise.
+    """
+    alone = [means_ms([job], capacity)[0] for job in (*staying, *jobs)]
+    placed = list(staying)
+    for job, own in zip(jobs, alone[len(staying) :], strict=True):
+        best, best_slowdown = job, math.inf
+        for offset in _offsets(job, own, placed):
+            moved = replace(job, start_ms=offset)
+            together = means_ms([*placed, moved], capacity)
+            slowdown = sum(mean / base for mean, base in zip(together, alone, strict=False))
+            if slowdown < best_slowdown - 1e-9:
+                best, best_slowdown = moved, slowdown
+            if best_slowdown <= len(together) * (1 + 1e-9):
+                break  # nobody is slowed down: it cannot get better
+        placed.append(best)
+    return tuple(placed[len(staying) :])
+
+
+def _until_they_recur(
+    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+) -> tuple[list[list[float]], list[slice] | None]:
+    """Iteration times by job until a state recurs, and their last unified period; None if that is never."""
+    while True:
+        times = iteration_times(jobs, capacity, iterations)
+        period = _unified_period([job.start_ms for job in jobs], times)
+        if period is not None or iterations >= MOST:
+            return times, period
+        iterations = min(2 * iterations, MOST)
+
+
+def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) -> tuple[float, ...]:
+    if period is None:
+        return tuple(map(_steady, times))
+    return tuple(float(np.mean(each[own])) for each, own in zip(times, period, strict=True))
+
+
+def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
+    """By job: its iterations from the last state that recurred, in the second half, to its recurrence; None without."""
+    begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
+    until = min(each[-1] for each in begins)
+    first = begins[0][begins[0] <= until + SAME_MS]
+    places = [np.searchsorted(each, first + SAME_MS) - 1 for each in begins]
+    since_ms = np.stack([first - each[place] for each, place in zip(begins, places, strict=True)])
+    alike = np.abs(since_ms - since_ms[:, -1:]).max(axis=0) < SAME_MS
+    half = len(first) // 2
+    recurred = half + np.flatnonzero(alike[half:-1])
+    if len(recurred) == 0:
+        return None
+    return [slice(int(place[recurred[-1]]), int(place[-1])) for place in places]
+
+
+def _steady(times: Sequence[float]) -> float:
+    second_half = times[len(times) // 2 :]
+    return sum(second_half) / len(second_half)
+
+
+@lru_cache(maxsize=64)
+def _limits(
+    jobs: tuple[FluidJob, ...], capacity: tuple[tuple[Direction, float], ...], iterations: int
+) -> tuple[Limits, ...]:
+    rates = dict(capacity)
+    if not jobs:
+        return ()
+    if len(jobs) == 1:
+        return (Limits(*steady_means_ms(jobs, rates, iterations) * 3),)
+    means_ms = partial(unified_means_ms, iterations=iterations)
+    alone = [means_ms([job], rates)[0] for job in jobs]
+    together = _until_they_recur(jobs, rates, iterations)
+    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
+    tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
+    interleaved = means_ms(best_offsets(jobs, rates, means_ms=tried_ms), rates)
+    return tuple(Limits(*times) for times in zip(alone, _means_ms(*together), interleaved, strict=True))
+
+
+def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:
+    """Start offsets worth trying for `job`: those where its communication follows on another's, then an even grid."""
+    touching = [
+        (other.start_ms + end - begin) % period_ms
+        for other in placed
+        for _, end in _sending(other)
+        for begin, _ in _sending(job)
+    ]
+    return [*touching, *(period_ms * step / GRID for step in range(GRID))] if placed else [0.0]
+
+
+def _sending(job: FluidJob) -> list[tuple[float, float]]:
+    """Begin and end of the communication phases of an undisturbed iteration, in ms from its start."""
+    spans, now = [], 0.0
+    for phase in job.phases:
+        end = now + (phase.ms if isinstance(phase, Compute) else phase.alone_ms)
+        if isinstance(phase, Send):
+            spans.append((now, end))
+        now = end
+    return spans

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that compute and communicate over one link under DCQCN: many such meetings at once, in the mean field.
+
+Of each trial one direction of the bottleneck is played, with a real queue that marks; its other links carry what its
+hosts send. A job's flows are alike, so one of them stands for all. Nothing jitters: jobs that are alike stay together.
+MLTCP's F multiplies what a flow increases by, as its bytes of the iteration are sent (mltcp.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.fluid.dcqcn import PACKET_BYTES, Array, Flow, Reaction, advance, marked
+from roundabout.models.fluid.mltcp import Factor, base_of, factor_of
+from roundabout.spec import Transport, TrialSpec
+from roundabout.spec.transports import Parameter
+
+Which = npt.NDArray[np.bool_]
+
+BYTES_PER_US_OF_MBPS = 0.125
+
+STEP_US = 10.0
+"""How finely time is cut. With 4 us shares and times are the same within 1 % for gaps between CNPs of 50 us, and within
+3 % for gaps of 4 us."""
+
+FEEDBACK_US = 10.0
+"""From a mark to its CNP's arrival, whatever the queue, which is told of as a packet leaves it. A guess: a few hops
+within a rack; CoNEXT'16 plays 4 and 85."""
+
+IDLE_STAGES = 64
+"""After so many periods of the timer without traffic a flow starts at the highest rate (transports/dcqcn)."""
+
+
+SETTLED = 2e-4
+"""By no more than this share do two iterations differ that end a trial: the following ones would be the same."""
+
+
+TOLD_AFTER = 2000
+"""Steps."""
+
+Told = Callable[[float], None]
+"""Hears which part is done, from 0 to 1."""
+
+
+def nobody(_part: float) -> None:
+    """Hears nothing."""
+
+
+class MeetingError(RoundaboutError):
+    """A trial that the mean field does not know."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What became of one trial's jobs, in the papers' time.
+
+    `spans` has for each job its iterations: start, begin of communication and end in ms, shape (iterations, 3).
+    `first_gbps` is what each sends on the link while all communicate for the first time, None where that never comes;
+    `marks` are the packets of each that were marked, `queue_bytes` the mean of the queue while any communicates.
+    Where they `settled`, all further iterations would be as their last.
+    """
+
+    spans: Mapping[str, Array]
+    first_gbps: Mapping[str, float] | None
+    marks: Mapping[str, float]
+    queue_bytes: float
+    settled: bool = False
+
+    def iteration_ms(self, job: str) -> Array:
+        """How long a job's iterations took."""
+        return self.spans[job][:, 2] - self.spans[job][:, 0]
+
+    def settled_ms(self, job: str) -> float:
+        """The time of a job's last iteration: what the median of a long run comes to."""
+        return float(self.iteration_ms(job)[-1])
+
+    @property
+    def share(self) -> float | None:
+        """The first job's bandwidth over the second's while all communicate for the first time."""
+        if self.first_gbps is None:
+            return None
+        one, other = list(self.first_gbps.values())[:2]
+        return one / other
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    """The jobs of all trials: shape (jobs, trials); the link and its thresholds: shape (trials,)."""
+
+    compute_us: Array
+    bytes: Array  # of each flow
+    demand: Array
+    flows: Array
+    begins_us: Array
+    capacity: Array
+    kmin_bytes: Array
+    kmax_bytes: Array
+    pmax: Array
+    reaction: Reaction
+    factors: Mapping[Factor, Which]
+    """F, and whose R_AI it multiplies as their bytes of the iteration are sent."""
+    hyper: Which
+    """Whose R_HAI it multiplies too."""
+
+    def reaction_at(self, unsent: Array) -> Reaction:
+        """The parameters of flows that have so many bytes of the iteration still to send; idle ones have sent all."""
+        if not self.factors:
+            return self.reaction
+        ratio, factor = 1 - unsent / self.bytes, np.ones_like(unsent)
+        for each, where in self.factors.items():
+            factor[where] = each(ratio[where])
+        hyper = np.where(self.hyper, factor, 1.0)
+        return replace(self.reaction, R_AI=self.reaction.R_AI * factor, R_HAI=self.reaction.R_HAI * hyper)
+
+
+def refusal(spec: TrialSpec) -> MeetingError | None:
+    """Why `meetings` would refuse a trial; None where it knows it."""
+    try:
+        _jobs([spec])
+    except MeetingError as error:
+        return error
+    return None
+
+
+def meetings(
+    specs: Sequence[TrialSpec],
+    iterations: int = 12,
+    step_us: float = STEP_US,
+    feedback_us: float = FEEDBACK_US,
+    told: Told = nobody,
+) -> list[Meeting]:
+    """Play trials that have as many jobs each, until every job has done so many `iterations`, or does the same again.
+
+    All are played at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
+    however few trials there are. `told` hears again and again which part of it is done.
+
+    Raises:
+        MeetingError: a trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or nothing says when
+            that marks.
+    """
+    names = [list(spec.jobs) for spec in specs]
+    if len({len(each) for each in names}) > 1:
+        raise MeetingError(
+            f"found trials of {', '.join(map(str, sorted({*map(len, names)})))} jobs, expected one number"
+        )
+    play = _Play(_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
+    while not play.is_over:
+        play.step()
+        if play.steps % TOLD_AFTER == 0:
+            told(play.part_done)
+    return [play.meeting(place, each) for place, each in enumerate(names)]
+
+
+class _Play:
+    """All trials under way, in steps."""
+
+    def __init__(self, jobs: _Jobs, iterations: int, step_us: float, lag: int) -> None:
+        self.jobs, self.us, shape = jobs, step_us, jobs.bytes.shape
+        self.flow = Flow.starting(jobs.reaction)
+        self.now = np.zeros(shape[1])
+        self.queue = np.zeros(shape[1])
+        self.seen = np.zeros((lag, shape[1]))  # what was marked, until its CNPs come
+        self.steps = 0
+        self.until = jobs.begins_us + jobs.compute_us  # when computing ends
+        self.sending = np.zeros(shape, bool)
+        self.unborn = np.zeros(shape)
+        self.waiting = np.zeros(shape)
+        self.done = np.zeros(shape, int)
+        self.spans = np.full((*shape, iterations, 3), np.nan)
+        self.spans[:, :, 0, 0] = jobs.begins_us
+        self.first = np.zeros(shape)
+        self.first_us = np.zeros(shape[1])
+        self.met = np.zeros(shape[1], bool)  # and parted
+        self.settled = np.zeros(shape[1], bool)
+        self.marks = np.zeros(shape)
+        self.queued = np.zeros(shape[1])
+        self.queued_us = np.zeros(shape[1])
+
+    @property
+    def unsent(self) -> Array:
+        """Bytes of each flow that are still to leave in this phase."""
+        return self.unborn + self.waiting
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to play."""
+        return bool(self.over.all())
+
+    @property
+    def over(self) -> Which:
+        """Which trials have all of their iterations, or have come to rest; the others still count."""
+        complete: Which = (self.done >= self.spans.shape[2]).all(axis=0)
+        return complete | self.settled
+
+    @property
+    def part_done(self) -> float:
+        """Of the trial that has got least far, which part of its jobs' iterations is done."""
+        parts = np.minimum(self.done / self.spans.shape[2], 1.0).mean(axis=0)
+        return float(np.where(self.over, 1.0, parts).min())
+
+    def step(self) -> None:
+        """Go on by a step, or, where nothing is congested, until something changes."""
+        jobs = self.jobs
+        self._begin()
+        R_C = self.flow.R_C  # noqa: N806 - the papers' name
+        wanted = np.where(self.waiting > 0, R_C, np.minimum(R_C, jobs.demand)) * self.sending
+        us = self._until_something(wanted)
+        born = np.minimum(jobs.demand * us * self.sending, self.unborn)
+        sent = np.minimum(wanted * us, self.waiting + born)
+        rate = sent / us
+        p = marked(self.queue, jobs.kmin_bytes, jobs.kmax_bytes, jobs.pmax)
+        slot = self.steps % len(self.seen)
+        advance(self.flow, jobs.reaction_at(self.unsent), rate, self.seen[slot], us)
+        self.seen[slot] = p
+        self.unborn -= born
+        self.waiting += born - sent
+        sent *= jobs.flows
+        self._count(sent, p, us)
+        self.queue = np.maximum(self.queue + sent.sum(axis=0) - jobs.capacity * us, 0.0)
+        self.now += us
+        self.steps += 1
+        self._end()
+
+    def _until_something(self, wanted: Array) -> Array:
+        """How long rates stay as they are; a step where marks are under way, or rates may rise."""
+        jobs = self.jobs
+        rising = self.sending & (jobs.reaction.R_max > self.flow.R_C) & ((self.waiting > 0) | (wanted < jobs.demand))
+        busy = (self.queue > 0) | (self.seen > 0).any(axis=0) | rising.any(axis=0)
+        busy |= (wanted * jobs.flows).sum(axis=0) > jobs.capacity
+        if busy.all():
+            return np.full(busy.shape, self.us)
+        drained = self.waiting / np.maximum(wanted - np.where(self.unborn > 0, jobs.demand, 0.0), 1e-9)
+        sending = np.where(self.waiting > 0, drained, self.unborn / jobs.demand)
+        sending = np.where(
+            (self.waiting > 0) & (self.unborn > 0), np.minimum(sending, self.unborn / jobs.demand), sending
+        )
+        changes = np.where(self.sending, sending, self.until - self.now).min(axis=0)
+        return np.where(busy, self.us, np.maximum(changes, self.us))
+
+    def _begin(self) -> None:
+        begin = ~self.sending & (self.now >= self.until - 1e-6)
+        if not begin.any():
+            return
+        jobs = self.jobs
+        self.sending |= begin
+        self.unborn = np.where(begin, jobs.bytes, self.unborn)
+        self._note(begin, 1)
+        self.flow.restart(begin & (jobs.compute_us >= IDLE_STAGES * jobs.reaction.T_us), jobs.reaction)
+
+    def _end(self) -> None:
+        end = self.sending & (self.unborn <= 1e-6) & (self.waiting <= 1e-6)
+        if not end.any():
+            return
+        self.met |= end.any(axis=0) & (self.first_us > 0)
+        self.sending &= ~end
+        self.unborn[end] = self.waiting[end] = 0.0
+        self._note(end, 2)
+        self.done += end
+        self.until = np.where(end, self.now + self.jobs.compute_us, self.until)
+        self._note(end, 0)
+        for trial in np.nonzero(end.any(axis=0) & ~self.settled)[0].tolist():
+            self.settled[trial] = all(map(_is_settled, self._iterations(trial)))
+
+    def _iterations(self, trial: int) -> list[Array]:
+        """Those that a trial's jobs have ended."""
+        return [spans[~np.isnan(spans[:, 2])] for spans in self.spans[:, trial]]
+
+    def _note(self, which: Which, moment: int) -> None:
+        for job, trial in zip(*np.nonzero(which & (self.done < self.spans.shape[2])), strict=True):
+            self.spans[job, trial, self.done[job, trial], moment] = self.now[trial]
+
+    def _count(self, sent: Array, p: Array, us: Array) -> None:
+        live = ~self.over
+        self.marks += sent * p * live
+        some = self.sending.any(axis=0) * us * live
+        self.queued += some * self.queue
+        self.queued_us += some
+        if not self.met.all():
+            meeting = self.sending.all(axis=0) & ~self.met
+            self.first += sent * meeting
+            self.first_us += us * meeting
+
+    def meeting(self, trial: int, names: Sequence[str]) -> Meeting:
+        """What became of one trial."""
+        first = None
+        if len(names) > 1 and self.first_us[trial] > 0:
+            gbps = self.first[:, trial] / self.first_us[trial] * 8e-3
+            first = dict(zip(names, gbps.tolist(), strict=True))
+        return Meeting(
+            spans={name: each / 1e3 for name, each in zip(names, self._iterations(trial), strict=True)},
+            first_gbps=first,
+            marks=dict(zip(names, (self.marks[:, trial] / PACKET_BYTES).tolist(), strict=True)),
+            queue_bytes=float(self.queued[trial] / self.queued_us[trial]),
+            settled=bool(self.settled[trial]),
+        )
+
+
+def _is_settled(spans: Array) -> bool:
+    times = spans[-2:, 2] - spans[-2:, 0]
+    return len(spans) > 2 and abs(times[1] / times[0] - 1) < SETTLED
+
+
+def _jobs(specs: Sequence[TrialSpec]) -> _Jobs:
+    described = [[_job(spec, name) for name in spec.jobs] for spec in specs]
+    links = [_link(spec) for spec in specs]
+
+    def of_jobs(name: str) -> Array:
+        return np.array([[job[name] for job in jobs] for jobs in described], float).T
+
+    def of_links(name: str) -> Array:
+        return np.array([link[name] for link in links], float)
+
+    reaction = Reaction(**{name: of_jobs(name) for name in Reaction.__dataclass_fields__})
+    transports = np.array([[job.transport for job in spec.jobs.values()] for spec in specs], object).T
+    factor = np.vectorize(factor_of, [object])(transports)
+    factors = {each: factor == each for each in set(factor.flat) - {None}}
+    hyper = np.vectorize(_acts_on, [object])(transports) == "increase"
+    both = {name: of_jobs(name) for name in ("compute_us", "bytes", "demand", "flows", "begins_us")}
+    link = {name: of_links(name) for name in links[0]}
+    return _Jobs(**both, **link, reaction=reaction, factors=factors, hyper=hyper)
+
+
+def _link(spec: TrialSpec) -> dict[str, float]:
+    asked = {job.transport.thresholds for job in spec.jobs.values()}
+    ecn = next(iter(asked)) if len(asked) == 1 else None
+    if ecn is None:
+        raise MeetingError("found no thresholds, or several, expected one `set` or `ecn` of all jobs' transports")
+    return {
+        "capacity": spec.topology.bottleneck.payload_rate_gbps * 1000 * BYTES_PER_US_OF_MBPS,
+        "kmin_bytes": ecn.Kmin_bytes,
+        "kmax_bytes": ecn.Kmax_bytes,
+        "pmax": ecn.Pmax,
+    }
+
+
+def _job(spec: TrialSpec, name: str) -> dict[str, float]:
+    job, link = spec.jobs[name], spec.topology.bottleneck
+    *computing, sending = job.profile.phases
+    crossed = [size for hop, size in spec.crossing(name, sending).items() if hop.link == link]
+    if any(phase.bytes for phase in computing) or not crossed or sending.alone_ms is None:
+        raise MeetingError(f"job {name}: expected phases that compute and one that then sends across {link.name}")
+    size = max(crossed) / job.flows
+    return {
+        "compute_us": sum(phase.compute_ms or 0.0 for phase in computing) * 1e3,
+        "bytes": size,
+        "demand": size / (sending.alone_ms * 1e3),
+        "flows": job.flows,
+        "begins_us": job.begins_ms * 1e3,
+        **_reaction(spec, name),
+    }
+
+
+def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
+    """A job's parameters. What is payload is counted: a NIC at the line rate sends what its link carries of that."""
+    transport = spec.jobs[name].transport
+    if spec.queue_of.get(spec.jobs[name].priority or 0):
+        raise MeetingError(f"job {name}: found a queue of its own by its priority, expected one queue for all")
+    if base_of(transport) != "dcqcn" or transport.declaration is None:
+        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn, or MLTCP over it")
+    if _acts_on(transport) == "decrease":
+        raise MeetingError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
+    hosts = spec.jobs[name].hosts
+    carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
+    numbers = (each for each in transport.declaration.parameters if not each.names)  # as DCQCN's all are
+    values = {each.name: float(transport.asked.get(each.name, _default(each))) for each in numbers}
+    values["R_max_mbps"] = min(values["R_max_mbps"], carried)
+    rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
+    return {
+        each: values[f"{each}_mbps"] * BYTES_PER_US_OF_MBPS if each in rates else values[each]
+        for each in Reaction.__dataclass_fields__
+    }
+
+
+def _acts_on(transport: Transport) -> Any:
+    """What MLTCP scales: every increase, or (adaptive unfairness) additive ones only."""
+    return transport.asked.get("acts_on", "increase")
+
+
+def _default(parameter: Parameter) -> float:
+    return np.inf if parameter.chosen_by == "line_rate" else parameter.value

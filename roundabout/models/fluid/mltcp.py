@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLTCP: how much more a flow asks for as its iteration's bytes are sent, and what the published theory makes of it.
+
+docs/mltcp-theory.md derives the theory, and says when it is exact.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.fluid.residual_capacity import Floats
+from roundabout.spec import Transport
+from roundabout.spec.transports import registry
+
+MLTCP = "mltcp"
+"""The folder in which F's parameters are declared: who takes them is MLTCP."""
+
+Ratio = TypeVar("Ratio", float, Floats)
+
+SHAPES: Mapping[str, Callable[[float, float], tuple[float, float, float, float, float]]] = {
+    "linear": lambda slope, intercept: (intercept, slope, 0, 1, 0),
+    "quadratic": lambda slope, intercept: (intercept, 0, slope, 1, 0),
+    "reciprocal": lambda slope, intercept: (1, 0, 0, 1 / intercept, 1 / (slope + intercept) - 1 / intercept),
+    "decreasing": lambda slope, intercept: (slope + intercept, -slope, 0, 1, 0),
+}
+"""F(bytes_ratio) by name: a to e of (a + b r + c r^2) / (d + e r), from slope and intercept.
+
+All have the linear one's values at the ends; `decreasing` has them the other way round.
+The reciprocal one is the published 1 / (4 - 3.5 r) with the published slope and intercept. How the quadratic and the
+decreasing one are written is a guess: only their kinds are known (the latter is there because it must not work).
+"""
+
+
+class MltcpError(RoundaboutError):
+    """Parameters that make no MLTCP."""
+
+
+def _check(**values: float) -> None:
+    for name, each in values.items():
+        if not 0 < each < math.inf:
+            raise MltcpError(f"{name}: found {each:g}, expected a number above 0")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """F: what MLTCP multiplies an increase by, from the part of the iteration's bytes that is sent (thesis, eq. 1.2).
+
+    1.75 r + 0.25 is the published choice; 1 + r is adaptive unfairness (HotNets'22, section 4), of R_AI alone.
+
+    Raises:
+        MltcpError: an unknown shape, a slope below 0, or an intercept that is not above 0.
+    """
+
+    shape: str = "linear"
+    slope: float = 1.75
+    intercept: float = 0.25
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise MltcpError(f"shape: found '{self.shape}', expected {' or '.join(SHAPES)}")
+        _check(intercept=self.intercept)
+        if not 0 <= self.slope < math.inf:
+            raise MltcpError(f"slope: found {self.slope:g}, expected no number below 0")
+
+    def __call__(self, ratio: Ratio) -> Ratio:
+        """The factor at a ratio from 0 to 1, or at each of an array."""
+        constant, linear, square, below, below_linear = self.coefficients
+        factor: Ratio = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
+        return factor
+
+    @cached_property
+    def coefficients(self) -> tuple[float, float, float, float, float]:
+        """What `SHAPES` says of the shape."""
+        return SHAPES[self.shape](self.slope, self.intercept)
+
+
+def factor_of(transport: Transport) -> Factor | None:
+    """F of a transport that declares MLTCP's parameters, from its `shape`, `slope` and `intercept`; None of any other.
+
+    Raises:
+        MltcpError: as Factor does.
+    """
+    if MLTCP not in varied(transport):
+        return None
+    asked: Mapping[str, Any] = transport.asked
+    return Factor(**{name: asked[name] for name in Factor.__dataclass_fields__ if name in asked})
+
+
+def varied(transport: Transport) -> tuple[str, ...]:
+    """What a transport varies, by its declaration; of a program that is beside an experiment, or gone, nothing."""
+    declared = (
+        registry.declaration(transport.name) if not transport.file and transport.name in registry.names() else None
+    )
+    return declared.varied if declared else ()
+
+
+def base_of(transport: Transport) -> str:
+    """The transport that it is without MLTCP, as far as it takes that one's parameters; else its own name."""
+    return next((each for each in varied(transport) if each != MLTCP), transport.name)
+
+
+def shift(offset: float, communication: float, slope: float, intercept: float) -> float:
+    """By how much two like jobs move apart in an iteration that the second begins to send in `offset` after the first.
+
+    S D (aT - D) / (aT I + S D), with `communication` for aT, the time that a job takes to send alone (arXiv 2402.09589
+    and HotNets'24). All times are in one unit; the optimum is an offset of aT.
+
+    Raises:
+        MltcpError: a slope, an intercept or a time of sending that is not above 0, or an offset that is not within it.
+    """
+    _check(slope=slope, intercept=intercept, communication=communication)
+    if not 0 <= offset <= communication:
+        raise MltcpError(
+            f"offset: found {offset:g}, expected a number from 0 to the time of sending, {communication:g}"
+        )
+    return slope * offset * (communication - offset) / (communication * intercept + slope * offset)
+
+
+def iterations_until(part: float, from_part: float, slope: float, intercept: float) -> int:
+    """After how many iterations two like jobs' offset, at first `from_part` of the optimum, is `part` of it or more.
+
+    Of the recurrence that `shift` gives: offset / (optimum - offset) grows (S + I) / I times in each iteration.
+
+    Raises:
+        MltcpError: a slope or an intercept that is not above 0, or parts that are not between 0 and 1.
+    """
+    _check(slope=slope, intercept=intercept)
+    for name, each in (("part", part), ("from_part", from_part)):
+        if not 0 < each < 1:
+            raise MltcpError(f"{name}: found {each:g}, expected a number between 0 and 1")
+    growth = math.log(part / (1 - part)) - math.log(from_part / (1 - from_part))
+    return max(math.ceil(growth / math.log1p(slope / intercept)), 0)

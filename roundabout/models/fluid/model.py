@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links shared like water: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
+
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot
+leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
+pattern's to say (jobs.py); it then enters the next one by itself.
+Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter. Only
+where flows of cross traffic are known does it go by steps, those of what these leave (cross_traffic.py); and where jobs
+meet whose weights grow as they send (`FluidJob.factor`), by those of an integrator, to TOLERANCE (growing.py).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Send, Stream, as_one
+from roundabout.models.fluid.rate_integrator import TOLERANCE, step
+from roundabout.models.fluid.rates import Direction, Flow, max_min_rates
+from roundabout.models.fluid.residual_capacity import Left
+
+ITERATIONS = 40
+"""Iterations that each job completes at least; the second half counts as the steady state."""
+
+_SAME_MS = 1e-9
+
+
+class Iteration(NamedTuple):
+    """One worker's iteration: when it began, when its first communication did, when it ended; and its agent's delay."""
+
+    start_ms: float
+    compute_end_ms: float
+    end_ms: float
+    delay_ms: float = 0.0
+
+
+class Rate(NamedTuple):
+    """A stream of a job (its place among the jobs) at an instant, and its rate in bytes/ms."""
+
+    job: int
+    stream: Stream
+    bytes_per_ms: float
+
+
+class Interval(NamedTuple):
+    """A time between two events, and the streams that flow in it, at their mean rates where weights grow."""
+
+    begin_ms: float
+    end_ms: float
+    rates: tuple[Rate, ...]
+
+
+def iteration_times(
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    iterations: int = ITERATIONS,
+    congested: float = 1.0,
+) -> list[list[float]]:
+    """Durations in ms of every job's iterations, while they run together until each has completed `iterations`.
+
+    Quicker jobs go on meanwhile, so the lists can be longer than `iterations`; when jobs would end is left out of
+    account. An iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity
+    while several streams ask for more than that: less than water would, where congestion control keeps them short.
+    """
+    runs = [_Running(as_one(job)) for job in jobs]
+    for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs), congested):
+        pass
+    return [run.times for run in runs]
+
+
+@dataclass
+class Course:
+    """A trial as it goes in the model: iterate for its intervals; what jobs' workers did is there once that has ended.
+
+    Every job must end or depart, and have some capacity on its way.
+    """
+
+    jobs: Sequence[FluidJob]
+    left: Left
+    congested: float = 1.0
+    iterations: list[list[list[Iteration]]] = field(default_factory=list)
+    """By job and worker."""
+
+    def __iter__(self) -> Iterator[Interval]:
+        runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
+        yield from _play(runs, self.left, lambda: all(run.ended for run in runs), self.congested)
+        # Where a job departs, some workers may end another one in that instant.
+        self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
+
+
+def _play(
+    runs: "Sequence[_Running]", left: Left, over: Callable[[], bool], congested: float = 1.0
+) -> Iterator[Interval]:
+    now = 0.0
+    capacity, changes = left.at(now)
+    while not over():
+        live = [(place, each) for place, run in enumerate(runs) for each in run.live()]
+        if live and now >= changes:
+            capacity, changes = left.at(now)
+
+        def next_event(now: float = now, changes: float = changes if live else math.inf) -> float:
+            return min(changes, *(run.next_event(now) for run in runs))
+
+        until = _share([each for _, each in live], capacity, congested, now, next_event)
+        yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
+        for run in runs:
+            run.advance(until - now)
+        now = until
+        for run in runs:
+            run.settle(now)
+
+
+def _share(
+    live: "Sequence[_Live]",
+    whole: Mapping[Direction, float],
+    congested: float,
+    now: float,
+    next_event: Callable[[], float],
+) -> float:
+    """Give streams their rates, and say until when these hold: the next event, or, while weights grow, less."""
+    places = {id(each): place for place, each in enumerate(live)}
+    flows = [each.flow(places) for each in live]
+    while True:
+        capacity = whole if congested == 1 else _carried(flows, whole, congested)
+        _set(live, max_min_rates(flows, capacity))
+        before, flows = flows, _with_backlogs(flows, live)
+        if congested == 1 or flows == before:
+            break  # of a link that carries the same whatever is asked of it, a backlog gets no more
+    until = next_event()
+    tallies = {each.tally for each in live}
+    if until <= now + _SAME_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
+        return until
+    rates_after = partial(_rates_after, live, flows, capacity)
+    ms, mean_rates = step(rates_after, [TOLERANCE * each.tally.job.bytes for each in live], until - now)
+    while True:
+        _set(live, mean_rates(ms))
+        until_event = next_event() - now
+        if any(each.is_overdrawn for each in live):
+            ms /= 2  # a backlog came and went within the step: let it come first
+        elif until_event < ms - _SAME_MS:
+            ms = max(until_event, _SAME_MS)
+        else:
+            return now + ms
+
+
+def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested: float) -> dict[Direction, float]:
+    """What links carry of their `whole` capacity."""
+    wanted: dict[Direction, list[float]] = {}
+    for flow in flows:
+        for edge in flow.path:
+            wanted.setdefault(edge, []).append(flow.wanted)
+    short = {edge for edge, each in wanted.items() if len(each) > 1 and sum(each) > whole[edge] * (1 + 1e-12)}
+    return {edge: rate * congested if edge in short else rate for edge, rate in whole.items()}
+
+
+def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
+    """The flows at their rates; whoever gets less than comes has a backlog from now on, and wants all there is."""
+    found: list[Flow] = []
+    for flow, each in zip(flows, live, strict=True):
+        if each.rate < min(flow.wanted, each.inflow) * (1 - 1e-12):
+            found.append(Flow(flow.path, math.inf, flow.weight, None, flow.priority))
+        elif flow.passes_on is None:
+            found.append(flow)
+        else:
+            found.append(replace(flow, wanted=found[flow.passes_on].wanted))
+    return found
+
+
+def _rates_after(
+    live: "Sequence[_Live]", flows: Sequence[Flow], capacity: Mapping[Direction, float], sent: Sequence[float]
+) -> list[float]:
+    """Once each stream has sent so much more."""
+    more = dict.fromkeys((each.tally for each in live), 0.0)
+    for each, size in zip(live, sent, strict=True):
+        more[each.tally] += size
+    weights = {tally: tally.weight(size) for tally, size in more.items()}
+    weighed = [
+        Flow(flow.path, flow.wanted, weights[each.tally], flow.passes_on, flow.priority)
+        for flow, each in zip(flows, live, strict=True)
+    ]
+    return max_min_rates(weighed, capacity)
+
+
+def _set(live: "Sequence[_Live]", rates: Sequence[float]) -> None:
+    for each, rate in zip(live, rates, strict=True):
+        each.rate = rate
+
+
+@dataclass(eq=False)
+class _Tally:
+    """What a job has sent in one iteration, and the weight that follows from that."""
+
+    job: FluidJob
+    sent: float = 0.0
+
+    def weight(self, more: float = 0.0) -> float:
+        """Once so many more bytes are sent."""
+        if self.job.factor is None:
+            return self.job.weight
+        return self.job.weight * self.job.factor(min((self.sent + more) / self.job.bytes, 1.0))
+
+
+@dataclass
+class _Live:
+    """What is still to be sent of a stream in the current phase; nothing leaves before its sender is there."""
+
+    stream: Stream
+    tally: _Tally
+    pace: float
+    unborn: float
+    feeder: "_Live | None"
+    begun: bool = False
+    waiting: float = 0.0
+    rate: float = 0.0
+
+    def flow(self, places: Mapping[int, int]) -> Flow:
+        first = None if self.waiting > 0 else places.get(id(self.feeder))
+        return Flow(self.stream.path, self.wanted, self.tally.weight(), first, self.tally.job.priority)
+
+    @property
+    def wanted(self) -> float:
+        """What it would send; it passes on what comes as it comes."""
+        if self.waiting > 0:
+            return math.inf
+        if self.feeder is None:
+            return self.pace
+        return self.feeder.wanted if self.feeder.begun and not self.feeder.done else 0.0
+
+    @property
+    def inflow(self) -> float:
+        if self.feeder is not None:
+            return self.feeder.rate
+        return self.pace if self.unborn > 0 and self.begun else 0.0
+
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether more leaves than there is."""
+        return self.waiting <= 0 and self.rate > self.inflow * (1 + 1e-9)
+
+    def _ends(self) -> tuple[float, float]:
+        """In how many ms data cease to appear, and in how many the backlog is gone."""
+        born = self.unborn / self.pace if self.feeder is None and self.unborn > 0 and self.begun else math.inf
+        drain = self.rate - self.inflow
+        return born, self.waiting / drain if self.waiting > 0 and drain > 0 else math.inf
+
+    def next_event(self) -> float:
+        return min(self._ends())
+
+    def advance(self, ms: float) -> None:
+        born, drained = self._ends()
+        waits = self.stream.path and drained > ms + _SAME_MS  # within a host nothing does, what rounding leaves neither
+        self.waiting = max(self.waiting + (self.inflow - self.rate) * ms, 0.0) if waits else 0.0
+        if self.feeder is None and self.begun:
+            self.unborn = 0.0 if born <= ms + _SAME_MS else self.unborn - self.pace * ms
+
+    @property
+    def done(self) -> bool:
+        return self.waiting <= 0 and (self.unborn <= 0 if self.feeder is None else self.feeder.done)
+
+
+class _Phase:
+    """A phase of one iteration under way: its streams, who has come to it, and who has not left it."""
+
+    def __init__(self, send: Send, tally: _Tally) -> None:
+        self.tally = tally
+        self.streams: list[_Live] = []
+        for each in send.streams:
+            feeder = None if each.passes_on is None else self.streams[each.passes_on]
+            self.streams.append(_Live(each, tally, each.size / send.alone_ms, each.size, feeder))
+        self.entered: set[int] = set()
+        self.parties = list(send.parties)
+
+    def enter(self, worker: int) -> None:
+        self.entered.add(worker)
+        for live in self.streams:
+            live.begun |= live.stream.sender == worker
+
+    def live(self) -> Iterator[_Live]:
+        return (each for each in self.streams if each.begun and not each.done)
+
+    def next_event(self) -> float:
+        return min([each.next_event() for each in self.streams])
+
+    def advance(self, ms: float) -> None:
+        self.tally.sent += sum(each.rate for each in self.streams) * ms
+        # What passes on looks at the state of what it passes on: from the last to the first.
+        for each in reversed(self.streams):
+            each.advance(ms)
+        for each in self.streams:
+            if each.done:
+                each.rate = 0.0
+
+    def leaving(self) -> list[Party]:
+        """The parties that are done, once."""
+        done = [party for party in self.parties if self._done(party)]
+        if done:
+            self.parties = [party for party in self.parties if party not in done]
+        return done
+
+    def _done(self, party: Party) -> bool:
+        for place in party.awaits:
+            live = self.streams[place]
+            if not (live.done and live.begun and live.stream.receiver in self.entered):
+                return False
+        return True
+
+
+@dataclass
+class _Worker:
+    """Where a worker is: in a phase of an iteration, computing until an instant, or (inf) communicating.
+
+    Before its first phase (-1) it waits for the instant at which an iteration may begin.
+    """
+
+    until: float
+    started: float
+    phase: int = -1
+    compute_end: float | None = None
+    delay: float = 0.0
+    iterations: list[Iteration] = field(default_factory=list)
+
+    def end_iteration(self, now: float, delay: float) -> None:
+        compute_end = now if self.compute_end is None else self.compute_end
+        self.iterations.append(Iteration(self.started, compute_end, now, self.delay))
+        self.started, self.phase, self.compute_end, self.delay = now, -1 if delay else 0, None, delay
+        self.until = now + delay
+
+
+class _Running:
+    """A job on its way through its phases."""
+
+    def __init__(self, job: FluidJob, iterations: int | None = None, departs_ms: float | None = None) -> None:
+        self.job = job
+        self.limit = math.inf if iterations is None else iterations
+        self.departs = math.inf if departs_ms is None else departs_ms
+        self.workers = [_Worker(job.start_ms, job.start_ms) for _ in range(job.workers)]
+        self.phases: dict[tuple[int, int], _Phase] = {}
+        self.tallies: dict[int, _Tally] = {}  # by iteration
+        self.completed = 0  # iterations, by all workers
+        self.ended = False
+
+    @property
+    def times(self) -> list[float]:
+        each = zip(*(worker.iterations for worker in self.workers), strict=False)
+        return [max(iteration.end_ms - iteration.start_ms for iteration in workers) for workers in each]
+
+    def live(self) -> Iterator[_Live]:
+        return (each for phase in self.phases.values() for each in phase.live())
+
+    def next_event(self, now: float) -> float:
+        if self.ended:
+            return math.inf
+        until = min(self.departs, *[worker.until for worker in self.workers])
+        return min([until, *[now + phase.next_event() for phase in self.phases.values()]])
+
+    def advance(self, ms: float) -> None:
+        for phase in self.phases.values():
+            phase.advance(ms)
+
+    def settle(self, now: float) -> None:
+        """Let those go on whose computing or communicating is over, and end the job where it ends."""
+        moved = True
+        while moved and not self.ended:
+            moved = False
+            for number, worker in enumerate(self.workers):
+                if worker.until <= now + _SAME_MS:
+                    self._enter_next(number, now)
+                    moved = True
+            for place, phase in list(self.phases.items()):
+                for party in phase.leaving():
+                    for number in party.workers:
+                        self._enter_next(number, now)
+                    moved = True
+                if not phase.parties:
+                    del self.phases[place]
+            self.ended = self.completed >= self.limit
+        if now + _SAME_MS >= self.departs:
+            self.ended = True
+        if self.ended:
+            self.phases.clear()
+
+    def _enter_next(self, number: int, now: float) -> None:
+        worker = self.workers[number]
+        worker.phase += 1
+        if worker.phase == len(self.job.phases):
+            worker.end_iteration(now, self.job.timetable.delay_ms(now) if self.job.timetable else 0.0)
+            self.completed = min(len(each.iterations) for each in self.workers)
+            self.tallies.pop(self.completed - 1, None)
+        begun = len(worker.iterations)
+        if begun >= self.limit:
+            worker.until = math.inf
+            return
+        if worker.phase < 0:
+            return
+        phase = self.job.phases[worker.phase]
+        if isinstance(phase, Compute):
+            worker.until = now + phase.ms * self.job.stretches[begun % len(self.job.stretches)]
+        elif any(number in party.workers for party in phase.parties):
+            worker.until = math.inf
+            worker.compute_end = now if worker.compute_end is None else worker.compute_end
+            place = (iteration, _) = begun, worker.phase
+            if place not in self.phases:
+                tally = self.tallies.setdefault(iteration, _Tally(self.job))
+                self.phases[place] = _Phase(phase, tally)
+            self.phases[place].enter(number)
+        else:
+            self._enter_next(number, now)

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roundabout/models/fluid/native/growing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace fluid {
+namespace {
+
+// The estimated error of what a stream sends in a step, over its job's bytes of an iteration:
+// roundabout/models/fluid/rate_integrator.py.
+constexpr double kTolerance = 1e-10;
+constexpr double kLeastMs = 1e-6; // no step is shorter because of it
+// A step over a bend errs by the square of its length; both in parts of what an iteration's bytes would take a stream.
+constexpr double kBend = 1e-5;
+
+// Dormand and Prince's method of order 5 (Hairer, Norsett and Wanner, II.5, Table 5.2). The last row are its weights.
+constexpr std::size_t kStages = 7;
+constexpr std::array<std::array<double, 6>, kStages> kRows{{
+    {},
+    {1. / 5},
+    {3. / 40, 9. / 40},
+    {44. / 45, -56. / 15, 32. / 9},
+    {19372. / 6561, -25360. / 2187, 64448. / 6561, -212. / 729},
+    {9017. / 3168, -355. / 33, 46732. / 5247, 49. / 176, -5103. / 18656},
+    {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84},
+}};
+constexpr std::array<double, kStages> kErrors{71. / 57600,      0,         -71. / 16695, 71. / 1920,
+                                              -17253. / 339200, 22. / 525, -1. / 40};
+
+} // namespace
+
+void Growing::begin() {
+  shares.solve();
+  bottlenecks_.emplace(shares, sender_of);
+  for (std::size_t i = 0; i < flows.size(); i++) {
+    begin_.push_back(shares.rate(i));
+    all_.push_back(static_cast<int>(i));
+    if (begin_[i] > 0)
+      bend_ms_ = std::min(bend_ms_, kBend * flows[i]->job->bytes / begin_[i]);
+  }
+  constant_.resize(senders.size());
+  for (std::size_t i = 0; i < flows.size(); i++)
+    constant_[sender_of[i]] += begin_[i];
+  for (const int i : bottlenecks_->varying())
+    constant_[sender_of[index(i)]] -= begin_[index(i)];
+  means_ = begin_;
+  weights_.resize(senders.size());
+  slopes_.resize(kStages);
+  sent_.resize(kStages);
+}
+
+double Growing::integrate(double ms) {
+  const auto worst = integrate(ms, false);
+  bends_ = !worst;
+  return worst ? *worst : *integrate(ms, true);
+}
+
+std::optional<double> Growing::integrate(double ms, bool all) {
+  const std::vector<int> &moving = all ? all_ : bottlenecks_->varying();
+  for (std::size_t stage = 0; stage < kStages; stage++) {
+    slopes_[stage] = begin_;
+    if (stage > 0) {
+      weigh(ms, stage);
+      if (!find_rates(slopes_[stage], all))
+        return {};
+    }
+    if (all)
+      sent_[stage].assign(senders.size(), 0);
+    else
+      sent_[stage] = constant_;
+    for (const int i : moving)
+      sent_[stage][sender_of[index(i)]] += slopes_[stage][index(i)];
+  }
+  means_ = begin_;
+  double worst = 0;
+  for (const int moved : moving) {
+    const std::size_t i = index(moved);
+    double mean = 0, error = 0;
+    for (std::size_t stage = 0; stage < kStages; stage++) {
+      mean += stage + 1 < kStages ? kRows.back()[stage] * slopes_[stage][i] : 0;
+      error += kErrors[stage] * slopes_[stage][i];
+    }
+    means_[i] = mean;
+    worst = std::max(worst, std::abs(ms * error) / (kTolerance * flows[i]->job->bytes));
+  }
+  return worst;
+}
+
+// The weights of a stage, by what is sent until then.
+void Growing::weigh(double ms, std::size_t stage) {
+  for (std::size_t i = 0; i < senders.size(); i++) {
+    double sent = 0;
+    for (std::size_t earlier = 0; earlier < stage; earlier++)
+      sent += kRows[stage][earlier] * sent_[earlier][i];
+    weights_[i] = senders[i].job->weight(*senders[i].tally, ms * sent);
+  }
+}
+
+// Whether the rates under these weights are known.
+bool Growing::find_rates(std::vector<double> &into, bool all) {
+  if (!all)
+    return bottlenecks_->find(weights_, into);
+  for (std::size_t i = 0; i < flows.size(); i++)
+    shares.set_weight(i, weights_[sender_of[i]]);
+  shares.solve();
+  for (std::size_t i = 0; i < flows.size(); i++)
+    into[i] = shares.rate(i);
+  return true;
+}
+
+double Growing::step(double at_most_ms) {
+  double may_ms = kInfinity;
+  for (const Job *job : jobs)
+    may_ms = std::min(may_ms, job->step_ms);
+  for (double ms = std::min(at_most_ms, may_ms);;) {
+    const double worst = integrate(ms);
+    const double by = worst > 0 ? 0.9 * std::pow(worst, -0.2) : 5;
+    if (worst <= 1 || ms <= kLeastMs) {
+      // An event or a bend that is near says nothing of the steps after it.
+      const double next_ms = std::max(ms * std::clamp(by, 0.2, 5.0), ms < may_ms ? may_ms : kLeastMs);
+      for (Job *job : jobs)
+        job->step_ms = next_ms;
+      return ms;
+    }
+    if (bends_ && bottlenecks_->stand() && ms > bend_ms_)
+      ms = before_bend(ms);
+    else
+      may_ms = ms = std::max(ms * std::clamp(by, 0.1, 0.9), kLeastMs);
+  }
+}
+
+// Rates bend where something else begins to stop a stream, within so many ms. A step ends there, but for `bend_ms_`,
+// and the next one takes it over that.
+double Growing::before_bend(double ms) {
+  double straight = bend_ms_;
+  if (integrate(straight, false))
+    while (ms - straight > bend_ms_) {
+      const double middle = (straight + ms) / 2;
+      (integrate(middle, false) ? straight : ms) = middle;
+    }
+  return straight;
+}
+
+void Growing::set_means(double ms) {
+  integrate(ms);
+  keep_means();
+}
+
+void Growing::keep_means() {
+  for (std::size_t i = 0; i < flows.size(); i++)
+    flows[i]->rate = means_[i];
+}
+
+} // namespace fluid

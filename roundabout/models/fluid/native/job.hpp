@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job on its way through its phases: roundabout/models/fluid/model.py, where each step says why.
+#pragma once
+
+#include "roundabout/models/fluid/native/numbers.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace fluid {
+
+inline constexpr double kSameMs = 1e-7; // more than what rounds off after days: no event may come between two instants
+
+struct Edge;
+struct Flow;
+class Job;
+struct Growing;
+
+// --- what a job is: roundabout/models/fluid/jobs.py -------------------------------------------------------------------------
+
+struct Stream {
+  int sender, receiver;
+  double size;
+  int passes_on; // the place of an earlier stream, or -1
+  std::vector<Edge *> path;
+};
+
+struct Party {
+  std::vector<int> workers, awaits;
+};
+
+struct Phase {
+  double ms; // of computing, or of sending alone
+  bool sends;
+  std::vector<Stream> streams;
+  std::vector<Party> parties;
+};
+
+// (constant + linear r + square r^2) / (below + below_linear r), r the part of an iteration's bytes that is sent.
+struct Factor {
+  double constant = 1, linear = 0, square = 0, below = 1, below_linear = 0;
+  double operator()(double r) const { return (constant + r * (linear + r * square)) / (below + r * below_linear); }
+};
+
+struct Timetable {
+  double shift_ms, period_ms, threshold_ms, late_ms;
+  double delay_ms(double at_ms) const;
+};
+
+struct Plan {
+  int workers = 1, priority = 0;
+  double weight = 1, start_ms = 0, departs_ms = kInfinity;
+  std::int64_t iterations = std::numeric_limits<std::int64_t>::max();
+  bool grows = false, held = false;
+  Factor factor{};
+  Timetable timetable{};
+  std::vector<double> stretches{1.0};
+  std::vector<Phase> phases;
+
+  double bytes() const;
+};
+
+// --- where it is -----------------------------------------------------------------------------------------------------
+
+// A stream's place among those of a direction of a link.
+struct Hop {
+  Flow *flow = nullptr;
+  Edge *edge = nullptr;
+  Hop *next = nullptr, **from = nullptr; // on the link; and who points here
+};
+
+// What a job has sent in one iteration, and the weight that follows from that.
+struct Tally {
+  std::int64_t iteration = 0;
+  double sent = 0;
+};
+
+// What is still to be sent of a stream in the current phase.
+struct Flow {
+  Job *job = nullptr;
+  Tally *tally = nullptr;
+  Flow *feeder = nullptr, *first_follower = nullptr, *next_follower = nullptr;
+  Hop *hops = nullptr, *hops_end = nullptr;
+  double pace = 0, unborn = 0, waiting = 0, rate = 0;
+  double wanted = 0, bound = 0;     // bound: what it can get at most, by what it wants and by its links
+  double path_capacity = kInfinity; // of its narrowest link now
+  std::int64_t units = 0;           // of its bound, on its links
+  std::uint64_t seen = 0;
+  int local = -1; // among those that are coupled
+  bool begun = false, listed = false, dirty = false;
+  bool lags = false;    // gets less than comes, from now on
+  bool follows = false; // had no more to send than its feeder gives
+
+  bool done() const { return waiting <= 0 && (feeder ? feeder->done() : unborn <= 0); }
+  bool live() const { return begun && !done(); }
+  double inflow() const { return feeder ? feeder->rate : unborn > 0 && begun ? pace : 0; }
+  bool overdrawn() const { return waiting <= 0 && rate > inflow() * (1 + 1e-9); }
+  double born_ms() const { return !feeder && unborn > 0 && begun ? unborn / pace : kInfinity; }
+  double drained_ms() const;
+  double narrowest() const;
+  double next_ms() const { return std::min(born_ms(), drained_ms()); }
+  void advance(double ms);
+};
+
+// A phase of one iteration under way.
+struct Sending {
+  Sending(Job &job, const Phase &phase);
+  void begin(std::int64_t iteration, Tally *tally);
+  void enter(int worker);
+  bool is_done(const Party &party) const;
+
+  const Phase &phase;
+  std::int64_t iteration = 0;
+  std::vector<Flow> flows;
+  std::vector<Hop> hops;
+  std::vector<char> entered, left; // by worker; by party
+  std::size_t parties = 0;         // that have not left
+};
+
+struct Worker {
+  double until, started;
+  int phase = -1;
+  double compute_end = -1, delay = 0; // no communication yet: below 0
+  std::int64_t begun = 0;             // iterations, those that are done
+  std::vector<double> records{};      // start, compute_end, end and delay of each
+};
+
+class Job {
+public:
+  Job(Plan plan, std::size_t number, double now);
+
+  const Plan plan;
+  const double bytes;
+  const std::size_t number;
+
+  double weight(const Tally &tally, double more = 0) const;
+  double next_ms() const; // its next event, but for the ends of steps in which weights grow
+  void advance(double now);
+  void settle(double now);
+  void depart(double now) { departs_ = now; }
+
+  bool ended() const { return ended_; }
+  std::int64_t completed() const { return completed_; }
+  const std::vector<Worker> &workers() const { return workers_; }
+  double at() const { return at_; }
+
+  const std::vector<Sending *> &sending() const { return sending_; }
+  template <typename Do> void each_flow(Do what) {
+    for (Sending *sending : sending_)
+      for (Flow &flow : sending->flows)
+        what(flow);
+  }
+
+  std::vector<Sending *> retired; // whose streams may still be on links
+  void recycle();
+
+  std::vector<std::shared_ptr<Growing>> growing; // steps that it takes part in
+  double step_ms = kInfinity;                    // a step's length that will do
+  double key = 0;                                // of the engine's heap, and its place there
+  std::size_t heap_place = 0;
+  std::uint64_t touched = 0;
+
+private:
+  void enter_next(int worker, double now);
+  void end_iteration(Worker &worker, double now);
+  Tally *tally_of(std::int64_t iteration);
+  Sending &sending_of(std::int64_t iteration, int phase);
+
+  std::vector<Worker> workers_;
+  std::vector<Sending *> sending_;
+  std::vector<std::unique_ptr<Sending>> all_;
+  std::vector<std::vector<Sending *>> free_; // by phase
+  std::vector<std::unique_ptr<Tally>> tallies_, free_tallies_;
+  double at_, departs_;
+  std::int64_t completed_ = 0;
+  bool ended_ = false;
+};
+
+} // namespace fluid

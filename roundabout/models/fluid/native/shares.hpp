@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighted max-min shares of links, by strict priority: what roundabout/models/fluid/rates.py says, for those that are
+// coupled.
+#pragma once
+
+#include "roundabout/models/fluid/native/numbers.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace fluid {
+
+class Shares {
+public:
+  // What stops a flow: a link, by its number, or one of these.
+  static constexpr int kWish = -1, kFeeder = -2;
+
+  // Links are numbered in the order in which they are added; so are flows.
+  void clear();
+  int add_link(double capacity);
+  // Traffic at an instant: what it wants (bytes/ms), its weight. With `passes_on` not below 0, an earlier flow of the
+  // same weight and priority, beyond whose rate it has nothing to send. Its links follow by `add_hop`.
+  int add_flow(double wanted, double weight, int priority, int passes_on);
+  void add_hop(int link);
+
+  void set_weight(std::size_t flow, double weight) { flows_[flow].weight = weight; }
+  void solve();
+  double rate(std::size_t flow) const { return flows_[flow].rate; }
+  std::size_t links() const { return links_.size(); }
+
+private:
+  friend class Bottlenecks;
+
+  struct Flow {
+    double wanted, weight, rate;
+    int priority, first_follower, next_follower, feeder;
+    int hops_begin, hops_end;
+    int stop;
+    bool active;
+  };
+  struct Link {
+    double capacity, left, weight;
+    int active; // flows
+    // What each has for its weight, if no other link stops any.
+    double level() const { return active > 0 ? std::max(left, 0.0) / weight : kInfinity; }
+  };
+  struct Level {
+    double level;
+    int of; // a flow or a link
+  };
+
+  std::span<const int> on(int link) const;
+  void fill(int priority);
+  void start(int priority);
+  Level first_full();
+  void note_flows();
+  void freeze(int flow, double rate, int stop);
+
+  std::vector<Flow> flows_;
+  std::vector<Link> links_;
+  std::vector<int> hops_;
+  std::vector<int> on_; // flows, link by link
+  std::vector<std::size_t> on_begin_;
+  std::vector<Level> wishes_, levels_; // scratch of fill(): of flows, of links
+};
+
+} // namespace fluid

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What links have for jobs from instant to instant."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.models.fluid.rates import Direction
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Left:
+    """What each direction of a link has for jobs, in bytes/ms: in each step of `step_ms`, the last one without end.
+
+    It holds one figure, or one a step.
+    """
+
+    bytes_per_ms: Mapping[Direction, Floats]
+    step_ms: float = math.inf
+
+    @classmethod
+    def always(cls, capacity: Mapping[Direction, float]) -> "Left":
+        """The same for ever."""
+        return cls({edge: np.array([rate]) for edge, rate in capacity.items()})
+
+    def at(self, ms: float) -> tuple[dict[Direction, float], float]:
+        """What there is at an instant, and until when."""
+        step = min(int(ms / self.step_ms + 1e-9), self._last)
+        until = (step + 1) * self.step_ms if step < self._last else math.inf
+        return {edge: float(rates[min(step, len(rates) - 1)]) for edge, rates in self.bytes_per_ms.items()}, until
+
+    @cached_property
+    def _last(self) -> int:
+        return max(map(len, self.bytes_per_ms.values())) - 1
+
+    def until(self, ms: Floats, edge: Direction) -> Floats:
+        """How many bytes a direction has had for jobs until these instants."""
+        rates = self.bytes_per_ms[edge]
+        if len(rates) == 1:
+            return ms * float(rates[0])
+        step = np.minimum((ms / self.step_ms).astype(int), len(rates) - 1)
+        before = np.concatenate([[0.0], np.cumsum(rates[:-1]) * self.step_ms])
+        until: Floats = before[step] + rates[step] * (ms - step * self.step_ms)
+        return until

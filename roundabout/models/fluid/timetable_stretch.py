@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far timetables are stretched for jobs that can wait and not hurry, and whether jobs are better off with them.
+
+Jobs that vary, or that take longer together than alone, cannot begin as often as alone: they would be late, meet
+others, make these late, and miss turns. A period that is a little longer costs less than that.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from roundabout.models.fluid.cross_traffic import left_by_cross_traffic
+from roundabout.models.fluid.jobs import fluid_jobs
+from roundabout.models.fluid.model import ITERATIONS, iteration_times
+from roundabout.spec import TrialSpec
+from roundabout.spec.cassini import Timetable
+
+LASTS = 4 * ITERATIONS
+"""For how many iterations they are tried: what drifts takes time to show."""
+
+SLACK = 0.002
+"""By which share they are stretched at least: profiles are measured, and clocks differ."""
+
+STEP = 1.15
+"""How many times as much is tried next."""
+
+HARDER = 2.0
+"""How many times the jobs' jitter they are tried with: on a real link more than computing varies."""
+
+CONGESTED = 0.92
+"""The share of a link's rate that jobs get there together, while they ask for more than all of it.
+
+Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/acceptance.md): it was found there, on no schedule.
+"""
+
+LOSS = 1.02
+"""How much longer a job that is held may take than one that is not."""
+
+
+def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
+    """The timetables of the jobs of `spec`, all stretched alike: those with which jobs, with their jitter, are fastest.
+
+    None where some job is always slower, by `LOSS`, than if all began at the same instants and nobody held them.
+    """
+    if not timetables:
+        return {}
+    most = {name: LOSS * periods for name, periods in _periods(spec, timetables, {}).items()}
+    found: dict[str, Timetable] = {}
+    more, least = SLACK, math.inf
+    while 1 + more < min(least, *most.values()):  # a job takes a period at least
+        stretched = {name: each.stretched(1 + more) for name, each in timetables.items()}
+        periods = _periods(spec, timetables, stretched)
+        mean = float(np.mean(list(periods.values())))
+        if mean < least and all(periods[name] <= most[name] for name in periods):
+            least, found = mean, stretched
+        more *= STEP
+    return found
+
+
+def _periods(spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping[str, Timetable]) -> dict[str, float]:
+    """How many periods of `timetables` each job's mean iteration takes, where jobs are held to `held`, or not."""
+    generator = np.random.default_rng(0)
+    jobs = []
+    for name, job in fluid_jobs(spec).items():
+        timetable = held.get(name) or timetables.get(name)
+        begins_ms = job.start_ms + (timetable.early_ms(job.start_ms) if timetable else 0.0)
+        stretches = np.maximum(1 + HARDER * spec.jobs[name].jitter * generator.normal(size=LASTS), 0)
+        jobs.append(replace(job, timetable=held.get(name), start_ms=begins_ms, stretches=tuple(stretches.tolist())))
+    played = iteration_times(jobs, left_by_cross_traffic(spec), LASTS, CONGESTED)
+    times = dict(zip(spec.jobs, played, strict=True))
+    return {name: float(np.mean(times[name])) / each.period_ms for name, each in timetables.items()}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs where: one file a scheduler, also from folders on ROUNDABOUT_PATH; `scheduler(known, **options)` makes it.
+
+roundabout.models.cluster.state has what it makes, a `Scheduler`, and what that knows of jobs before they run, `Known`.
+"""
+
+import importlib
+import inspect
+from typing import Any
+
+from roundabout.core import plugins
+from roundabout.core.errors import UsageError
+from roundabout.models.cluster.state import Known, Scheduler
+
+__path__ = plugins.extended(__path__, __name__, "roundabout.schedulers")
+
+
+def names() -> tuple[str, ...]:
+    """The schedulers that there are."""
+    return plugins.names(importlib.import_module(__name__))
+
+
+def named(name: str, known: Known, **options: Any) -> Scheduler:
+    """The scheduler of that name. Raises UsageError where there is none, or no such option."""
+    if name not in names():
+        raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(names())}")
+    make = importlib.import_module(f"{__name__}.{name}").scheduler
+    own = [option for option in inspect.signature(make).parameters if option != "known"]
+    for option in options:
+        if option not in own:
+            expected = f"one of: {', '.join(own)}" if own else "none"
+            raise UsageError(f"found option '{option}' of scheduler '{name}', expected {expected}")
+    made: Scheduler = make(known, **options)
+    return made

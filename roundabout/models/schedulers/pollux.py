@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pollux: GPUs go where they add most goodput, throughput times statistical efficiency.
+
+Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021. Where this
+departs from it is in docs/schedulers.md.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from roundabout.models.cluster.placement import Ground, Ints, checked, unlike
+from roundabout.models.cluster.state import Job, Known, Placement, Placements, Request, State
+
+INTERVAL_S = 60.0
+"""From one decision to the next (section 5)."""
+
+RESTART_S = 30.0
+"""What a job that is moved loses (section 4.2.1)."""
+
+LEAST = 1e-3
+"""Of its speedup, that a move leaves: a job that has just come would have none."""
+
+WAITING = 1e9
+"""What a job without GPUs costs: more than any that has some, whose inverse speedups are added up."""
+
+
+def scheduler(known: Known, interval_s: float = INTERVAL_S) -> "Pollux":
+    """Makes it: it decides every `interval_s` at least."""
+    return Pollux(known, interval_s)
+
+
+def goodput(known: Known, request: Request, workers: int) -> float:
+    """Useful examples a second (equation 6): throughput, by the part that a larger batch makes of its examples.
+
+    That is (phi + M0) / (phi + M), with phi the gradient noise scale and M0 the batch of one worker.
+    """
+    noise, batch = known.noise_examples(request.model), request.batch
+    examples_per_s = batch * request.workers / known.alone_s(request, 1.0, workers)
+    return examples_per_s * (noise + batch) / (noise + batch * workers)
+
+
+@dataclass(frozen=True)
+class Pollux:
+    """Makes the harmonic mean of all jobs' speedups as large as it can be (FITNESS with p = -1).
+
+    A speedup is a job's goodput over that with an equal part of the cluster, and what a move would cost lowers it.
+    Inverse speedups add up, so the best numbers of workers are found exactly, job after job; the authors search them
+    genetically, together with hosts. At most one job is spread over hosts that another such job uses.
+    """
+
+    known: Known
+    interval_s: float
+    dedicated = False
+
+    def decide(self, state: State, seed: int) -> Sequence[Placements]:
+        """The best numbers of workers, placed; also on other hosts those that change. Raises SchedulingError."""
+        ground = checked(state)
+        workers = self._workers(ground, state)
+        stay = {job: each for job, each in state.placements.items() if len(each) == workers[job]}
+        first = _put(ground, workers, stay, None)
+        numbers = {job: len(each) for job, each in first.items()}
+
+        def draw(rng: random.Random) -> Placements | None:
+            drawn = _put(ground, numbers, stay, rng)
+            return drawn if {job: len(each) for job, each in drawn.items()} == numbers else None
+
+        return unlike(first, draw, seed)
+
+    def lease_s(self, state: State, job: Job) -> None:
+        """None: there are no leases."""
+
+    def next_s(self, state: State) -> float:
+        """The end of the interval."""
+        return (state.now_s // self.interval_s + 1) * self.interval_s
+
+    def _workers(self, ground: Ground, state: State) -> dict[str, int]:
+        """How many workers each job has at best, 0 for those that wait."""
+        part = max(ground.gpus // max(len(state.jobs), 1), 1)
+        least = np.zeros(ground.gpus + 1)  # by GPUs, the least cost of the jobs so far
+        chosen = []
+        for job in state.jobs:
+            options = np.full((job.request.workers + 1, least.size), np.inf)
+            for count in range(job.request.workers + 1):
+                gpus = _gpus(ground, count)
+                if gpus < least.size:
+                    options[count, gpus:] = least[: least.size - gpus] + self._cost(state, job, count, part)
+            chosen.append(options.argmin(axis=0))
+            least = options.min(axis=0)
+        left, workers = ground.gpus, {}
+        for job, by_gpus in zip(state.jobs[::-1], chosen[::-1], strict=True):
+            workers[job.request.name] = int(by_gpus[left])
+            left -= _gpus(ground, int(by_gpus[left]))
+        return {job.request.name: workers[job.request.name] for job in state.jobs}
+
+    def _cost(self, state: State, job: Job, workers: int, part: int) -> float:
+        """The inverse of its speedup."""
+        if not workers:
+            return WAITING
+        equal = goodput(self.known, job.request, min(part, job.request.workers))
+        cost = equal / goodput(self.known, job.request, workers)
+        if not job.placement or len(job.placement) == workers:
+            return cost
+        age_s = state.now_s - job.request.arrives_s
+        return cost / max((age_s - job.moves * RESTART_S) / (age_s + RESTART_S), LEAST)
+
+
+def _gpus(ground: Ground, workers: int) -> int:
+    """How many GPUs so many workers block: hosts that several of a job share are its own."""
+    per_host = ground.gpus_per_host
+    return workers if workers <= per_host else -(-workers // per_host) * per_host
+
+
+def _put(ground: Ground, workers: dict[str, int], stay: Placements, rng: random.Random | None) -> Placements:
+    """Workers on hosts, the most first, or in any order; where hosts do not suffice, fewer."""
+    found = dict(stay)
+    free, spread = ground.free(stay.values()), ground.taken(())
+    for placement in stay.values():
+        spread += _spread(ground, placement)
+    left = [job for job in workers if job not in stay]
+    for job in rng.sample(left, len(left)) if rng else sorted(left, key=lambda job: -workers[job]):
+        if placement := _hosts(ground, free, spread, workers[job], rng):
+            found[job] = placement
+            spread += _spread(ground, placement)
+    return {job: found[job] for job in workers if job in found}
+
+
+def _hosts(ground: Ground, free: Ints, spread: Ints, workers: int, rng: random.Random | None) -> Placement:
+    apart = np.where(spread > 0, 0, free)
+    if workers > ground.gpus_per_host and apart.sum() > free.max():
+        placement = ground.pack(apart, min(workers, int(apart.sum())), rng)
+    else:
+        placement = ground.pack(free.copy(), min(workers, int(free.max())), rng)
+    free -= ground.taken(placement)
+    return placement
+
+
+def _spread(ground: Ground, placement: Placement) -> Ints:
+    """The hosts of a job that has several."""
+    taken = ground.taken(placement)
+    return taken if (taken > 0).sum() > 1 else np.zeros_like(taken)

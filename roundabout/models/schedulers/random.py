@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random: each job's workers anywhere, "the highest network overhead" (the interleaving thesis, section 4.5.1)."""
+
+import random
+from collections.abc import Sequence
+from functools import partial
+
+from roundabout.models.cluster.placement import Ground, checked, unlike
+from roundabout.models.cluster.state import Job, Known, Placements, State
+
+
+def scheduler(known: Known) -> "Random":
+    """Makes it; what is known of jobs does not matter to it."""
+    del known
+    return Random()
+
+
+class Random:
+    """Jobs begin in the order of their arrival, with all the workers that they ask for, and stay until they end.
+
+    A guess, since the thesis says no more of it: one that does not fit is passed by others that do, until it fits.
+    """
+
+    dedicated = False
+
+    def decide(self, state: State, seed: int) -> Sequence[Placements]:
+        """Ten draws. Raises SchedulingError."""
+        draw = partial(_drawn, checked(state), state)
+        return unlike(draw(random.Random(seed)), draw, seed + 1)
+
+    def lease_s(self, state: State, job: Job) -> None:
+        """None: for as long as the job runs."""
+
+    def next_s(self, state: State) -> None:
+        """None: nothing changes by itself."""
+
+
+def _drawn(ground: Ground, state: State, rng: random.Random) -> Placements:
+    placements = dict(state.placements)
+    free = ground.free(placements.values())
+    for job in state.jobs:
+        if not job.placement and job.request.workers <= free.sum():
+            placements[job.request.name] = ground.scatter(free, job.request.workers, rng)
+    return placements

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Themis: GPUs go by auction to the jobs that are farthest from fairness, for the time of a lease.
+
+Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 2020; the interleaving thesis, sections
+4.4.2 and 4.5.1. Where this departs from them is in docs/schedulers.md.
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from roundabout.models.cluster.placement import Ground, checked, placed, redrawn, unlike
+from roundabout.models.cluster.state import Job, Known, Placements, State
+
+MINUTES = 10.0
+"""Of an epoch, and of a lease (the thesis)."""
+
+FAIRNESS = 0.8
+"""The share of jobs with GPUs that are near enough to fairness not to bid: Themis' knob f, and its value there."""
+
+SLOWDOWNS = (1.0, 1.0, 1.3)
+"""How much longer iterations take within a server, within a rack, across racks.
+
+A guess: nobody shares what lies within a rack, and two VGG19 that share a link take 1.29 times as long (README). It
+decides how many GPUs a job bids for: a larger penalty leaves jobs within a rack that could go beyond it.
+"""
+
+
+def scheduler(known: Known, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
+    """Makes it: an auction every `epoch_min` at least, for leases of `lease_min`, minutes."""
+    return Themis(known, 60 * epoch_min, 60 * lease_min)
+
+
+@dataclass(frozen=True)
+class Themis:
+    """Finish-time fairness of a job is rho = T_shared / T_independent, which auctions bring down where it is largest.
+
+    T_independent is what the job would take alone on its equal part of the cluster, T_shared what it has taken since it
+    arrived and will take with the GPUs that it bids for.
+    """
+
+    known: Known
+    epoch_s: float
+    lasts_s: float
+    dedicated = False
+
+    def decide(self, state: State, seed: int) -> Sequence[Placements]:
+        """Return the auction's outcome, and others that are as fair: as many workers of each job, as near.
+
+        Raises SchedulingError.
+        """
+        ground = checked(state)
+        won = self._auction(ground, state)
+        leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
+        first = placed(ground, won, state.placements, leased)
+        others = [job for job in first if job not in leased]
+        return unlike(first, partial(redrawn, ground, first, others), seed)
+
+    def lease_s(self, state: State, job: Job) -> float:
+        """When its lease ends: one that it has still, or a new one."""
+        return job.lease_s if job.lease_s and _is_leased(state, job) else state.now_s + self.lasts_s
+
+    def next_s(self, state: State) -> float:
+        """The next epoch."""
+        return (state.now_s // self.epoch_s + 1) * self.epoch_s
+
+    def _auction(self, ground: Ground, state: State) -> dict[str, int]:
+        """How many GPUs each job has then, in the order in which they are placed: those with leases first.
+
+        Jobs without any get one each first, the least fair one before the others. Then the GPUs go, few at a time, to
+        the bid that brings down the logarithm of rho most for each of them: the product of all rho gets as small as
+        it can, as in Themis' partial allocation.
+        """
+        every = {job.request.name: _Bidder(self.known, ground, state, job) for job in state.jobs}
+        leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
+        has = {name: len(state.placements[name]) for name in leased}
+        free = ground.gpus - sum(has.values())
+        waiting = sorted((name for name in every if name not in has), key=lambda name: -every[name].fairness)[:free]
+        has |= dict.fromkeys(waiting, 1)
+        free -= len(waiting)
+        leased.sort(key=lambda name: -every[name].rho(has[name]))
+        bidders = [*waiting, *leased[: math.ceil((1 - FAIRNESS) * len(leased))]]
+        offers = [offer for name in bidders if (offer := every[name].best(has[name], free))]
+        heapq.heapify(offers)
+        while offers:
+            offer = heapq.heappop(offers)
+            if offer.more <= free:
+                has[offer.job] += offer.more
+                free -= offer.more
+            if again := every[offer.job].best(has[offer.job], free):
+                heapq.heappush(offers, again)
+        return has
+
+
+class _Offer(NamedTuple):
+    """For how many GPUs more a job bids, and by how much the logarithm of its rho changes for each of them."""
+
+    loss: float
+    job: str
+    more: int
+
+
+class _Bidder:
+    """What a job makes of GPUs."""
+
+    def __init__(self, known: Known, ground: Ground, state: State, job: Job) -> None:
+        self.known, self.ground, self.job = known, ground, job
+        self.waited_s = state.now_s - job.request.arrives_s
+        part = max(ground.gpus // len(state.jobs), 1)
+        self.independent_s = self.lasts_s(job.request.iterations, min(part, job.request.workers))
+
+    def lasts_s(self, iterations: float, workers: int) -> float:
+        slowdown = SLOWDOWNS[self.ground.nearest(workers)]
+        return slowdown * self.known.alone_s(self.job.request, iterations, workers)
+
+    def rho(self, workers: int) -> float:
+        return (self.waited_s + self.lasts_s(self.job.left, workers)) / self.independent_s
+
+    @property
+    def fairness(self) -> float:
+        """Rho with all the GPUs that it asks for."""
+        return self.rho(self.job.request.workers)
+
+    def best(self, has: int, free: int) -> _Offer | None:
+        """The number of GPUs that brings down rho most for each of them; None where none does."""
+        now = math.log(self.rho(has))
+        more = range(1, min(self.job.request.workers - has, free) + 1)
+        offers = [
+            _Offer((math.log(self.rho(has + count)) - now) / count, self.job.request.name, count) for count in more
+        ]
+        best = min(offers, default=None)
+        return best if best and best.loss < 0 else None
+
+
+def _is_leased(state: State, job: Job) -> bool:
+    return bool(job.placement) and job.lease_s is not None and job.lease_s > state.now_s

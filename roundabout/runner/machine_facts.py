@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manifest says of the code and of this machine: a result that nobody can trace is worth little."""
+
+import json
+import os
+import platform
+import re
+import subprocess
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from roundabout.core.paths import IS_CHECKOUT, REVISION, ROOT
+
+LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
+
+
+def of_controller() -> dict[str, Any]:
+    """The machine that runs this, and the libraries that took part."""
+    return {
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+
+
+@cache
+def of_machine() -> dict[str, Any]:
+    """What measures or computes: in each trial, since several machines may take part in a run."""
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return {
+        "name": os.environ.get("SLURMD_NODENAME", platform.node()),
+        "cpu": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def of_code() -> dict[str, Any]:
+    """The version of the code, whether it runs from a checkout or a wheel, and the revision of either."""
+    revision = revision_of(ROOT) if IS_CHECKOUT else json.loads((ROOT / REVISION).read_text())
+    return {"version": version("roundabout"), "source": "checkout" if IS_CHECKOUT else "wheel", **revision}
+
+
+def revision_of(root: Path) -> dict[str, Any]:
+    """The git revision of a checkout, and whether it was changed since; None where git cannot tell."""
+    # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
+    git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
+    try:
+        revision = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changes = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {"revision": None, "dirty": None}
+    return {"revision": revision, "dirty": bool(changes.strip())}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a manifest says of hosts: their kernels, settings and tools."""
+
+from roundabout.runner.hosts.programs import call
+from roundabout.runner.session.host_session import Bench
+
+# One line a fact: `name<TAB>value`; what a host lacks is left empty. What NICs' firmware does by itself is read and
+# never set: fields of the register ROCE_ACCL (mstflint's register_access_table.adb), and what is in force of NV config
+# (mlxconfig_host.db), asked one by one, since a query fails for one that a device lacks.
+HOST_SCRIPT = r"""
+either() { command -v "mlx$1" || command -v "mst$1"; }
+device=$(basename "$(readlink -f "/sys/class/net/$1/device")")
+accelerations() {
+  "$(either reg)" -d "$device" --reg_name ROCE_ACCL --get < /dev/null |
+    sed -n 's/^ *\(roce_adp_retrans_en\|roce_tx_window_en\|roce_slow_restart[a-z_]*_en\) *| *\(0x[0-9a-f]*\).*/\1=\2/p'
+}
+nv() {
+  for each; do
+    "$(either config)" -d "$device" -e q "$each" < /dev/null |
+      sed -n "s/^[ *]*\($each\)  *[^ ]*  *\([^ ]*\)  *[^ ]* *$/\1=\2/p"
+  done
+}
+fact() { printf '%s\t%s\n' "$1" "$(eval "$2" 2>/dev/null | tr '\n\t' '; ' | sed 's/; *$//')"; }
+fact kernel 'uname -rv'
+fact cpu 'sed -n "s/^model name[^:]*: //p" /proc/cpuinfo | sort | uniq -c | sed "s/^ *//"'
+fact sysctls 'cd /proc/sys/net/ipv4 && grep -s . tcp_congestion_control tcp_ecn tcp_rmem tcp_wmem tcp_no_metrics_save'
+fact qdiscs 'tc qdisc show'
+fact offloads "ethtool -k $1 | sed -n 's/^\([a-z]*-[a-z-]*offload\): /\1=/p'"
+fact nic "ethtool -i $1"
+fact "RoCE acceleration" accelerations
+fact "NV config" 'nv ROCE_CC_PRIO_MASK_P1 ROCE_CC_LEGACY_DCQCN ZERO_TOUCH_TUNING_ENABLE'
+fact link "ip -d -o link show dev $1"
+fact iproute2 'ip -V'
+fact ethtool 'ethtool --version'
+fact python 'python3 --version'
+"""
+
+
+def of_hosts(bench: Bench) -> dict[str, dict[str, str]]:
+    """Kernel, CPU, settings, offloads and tool versions of every host."""
+    answers = bench.each(
+        lambda host: call(bench.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
+    )
+    return {
+        host: dict(line.split("\t", 1) for line in answer.stdout.splitlines() if "\t" in line)
+        for host, answer in answers.items()
+    }

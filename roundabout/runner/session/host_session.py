@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site ready for trials: provisioned, its hosts connected, its transports loaded."""
+
+import base64
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from roundabout.core.paths import ROOT
+from roundabout.runner.hosts.clocks import (
+    CONTROLLER,
+    Clock,
+    ControllerClock,
+    HostClock,
+    Phase,
+    Reading,
+    RunClock,
+    SharedClock,
+    Sync,
+)
+from roundabout.runner.hosts.connections import Connection, LocalConnection
+from roundabout.runner.hosts.host_group import Host, Site
+from roundabout.runner.hosts.programs import check_call
+from roundabout.runner.machine.journal import Entry
+from roundabout.runner.program_list import outside
+from roundabout.runner.testbed import Visit
+from roundabout.spec.transports import Transport
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A site that is open. `owner` is who applies settings on it."""
+
+    site: Site
+    owner: str
+    sampler: Path | None  # for this machine's CPU, where that is the hosts'
+    connections: Mapping[str, Connection]
+    clocks: Mapping[str, Clock]  # of the controller and its hosts
+    controller: Connection
+    check_held: Callable[[], None]  # raises RoundaboutError where somebody else may use the site meanwhile
+    _pool: ThreadPoolExecutor
+
+    def each(self, action: Callable[[Host], T]) -> dict[str, T]:
+        """Do something for every host at once; answers by host. Raises the first error."""
+        answers = {name: self._pool.submit(action, host) for name, host in self.site.hosts.items()}
+        try:
+            return {name: answer.result() for name, answer in answers.items()}
+        finally:
+            wait(answers.values())  # or a host might be restored first, and changed then
+
+    def read_clocks(self, phase: Phase) -> dict[str, Reading]:
+        """A reading of every clock; during a trial nobody is asked what keeps it. Raises LostHostError."""
+        syncs: dict[str, Sync | None] = {}
+        if phase != "during":  # daemons take their time to answer, and CPU
+            syncs = self.each(lambda host: self.clocks[host.name].sync())
+            syncs[CONTROLLER] = self.clocks[CONTROLLER].sync()
+        # One after another: threads would lengthen each other's round trips.
+        return {host: clock.read(phase, syncs.get(host)) for host, clock in self.clocks.items()}
+
+
+class HostAccess(Protocol):
+    """A testbed provider's access to the hosts of a site."""
+
+    where: Mapping[str, str]
+
+    @property
+    def sampler(self) -> Path | None:
+        """Return the sampler of this machine's CPU, if it is the hosts' too."""
+        ...
+
+    def provision(self, site: Site) -> None:
+        """Put the programs of trials on the hosts of `site`."""
+        ...
+
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Make a congestion control available."""
+        ...
+
+    def connect(self, site: Site, host: str) -> Connection:
+        """Connect to a host of `site`."""
+        ...
+
+    def check_held(self) -> None:
+        """Raise RoundaboutError if another program may use the site meanwhile."""
+        ...
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what an entry of the journal describes."""
+        ...
+
+
+@contextmanager
+def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
+    """A bench for trials on `site`, undone in reverse at the end."""
+    assert visit.journal is not None
+    owner, journal, clock = site.name, visit.journal, visit.clock
+    noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(facility.where)}
+    with ExitStack() as stack:
+        facility.provision(site)  # what loads transports, too
+        for transport in visit.transports:
+            entry = {"kind": "transport", "name": transport.name, **noted}
+            stack.enter_context(journal.owing(entry, facility.undo))
+            facility.load_transport(transport, owner)
+        pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
+        connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
+        _deploy(site, connections)
+        clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
+        clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
+        for each in clocks.values():
+            stack.callback(each.stop)
+        stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, **noted}, facility.undo))
+        bench = Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool)
+        _probe(bench, visit.probes)
+        yield bench
+
+
+def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
+    """Copy programs from outside the tree to the hosts; `provision` knows the tree's."""
+    for path in outside():
+        text = base64.b64encode(path.read_bytes()).decode()
+        for host, connection in connections.items():
+            there = str(site.hosts[host].prefix / "bin" / path.name)
+            check_call(connection, ["sh", "-c", 'base64 -d > "$0" && chmod 755 "$0"', there], text)
+
+
+def _probe(bench: Bench, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
+    """Raise RoundaboutError for a host that lacks what a trainer of its workers needs: no trial could be valid."""
+
+    def on_host(host: Host) -> None:
+        for argv in (argv for name, argv in probes if name == host.name):
+            check_call(bench.connections[host.name], argv)
+
+    bench.each(on_host)
+
+
+def _clock(site: Site, connection: Connection, run_clock: RunClock) -> Clock:
+    if "own clock" in site.capabilities():
+        clock_py = site.hosts[connection.host].prefix / "bin" / "clock.py"
+        return HostClock(connection, clock_py, run_clock, site.dilation)
+    return SharedClock(run_clock)

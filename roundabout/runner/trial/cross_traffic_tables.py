@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cross traffic's generators said, as tables. Byte counts and rates are the host's."""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from roundabout.runner.tables.rows import Columns, RecordError, parse_event
+from roundabout.spec.experiment import CrossTraffic
+from roundabout.store.schemas import TABLES
+
+FLOW = pa.schema(
+    [
+        ("event", pa.string()),
+        ("flow", pa.int64()),
+        ("bytes", pa.int64()),
+        ("destination", pa.string()),
+        ("class", pa.string()),
+        ("measured", pa.bool_()),
+        ("intended_ns", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+    ]
+)
+FLOW_EVENTS = ('{"event":"flow"', '{"event":"unfinished"')
+OUTCOME = tuple(column.name for column in TABLES["cross_traffic"] if column.name not in ("traffic", "kind"))
+SAID = (
+    "offered_gbps",
+    "achieved_gbps",
+    "schedule_held",
+    "lagging_share",
+    "due_flows",
+    "finished_flows",
+    "unfinished_flows",
+)
+SUMMARY = '{"event":"summary"'
+
+
+@dataclass(frozen=True)
+class Load:
+    """One cross traffic of a trial: what was asked for, and the lines of its sender."""
+
+    spec: CrossTraffic
+    lines: Sequence[str]
+
+    def summary(self) -> Columns:
+        """One row: plan and outcome; none where the generator did not get as far. Raises RecordError."""
+        said = next((parse_event(line, self._who) for line in self.lines if line.startswith(SUMMARY)), None)
+        plan = next((_plan(line) for line in self.lines if line.startswith('{"flows"')), None)
+        if said is None:
+            return {}
+        values = {"kind": self.spec.kind, **dict.fromkeys(OUTCOME)}
+        if plan is None:  # iperf draws no flows
+            values |= {name: said[name] for name in ("asked_gbps", "achieved_gbps", "parallel")}
+        else:
+            values |= {name: said[name] for name in SAID}
+            values |= {
+                "asked_gbps": plan["plan"]["asked_gbps"],
+                "planned_gbps": plan["offered_gbps"],
+                "planned_gbps_standard_error": plan["offered_gbps_standard_error"],
+                "lateness_p99_us": (said["lateness_us"] or {}).get("p99"),
+            }
+        return {name: np.array([value], dtype=object) for name, value in values.items()}
+
+    def flows(self) -> Columns:
+        """One row a flow that was due; `start_ns` and `end_ns` are None where it never came to that."""
+        lines = [line for line in self.lines if line.startswith(FLOW_EVENTS)]
+        if not lines:
+            return {}
+        options = arrow_json.ParseOptions(explicit_schema=FLOW, unexpected_field_behavior="ignore")
+        try:
+            table = arrow_json.read_json(io.BytesIO("\n".join(lines).encode()), parse_options=options)
+        except pa.ArrowInvalid as error:
+            raise RecordError(f"{self._who} printed a line that is no flow: {error}") from error
+        return {name: _values(table[name]) for name in FLOW.names if name != "event"}
+
+    @property
+    def _who(self) -> str:
+        return f"cross traffic on {self.spec.sender}"
+
+
+def _plan(line: str) -> dict[str, Any]:
+    plan: dict[str, Any] = json.loads(line)
+    return plan
+
+
+def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Without nulls in their own type, with them as objects."""
+    return np.array(column.to_pylist(), dtype=object) if column.null_count else column.to_numpy()

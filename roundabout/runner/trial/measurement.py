@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one attempt at a trial measured, as it came; and the tables made of it, in the paper's units."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roundabout.runner.hosts.clocks import CONTROLLER, Ledger, RunClock
+from roundabout.runner.hosts.host_group import Port, Site
+from roundabout.runner.tables.rows import Columns, Samples, integers
+from roundabout.runner.trial.captures import Captured
+from roundabout.runner.trial.cross_traffic_tables import Load
+from roundabout.runner.trial.jobs import Worker
+from roundabout.runner.trial.sampler import Achieved, achieved
+from roundabout.store import Identity, Units, build_table
+from roundabout.store.schemas import columns
+
+IDENTITY = frozenset(each.name for each in fields(Identity))
+# Columns of `flows` that TCP alone fills, and their names in a trainer's record.
+TCP_ALONE = {
+    "congestion_control": "congestion_control",
+    "retransmitted": "retransmitted",
+    "delivered_segments": "delivered",
+    "delivered_ce_segments": "delivered_ce",
+}
+
+
+@dataclass
+class Measurement:
+    """Everything that came out of one attempt, however far it got. Byte counts are the host's."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    settings: dict[str, Any] = field(default_factory=dict)  # host -> what was found, applied, and differs afterwards
+    counters_before: dict[str, dict[str, Any]] = field(default_factory=dict)  # host -> transport -> counter -> value
+    counters_after: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[tuple[Worker, dict[str, Any]]] = field(default_factory=list)
+    host_samples: dict[str, Samples] = field(default_factory=dict)
+    switch_samples: list[Samples] = field(default_factory=list)
+    controller_samples: Samples | None = None
+    loads: dict[str, Load] = field(default_factory=dict)  # cross traffic -> its load
+    start_ns: int | None = None  # the agreed instant, on the run's clock
+    end_ns: int | None = None  # when the last worker was done
+    captured: dict[str, Captured] = field(default_factory=dict)  # host -> what its capture left
+    nccl: dict[str, Any] = field(default_factory=dict)  # worker -> what NCCL was told, and what it said that it uses
+    faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
+    lost_host: bool = False  # its connections are of no more use
+
+    def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
+        """The workers' events of one kind."""
+        return [(worker, event) for worker, event in self.events if event["event"] == kind]
+
+    def sampling(self) -> dict[str, Achieved]:
+        """How the hosts' samplers kept to their period; without those that took no samples."""
+        found = {host: achieved(samples) for host, samples in self.host_samples.items()}
+        return {host: kept for host, kept in found.items() if kept}
+
+
+def units(site: Site, clock: RunClock) -> Units:
+    """What is measured there is in."""
+    return Units(site.scale, site.dilation, clock.anchor_utc_ns)
+
+
+def tables(measured: Measurement, site: Site, who: Identity, into: Units) -> dict[str, pa.Table]:
+    """All of a trial's tables but `trials`."""
+    hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
+    raw = {
+        "iterations": _iterations(measured),
+        "flows": _flows(measured),
+        "counters": counters(measured.ledger, hosts),
+        "queue": _queue(measured, site.ports),
+        "marks": _marks(measured, site),
+        "device_counters": _device_counters(measured.ledger, hosts),
+        "clock": _clock(measured.ledger),
+        "cpu": _cpu(measured, hosts),
+        "reactions": _reactions(measured),
+        "cross_traffic": _cross_traffic(measured),
+        "cross_flows": _cross_flows(measured),
+    }
+    return {name: build_table(name, who, values, into) for name, values in raw.items()}
+
+
+def _iterations(measured: Measurement) -> Columns:
+    parts, whole = [], _whole(measured)
+    for worker, every in _by_worker(measured.of_kind("iteration")):
+        events = [event for event in every if event["iteration"] < whole.get(worker.job, len(every))]
+        start, compute_end, comm_end = (
+            integers(events, field_name) for field_name in ("start_ns", "compute_end_ns", "comm_end_ns")
+        )
+        on_run = [measured.ledger.on_run(worker.host, each) for each in (start, compute_end, comm_end)]
+        parts.append(
+            {
+                **_constants(len(events), job=worker.job, rank=worker.rank),
+                **_when(measured.ledger, worker.host, start),
+                "iteration": integers(events, "iteration"),
+                **dict(zip(("start_ns", "compute_end_ns", "comm_end_ns"), on_run, strict=True)),
+                "iteration_ms": (comm_end - start) / 1e6,
+                "compute_ms": (compute_end - start) / 1e6,
+                "communication_ms": (comm_end - compute_end) / 1e6,
+                "sent_bytes": integers(events, "sent_bytes"),
+                "received_bytes": integers(events, "received_bytes"),
+                "late_ms": integers(events, "late_ns") / 1e6,
+                "delay_ms": _delays_ms(events),
+                "loss": np.array([event.get("loss") for event in events], dtype=object),
+            }
+        )
+    return _joined("iterations", parts)
+
+
+def _delays_ms(events: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
+    """None without an agent."""
+    told = (event.get("delay_ns") for event in events)
+    return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in told], dtype=object)
+
+
+def _whole(measured: Measurement) -> dict[str, int]:
+    """How many iterations all workers of a job did: where it departs, some may end another one in that instant."""
+    found: dict[str, int] = {}
+    for worker, event in measured.of_kind("done"):
+        found[worker.job] = min(event["iterations"], found.get(worker.job, event["iterations"]))
+    return found
+
+
+def _flows(measured: Measurement) -> Columns:
+    parts = []
+    for worker, events in _by_worker(measured.of_kind("flow")):
+        at_ns = measured.ledger.on_host(worker.host, measured.end_ns or 0)
+        parts.append(
+            {
+                **_constants(len(events), job=worker.job, rank=worker.rank),
+                **_when(measured.ledger, worker.host, np.full(len(events), at_ns, dtype=np.int64)),
+                "peer": np.array([event["peer"] for event in events]),
+                **{
+                    name: integers(events, name)
+                    for name in ("flow", "peer_rank", "local_port", "remote_port", "bytes_acked")
+                },
+                **{
+                    column: np.array([event[name] for event in events], dtype=object)
+                    for column, name in TCP_ALONE.items()
+                },
+            }
+        )
+    return _joined("flows", parts)
+
+
+def counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+    """The table `counters`, of what hosts' samplers printed."""
+    names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
+    parts = [
+        {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}
+        for host, kinds in samples.items()
+        if (port := kinds.get("port")) is not None
+    ]
+    return _joined("counters", parts)
+
+
+def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+    parts = []
+    for host, kinds in samples.items():
+        if (port := kinds.get("port")) is not None:
+            parts.append(_link_state(ledger, host, port))
+        about = kinds.get("counter", {})
+        for row in zip(*about.values(), strict=True):
+            each = dict(zip(about, row, strict=True))
+            kind, field_name = each.pop("set"), each.pop("field")
+            if (read := kinds.get(kind)) is not None:
+                at = _when(ledger, host, _midpoint(read))
+                parts.append({**at, **_constants(len(at["host_ns"]), **each), "value": read[field_name]})
+    return _joined("device_counters", parts)
+
+
+def _link_state(ledger: Ledger, host: str, port: Columns) -> Columns:
+    at = _when(ledger, host, _midpoint(port))
+    state = _constants(len(at["host_ns"]), source="link", counter="up", unit="", width_bits=1)
+    return {**at, **state, "device": port["interface"], "value": port["up"]}
+
+
+def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
+    parts = [
+        {
+            **_at_port(measured.ledger, port, rows),
+            "tx_bytes": rows["tx_bytes"],
+            "backlog_bytes": rows["qdisc_backlog_bytes"],
+            "drops": _sum(rows["qdisc_drops"], rows["tx_dropped"]),
+            "marks": rows["marks"],
+        }
+        for port, rows in _by_port(measured, ports, "port")
+    ]
+    return _joined("queue", parts)
+
+
+def _marks(measured: Measurement, site: Site) -> Columns:
+    names = {host.address: host.name for host in site.hosts.values()}
+    parts = [
+        {
+            **_at_port(measured.ledger, port, rows),
+            "source": np.array([names.get(address, address) for address in rows["source"]]),
+            "marks": rows["marks"],
+        }
+        for port, rows in _by_port(measured, site.ports, "marks")
+    ]
+    return _joined("marks", parts)
+
+
+def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tuple[Port, Columns]]:
+    """The records of one kind of all switches, port by port."""
+    by_index = {port.ifindex: port for port in ports}
+    found = []
+    for switch in measured.switch_samples:
+        samples = switch.columns.get(kind, {"ifindex": np.array([])})
+        for ifindex in sorted(by_index.keys() & set(samples["ifindex"].tolist())):
+            here = samples["ifindex"] == ifindex
+            found.append((by_index[ifindex], {name: values[here] for name, values in samples.items()}))
+    return found
+
+
+def _at_port(ledger: Ledger, port: Port, rows: Columns) -> Columns:
+    """The columns that say where and when, for rows of a switch's port."""
+    where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
+    return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
+
+
+def _clock(ledger: Ledger) -> Columns:
+    parts = []
+    for host, readings in ledger.readings.items():
+        when = _when(ledger, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
+        names = ("phase", "offset_ns", "bound_ns", "utc_ns")
+        found: Columns = {name: np.array([getattr(reading, name) for reading in readings]) for name in names}
+        syncs = [None if reading.sync is None else json.dumps(reading.sync) for reading in readings]
+        parts.append({**when, **found, "sync": np.array(syncs, dtype=object)})
+    return _joined("clock", parts)
+
+
+def _cpu(measured: Measurement, hosts: Mapping[str, dict[str, Columns]]) -> Columns:
+    controller = measured.controller_samples
+    samples = {**({CONTROLLER: controller.columns} if controller else {}), **hosts}
+    return _joined(
+        "cpu", [_cpu_windows(measured.ledger, host, kinds["cpu"]) for host, kinds in samples.items() if "cpu" in kinds]
+    )
+
+
+def _cpu_windows(ledger: Ledger, host: str, samples: Columns) -> Columns:
+    at = _midpoint(samples)
+    gained = {name: np.diff(values) for name, values in samples.items()}
+    ticks = np.maximum(gained["busy_ticks"] + gained["idle_ticks"] + gained["steal_ticks"], 1)
+    return {
+        **_when(ledger, host, at[1:]),
+        "window_ms": np.diff(at) / 1e6,
+        "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
+        "steal_share": gained["steal_ticks"] / ticks,
+        "softirq_share": gained["softirq_ticks"] / ticks,
+        "softnet_dropped": gained["softnet_dropped"],
+        "softnet_squeezed": gained["softnet_squeezed"],
+    }
+
+
+def _reactions(measured: Measurement) -> Columns:
+    parts = []
+    for host, transports in measured.counters_after.items():
+        at_ns = measured.ledger.on_host(host, measured.end_ns or 0)
+        for transport, after in transports.items():
+            before = measured.counters_before[host][transport]
+            parts.append(
+                {
+                    **_when(measured.ledger, host, np.full(len(after), at_ns, dtype=np.int64)),
+                    **_constants(len(after), transport=transport),
+                    "counter": np.array(list(after), dtype=object),  # there may be none
+                    "before": np.array([before[name] for name in after], dtype=np.float64),
+                    "after": np.array(list(after.values()), dtype=np.float64),
+                }
+            )
+    return _joined("reactions", parts)
+
+
+def _cross_traffic(measured: Measurement) -> Columns:
+    parts = []
+    for name, load in measured.loads.items():
+        if summary := load.summary():
+            at_ns = measured.ledger.on_host(load.spec.sender, measured.end_ns or 0)
+            when = _when(measured.ledger, load.spec.sender, np.array([at_ns], dtype=np.int64))
+            parts.append({**_constants(1, traffic=name), **when, **summary})
+    return _joined("cross_traffic", parts)
+
+
+def _cross_flows(measured: Measurement) -> Columns:
+    parts = []
+    for name, load in measured.loads.items():
+        if flows := load.flows():
+            sender, intended_ns = load.spec.sender, flows.pop("intended_ns")
+            on_run = {each: _on_run(measured.ledger, sender, flows[each]) for each in ("start_ns", "end_ns")}
+            when = _when(measured.ledger, sender, intended_ns)
+            parts.append({**_constants(len(intended_ns), traffic=name), **when, **flows, **on_run})
+    return _joined("cross_flows", parts)
+
+
+def _on_run(ledger: Ledger, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The run's nanoseconds; None where it is None."""
+    if host_ns.dtype != object:
+        return ledger.on_run(host, host_ns)
+    known = np.array([value is not None for value in host_ns])
+    result = np.full(len(host_ns), None, dtype=object)
+    result[known] = ledger.on_run(host, host_ns[known].astype(np.int64))
+    return result
+
+
+def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Worker, list[dict[str, Any]]]]:
+    grouped: dict[Worker, list[dict[str, Any]]] = {}
+    for worker, event in events:
+        grouped.setdefault(worker, []).append(event)
+    return list(grouped.items())
+
+
+def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
+    """The columns that say where and when, for rows of one host at these instants of its monotonic clock."""
+    return {
+        **_constants(len(host_ns), host=host),
+        "host_ns": host_ns,
+        "controller_ns": ledger.on_run(host, host_ns),
+        "offset_bound_ns": ledger.bound_ns(host, host_ns),
+    }
+
+
+def _constants(length: int, **values: str | int) -> Columns:
+    # Text as objects: as numpy's own it would take four bytes a letter in every row.
+    return {name: np.full(length, value, object if isinstance(value, str) else None) for name, value in values.items()}
+
+
+def _midpoint(samples: Columns) -> npt.NDArray[np.int64]:
+    """When a sample was taken: halfway between the clock readings before and after it."""
+    before, after = samples["before_ns"], samples["after_ns"]
+    return np.asarray(before + (after - before) // 2)
+
+
+def _sum(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Null where either is."""
+    known = (first != None) & (second != None)  # noqa: E711 - element by element
+    total = np.full(len(known), None, dtype=object)
+    total[known] = first[known] + second[known]
+    return total
+
+
+def _joined(table: str, parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts, in order; no rows where there are no parts."""
+    names = [column.name for column in columns(table) if column.name not in IDENTITY]
+    if not parts:
+        return {name: np.array([], dtype=object) for name in names}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}

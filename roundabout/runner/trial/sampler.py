@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a trial samples: the commands of its hosts and of the controller, and what became of them.
+
+Switches are the site's affair.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.host_group import Capability, Host
+from roundabout.runner.hosts.programs import Program
+from roundabout.runner.tables.rows import Samples
+
+COUNTERS_MS, CPU_MS = 10, 1000
+CPU = ["--cpu", "--cpu-period-ms", str(CPU_MS)]
+TRANSPORTS = "/run/roundabout/bpf/transports"  # where `transport` pins them, on every host
+
+
+def host_sampler(
+    host: Host, capabilities: Collection[Capability], period_ms: float = COUNTERS_MS, *, cpu: bool = False
+) -> list[str]:
+    """The command that samples a host's network, and with `cpu` its CPU, to be run there."""
+    command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(round(period_ms))]
+    rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
+    return [*command, "--interfaces", host.interface, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
+
+
+def controller_sampler(sampler: Path) -> list[str]:
+    """The command that samples this machine's CPU."""
+    return [str(sampler), "--period-ms", str(CPU_MS), *CPU]
+
+
+class Sampler:
+    """A sampler at work, and what it says."""
+
+    def __init__(self, connection: Connection, argv: Sequence[str]) -> None:
+        self.name = f"the sampler on {connection.host}"
+        self.program = Program("sampler", connection, argv)
+        self.samples = Samples(self.program.lines, self.name)
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """How a sampler kept to its period. A sample that was missed came with the next one; lost lines are lost."""
+
+    samples: int
+    missed: int
+    lost_lines: int
+    period_median_ms: float
+    period_p99_ms: float
+
+
+def achieved(samples: Samples) -> Achieved | None:
+    """Of a sampler that has ended; None where it took no two samples. Raises RecordError."""
+    kinds = samples.columns
+    if not {"port", "sampler"} <= kinds.keys():
+        return None
+    at_ns, own = np.unique(kinds["port"]["before_ns"]), kinds["sampler"]
+    if len(at_ns) < 2:
+        return None
+    taken, missed, lost = (int(own[name][-1]) for name in ("samples", "missed", "dropped_lines"))
+    periods_ms = np.diff(at_ns) / 1e6
+    return Achieved(taken, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))

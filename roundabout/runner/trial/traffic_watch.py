@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts send while others use them: samplers for a while, as a trial has them, and nothing else."""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+import pyarrow as pa
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner.hosts.clocks import HostClock, Ledger, Phase, RunClock
+from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.hosts.host_group import Host
+from roundabout.runner.trial.measurement import counters
+from roundabout.runner.trial.sampler import Sampler, host_sampler
+
+LOOK_S = 0.2
+
+
+def watched(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
+    """The counters of these hosts' interfaces for so long: columns as in the table `counters`, times on one clock.
+
+    Raises LostHostError, and RoundaboutError where a sampler ended by itself.
+    """
+    ledger, run_clock = Ledger(), RunClock.start()
+    clocks: dict[str, HostClock] = {}
+    samplers: dict[str, Sampler] = {}
+    with ExitStack() as stack:
+        for host, connection in hosts.items():
+            clocks[host.name] = HostClock(connection, host.prefix / "bin" / "clock.py", run_clock)
+            stack.callback(clocks[host.name].stop)
+        _read(clocks, ledger, "before")
+        stack.callback(partial(_stop, samplers.values()))
+        for host, connection in hosts.items():
+            samplers[host.name] = Sampler(connection, host_sampler(host, ()))
+        _wait(samplers.values(), seconds)
+        _stop(samplers.values())
+        _read(clocks, ledger, "after")
+    return pa.table(counters(ledger, {name: sampler.samples.columns for name, sampler in samplers.items()}))
+
+
+def _read(clocks: Mapping[str, HostClock], ledger: Ledger, phase: Phase) -> None:
+    for name, clock in clocks.items():
+        ledger.add(name, clock.read(phase))
+
+
+def _wait(samplers: Iterable[Sampler], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left_s := until - time.monotonic()) > 0:
+        for sampler in samplers:
+            if sampler.program.ended:
+                hint = "make provision INVENTORY=... puts it there"
+                raise RoundaboutError(f"{sampler.name} ended: {sampler.program.why_ended()}", hint)
+        time.sleep(min(left_s, LOOK_S))
+
+
+def _stop(samplers: Iterable[Sampler]) -> None:
+    for sampler in samplers:
+        sampler.program.close_stdin()
+    for sampler in samplers:
+        sampler.program.finish()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one message what pydantic found wrong, at the line where it was written."""
+
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from roundabout.spec.base import Strict
+from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.expectation import TAGGED
+from roundabout.spec.reader.yaml_source import Block, Document
+from roundabout.spec.trace import KINDS
+from roundabout.spec.trainers import MODELS
+
+Part = TypeVar("Part", bound=Strict)
+
+# The fields that are one of several kinds, with those.
+UNIONS: dict[Any, Mapping[str, type[BaseModel]]] = {"trainer": MODELS, "trace": KINDS}
+
+_NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
+_EXPECTED = {
+    "missing": "a value: the field is required",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "union_tag_invalid": "one of {expected_tags}",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "too_short": "at least {min_length}",
+    "too_long": "at most {max_length}",
+    "string_too_short": "text",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": _NAME,
+    "value_error": "{error}",
+    "located": "{expected}",
+}
+
+
+def parse_as(model: type[Part], document: Document) -> Part:
+    """`document` as a `model`. Raises SpecError for the first thing wrong with it."""
+    try:
+        return model.model_validate(document.root)
+    except ValidationError as error:
+        raise explain(error, document, model, document.root) from None
+
+
+def explain(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
+    """The first thing wrong with `root`, a part of `document` that was read as `model`.
+
+    An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
+    """
+    details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
+    way = tuple(step for step in details["loc"] if step != "[key]")
+    location = _written(tuple(step for step in way if step not in TAGGED))
+    if details["type"] == "extra_forbidden":
+        return _unknown_field(location, document, fields_at(model, way[:-1]), root)
+    context = details.get("ctx", {})
+    location += tuple(context.get("location", ()))
+    if "discriminator" in context:  # no kind, or one that there is not
+        location += (context["discriminator"].strip("'"),)
+    found, expected = _words(details)
+    if details["type"] in ("missing", "union_tag_not_found"):
+        return _missing(location, document, root)
+    return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
+
+
+def first_fault(error: ValidationError) -> tuple[tuple[str | int, ...], str, str]:
+    """Return the first fault of data that is no specification: its location, what was found, and what is expected."""
+    details = error.errors(include_url=False)[0]
+    return details["loc"], *_words(details)
+
+
+def _words(details: ErrorDetails) -> tuple[str, str]:
+    """Return what was found, and what is expected instead."""
+    context = details.get("ctx", {})
+    found = "nothing" if details["type"] == "missing" else context.get("found") or _found(details)
+    return found, _EXPECTED.get(details["type"], details["msg"]).format_map(context)
+
+
+def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`location` without the steps by which pydantic says which of several kinds it read."""
+    before = (None, *location)
+    return tuple(step for last, step in zip(before, location, strict=False) if step not in UNIONS.get(last, ()))
+
+
+def _found(details: ErrorDetails) -> str:
+    if choice := _choice(details):
+        return show(choice[0])
+    return "the name " + show(details["input"]) if details["loc"][-1:] == ("[key]",) else show(details["input"])
+
+
+def _missing(location: tuple[Any, ...], document: Document, root: Block) -> SpecError:
+    around = document.find(location[:-1], root)
+    parts = [around.path if around else "", str(location[-1])]
+    field = ".".join(part for part in parts if part)
+    line = around.line if around else None
+    return SpecError(document.file, "nothing", _EXPECTED["missing"], field=field, line=line)
+
+
+def _unknown_field(location: tuple[Any, ...], document: Document, known: list[str], root: Block) -> SpecError:
+    expected = f"one of {', '.join(known)}" if known else "no such field"
+    hint = did_you_mean(location[-1], known)
+    return document.error(location, f"the unknown field '{location[-1]}'", expected, hint=hint, root=root)
+
+
+def _near(details: ErrorDetails) -> str | None:
+    choice = _choice(details)
+    return did_you_mean(*choice) if choice else None
+
+
+def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
+    """What was found where one of several words is expected, and those."""
+    context = details.get("ctx", {})
+    if details["type"] == "union_tag_invalid":
+        found, expected = context["tag"], context["expected_tags"]
+    elif details["type"] in ("literal_error", "enum"):
+        found, expected = details["input"], context["expected"].replace(" or ", ", ")
+    else:
+        return None
+    return found, expected.replace("'", "").split(", ")
+
+
+def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
+    """The names of the fields that the model at `location` inside `model` has; empty where there is no model."""
+    kind: Any = model
+    for last, step in zip((None, *location), location, strict=False):
+        if step in TAGGED:
+            kind = TAGGED[step]
+        elif step in UNIONS.get(last, ()):
+            kind = UNIONS[last][step]
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+            kind = _core(fields.get(step))
+        else:
+            kind = _core((typing.get_args(kind) or (None,))[0 if typing.get_origin(kind) is tuple else -1])
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _core(annotation: Any) -> Any:
+    """`annotation` without Annotated and without `| None`."""
+    while typing.get_origin(annotation) is typing.Annotated or type(None) in typing.get_args(annotation):
+        annotation = typing.get_args(annotation)[0]
+    return annotation

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of specifications: what is in it, and profiles and topologies by name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from roundabout.core.paths import ROOT
+from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.expectation import Expectations
+from roundabout.spec.experiment import Header, Treatment
+from roundabout.spec.profile import Profile
+from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.topology import Topology
+
+EXPERIMENTS = ROOT / "experiments"
+CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
+
+
+HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
+# What overlays may touch: a trial's own fields, and what is expected of it.
+OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
+FIELDS = {
+    CATALOG: {*HEADER, *OVERLAYABLE, "factors", "lengths"},
+    PROFILES: set(Profile.model_fields),
+    TOPOLOGIES: set(Topology.model_fields),
+}
+KINDS = {CATALOG: "an experiment", PROFILES: "a profile", TOPOLOGIES: "a topology"}
+
+
+def shelf_of(root: Mapping[str, object]) -> str:
+    """The folder of the library that a file's content belongs in, as most of its fields say."""
+    return max(FIELDS, key=lambda shelf: len(FIELDS[shelf] & root.keys()))
+
+
+class Library:
+    """The specifications below one folder, and those beside an experiment's own file; what was read once is kept."""
+
+    def __init__(self, root: Path = EXPERIMENTS, beside: Path | None = None) -> None:
+        """`beside` is the folder of that file: profiles and topologies there go before those of `root`."""
+        self.root = root
+        self.found_beside: dict[str, dict[str, Block]] = {PROFILES: {}, TOPOLOGIES: {}}
+        self._beside = beside
+        self._names: dict[str, list[str]] = {}
+        self._profiles: dict[str, Profile] = {}
+        self._topologies: dict[str, Topology] = {}
+
+    def names(self, shelf: str) -> list[str]:
+        """The names of all specifications in a folder of the library, of that name beside the experiment, or laid."""
+        if shelf not in self._names:
+            folders = [self.root, *([self._beside] if self._beside else [])]
+            self._names[shelf] = sorted({path.stem for folder in folders for path in (folder / shelf).glob("*.yaml")})
+        laid: Mapping[str, Mapping[str, object]] = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}
+        return sorted({*self._names[shelf], *laid.get(shelf, {})})
+
+    def has(self, shelf: str, name: str) -> bool:
+        """Whether there is a specification of that name."""
+        return name in self.names(shelf) or self._own(shelf, name) is not None
+
+    def lay(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
+        """Put these before all others of the same name."""
+        self._profiles |= profiles
+        self._topologies |= topologies
+
+    def document(self, shelf: str, name: str) -> Document:
+        """The file of that name, unparsed. Raises SpecError when there is none, or when it calls itself differently."""
+        document = self._own(shelf, name) or self._shipped(shelf, name)
+        if document.root.get("name", name) != name:
+            raise document.error(("name",), show(document.root["name"]), f"'{name}', the file's own name")
+        return document
+
+    def profile(self, name: str) -> Profile:
+        """The profile of that name."""
+        if name not in self._profiles:
+            self._profiles[name] = parse_as(Profile, self.document(PROFILES, name))
+        return self._profiles[name]
+
+    def topology(self, name: str) -> Topology:
+        """The topology of that name."""
+        if name not in self._topologies:
+            self._topologies[name] = parse_as(Topology, self.document(TOPOLOGIES, name))
+        return self._topologies[name]
+
+    def _own(self, shelf: str, name: str) -> Document | None:
+        """What lies beside the experiment's file: in a folder for its kind, or right there."""
+        if self._beside is None or shelf == CATALOG:
+            return None
+        for path in (self._beside / shelf / f"{name}.yaml", self._beside / f"{name}.yaml"):
+            if path.is_file():
+                document = read(path, shown(path))
+                if path.parent.name == shelf or shelf_of(document.root) == shelf:
+                    self.found_beside[shelf][name] = document.root
+                    return document
+        return None
+
+    def _shipped(self, shelf: str, name: str) -> Document:
+        known = self.names(shelf)
+        if name not in known:
+            expected = f"one of {choices(known)}" if known else "a file there, but there is none"
+            folder = shown(self.root / shelf)
+            raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_of(name) or did_you_mean(name, known))
+        path = self.root / shelf / f"{name}.yaml"
+        return answer_once(path, lambda: read(path, shown(path)))
+
+
+def _file_of(name: str) -> str | None:
+    """Return a hint for a name that is a file or a folder of the working folder."""
+    for path in (Path(name), Path(f"{name}.yaml"), Path(f"{name}.yml")):
+        if path.is_file():
+            return f"the file {path} is in this folder: call it ./{path}"
+    return (
+        f"{name} is a folder here: name a file in it, as ./{name}/FILE.yaml" if name and Path(name).is_dir() else None
+    )

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one rule by which an overlay changes what lies under it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from roundabout.spec.reader.yaml_source import Block
+
+
+def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
+    """`base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
+
+    A block whose `name` or `file` changes is replaced whole. Neither argument is changed; values keep their places
+    in the file.
+    """
+    renamed = _renames(base, overlay)
+    result = Block() if renamed else Block(base)
+    marks = getattr(overlay, "marks", {})
+    result.mark = getattr(overlay, "mark", None) if renamed else result.mark or getattr(overlay, "mark", None)
+    for key, value in overlay.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            under = result.get(key, {})
+            changes = key in result and isinstance(under, Mapping) and not _renames(under, value)
+            merged = merge(under if isinstance(under, Mapping) else {}, value)
+            result.put(key, merged, None if changes else marks.get(key))
+        else:
+            result.put(key, value, marks.get(key))
+    return result
+
+
+def _renames(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> bool:
+    ours, theirs = (block.get("file", block.get("name")) for block in (base, overlay))
+    return isinstance(ours, str) and isinstance(theirs, str) and ours != theirs

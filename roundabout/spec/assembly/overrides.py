@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `set` changes in an experiment, by dotted paths: `--set jobs.j1.transport.T_us=90`, or the same in the file.
+
+Fields that overlays may touch are set over every level. What a file says once is set there, and the path of a factor
+that is a list sets its levels.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from roundabout.spec.assembly.factors import nested
+from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
+from roundabout.spec.assembly.merge import merge
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option
+
+SET = "set"
+ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
+# What is in them has names: a change of one that is not there would be half of a new one.
+NAMED = ("jobs", "cross_traffic")
+
+
+class Change(NamedTuple):
+    """A field, its value, and who says so."""
+
+    path: tuple[str, ...]
+    value: Any
+    mark: Mark | None
+
+    def fits(self, root: Block) -> bool:
+        """Whether what it changes is there."""
+        adds = len(self.path) == 2 and self.value is not None
+        if self.path[0] not in NAMED or len(self.path) < 2 or adds:
+            return True
+        named = root.get(self.path[0], {})
+        return not isinstance(named, Mapping) or self.path[1] in named
+
+
+def from_text(said: Mapping[str, str], option: str = "set") -> Block:
+    """Changes whose values are written as in a file; their place is the option with its path. Raises SpecError."""
+    block = Block()
+    for path, text in said.items():
+        block.put(path, *parse_option(f"{option} {path}", text))
+    return block
+
+
+def from_values(values: Mapping[str, Any]) -> Block:
+    """Changes as a run has recorded them, or a program makes them. Raises SpecError."""
+    return from_text({path: as_yaml(value, path) for path, value in values.items()})
+
+
+def told(document: Document, changes: Block) -> Document:
+    """The document with these in its own `set`, before what that says."""
+    root, before = Block(document.root), document.root.get(SET)
+    block = Block(before if isinstance(before, Block) else None)
+    for path, value in changes.items():
+        block.put(path, value, changes.marks.get(path))
+    root.put(SET, block, None)
+    return Document(document.file, root, document.folder)
+
+
+def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
+    """The document with what is set once, and the changes that go over every level. Raises SpecError."""
+    said = document.root.get(SET)
+    if said is None:
+        return document, ()
+    if not isinstance(said, Block):
+        raise document.error((SET,), show(said), "a mapping of dotted paths to values")
+    root, over = Block(document.root), []
+    for name, value in said.items():
+        change = Change(tuple(name.split(".")), value, said.marks.get(name))
+        _check(document, name)
+        if name == "name":
+            root.put(name, value, change.mark)  # merged, it would replace the file, as a transport's name does
+        elif overlay := _once(root, name, change):
+            root = merge(root, overlay)
+        else:
+            over.append(change)
+    return Document(document.file, root, document.folder), tuple(over)
+
+
+def over_all(root: Block, changes: tuple[Change, ...]) -> Block:
+    """One combination of levels with the changes over it."""
+    for change in changes:
+        if change.fits(root):
+            root = merge(root, nested(*change))
+    return root
+
+
+def check_used(document: Document, changes: tuple[Change, ...], combinations: list[Block]) -> None:
+    """Raise SpecError for a change of a job, or of cross traffic, that is nowhere."""
+    for change in changes:
+        if not any(change.fits(root) for root in combinations):
+            shelf, name, *_ = change.path
+            known = list(dict.fromkeys(each for root in combinations for each in root.get(shelf, {})))
+            hint = did_you_mean(name, known)
+            raise _error(document, ".".join(change.path), f"no {name} among {shelf}", choices(known) or "any", hint)
+
+
+def _check(document: Document, name: str) -> None:
+    head = name.split(".", maxsplit=1)[0]
+    if head not in (*ONCE, *OVERLAYABLE):
+        hint = "--only chooses variants" if name == "variant" else did_you_mean(head, (*ONCE, *OVERLAYABLE))
+        raise _error(document, name, f"the unknown field '{head}'", f"one of {', '.join((*OVERLAYABLE, *ONCE))}", hint)
+    below = [factor for factor in _factors(document.root) if factor.startswith(f"{name}.")]
+    if below and head not in ONCE:
+        raise _error(document, name, f"it above the factor {below[0]}", f"levels of {below[0]}, or null for none")
+
+
+def _once(root: Block, name: str, change: Change) -> Block | None:
+    """The overlay on the file by which a change is made, if it is not one of every level."""
+    head, *rest = change.path
+    if isinstance(_factors(root).get(name), Items):
+        levels = change.value
+        if levels is not None and not isinstance(levels, Items):
+            levels = Items([levels], [change.mark] if change.mark else [])
+        return nested(("factors", name), levels, change.mark)
+    if head == "factors" and isinstance(change.value, Items):
+        return nested(("factors", ".".join(rest)), change.value, change.mark)
+    return nested(*change) if head in ONCE else None
+
+
+def _factors(root: Block) -> Mapping[str, Any]:
+    factors = root.get("factors")
+    return factors if isinstance(factors, Block) else {}
+
+
+def _error(document: Document, name: str, found: str, expected: str, hint: str | None = None) -> SpecError:
+    return document.error((SET, name), found, expected, hint=hint)

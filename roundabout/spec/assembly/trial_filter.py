@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Some of an experiment's variants: what `only` asks for."""
+
+from collections.abc import Iterable, Sequence
+
+from roundabout.spec.errors import choices, did_you_mean
+from roundabout.spec.expectation import AnyExpectation, Order
+from roundabout.spec.experiment import Cell, Experiment
+from roundabout.spec.reader.yaml_source import Document
+
+
+def only(document: Document, experiment: Experiment) -> Experiment:
+    """The experiment with the variants that it asks for and those that they need, and what is expected of these alone.
+
+    Raises SpecError where there is no such variant.
+    """
+    if not experiment.only:
+        return experiment
+    for index, name in enumerate(experiment.only):
+        if name not in experiment.variants:
+            hint = did_you_mean(name, experiment.variants)
+            raise document.error(("only", index), f"'{name}'", f"a variant ({choices(experiment.variants)})", hint=hint)
+    kept = with_needed(experiment.only, experiment.cells)
+    study = experiment.study
+    if study.baseline in set(experiment.variants) - kept:
+        study = study.model_copy(update={"baseline": None})
+    variants = tuple(level for level in experiment.factors.get("variant", ()) if str(level) in kept)
+    return experiment.model_copy(
+        update={
+            "study": study,
+            "factors": experiment.factors | ({"variant": variants} if variants else {}),
+            "cells": tuple(cell for cell in experiment.cells if cell.variant in kept),
+            "expect": tuple(each for each in experiment.expect if _named(each) <= kept),
+        }
+    )
+
+
+def with_needed(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
+    """These variants, and all that they need, directly or not."""
+    kept, found = set[str](), set(variants)
+    while found - kept:
+        kept |= found
+        found = {need for cell in cells if cell.variant in kept for need in cell.needed.values()}
+    return kept
+
+
+def _named(expectation: AnyExpectation) -> set[str]:
+    """The variants that an expectation is about."""
+    ordered = expectation.order if isinstance(expectation, Order) and expectation.by == "variant" else ()
+    at = (expectation.at or {}).get("variant")
+    return {str(name) for name in (expectation.of, expectation.over, at, *ordered) if name is not None}

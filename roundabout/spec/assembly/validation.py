@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that reach across fields: between jobs, profiles and topology; between expectations, needs and levels."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from roundabout.spec.cluster import Cluster
+from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.expectation import Basis, Complain, Expectation, Order
+from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
+from roundabout.spec.profile import Profile
+from roundabout.spec.reader.yaml_source import Block, Document
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import broken_rule
+from roundabout.spec.transports.queues import QUEUES, QueueName
+
+
+class Merged(NamedTuple):
+    """One combination of levels: its merged fields, which know where each was written."""
+
+    document: Document
+    levels: dict[str, str | int | float]
+    root: Block
+
+    def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
+        """The error to raise about the value at `location`."""
+        return self.document.error(location, found, expected, hint=hint, root=self.root)
+
+    @property
+    def variant(self) -> str:
+        """The level of the factor `variant`."""
+        return str(self.levels.get("variant", ONLY_VARIANT))
+
+    @property
+    def setting(self) -> str:
+        """The levels, as a message adds them where several fields together are wrong."""
+        at = ", ".join(f"{factor} {level}" for factor, level in self.levels.items())
+        return f" (with {at})" if at else ""
+
+
+class _Stay(NamedTuple):
+    """A worker on a host, from when its job comes until that departs for certain."""
+
+    job: str
+    comes_ms: float
+    goes_ms: float
+
+
+def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless every worker is on a host of the topology, and none ever has more workers than GPUs."""
+    stays: dict[str, list[_Stay]] = {}
+    for name, job in treatment.jobs.items():
+        for index, worker in enumerate(job.workers):
+            here = ("jobs", name, "workers", index)
+            if worker not in topology.hosts:
+                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+                raise merged.error(here, show(worker), expected, did_you_mean(worker, topology.hosts))
+            there = stays.setdefault(worker, [])
+            stay = _Stay(name, job.arrives_ms, math.inf if job.departs_ms is None else job.departs_ms)
+            if _at_once(there, stay) == topology.gpus_per_host:
+                raise _no_room(merged, here, topology, stays)
+            there.append(stay)
+
+
+def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
+    """How many of those who are there stay at once at some instant of a stay: it is one at which somebody comes."""
+    instants = [stay.comes_ms, *(each.comes_ms for each in there if stay.comes_ms <= each.comes_ms < stay.goes_ms)]
+    return max(sum(each.comes_ms <= at_ms < each.goes_ms for each in there) for at_ms in instants)
+
+
+def _no_room(
+    merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]
+) -> SpecError:
+    """The error about one worker more than its host has GPUs."""
+    name, index = str(here[1]), here[-1]
+    assert isinstance(index, int)
+    worker = merged.root["jobs"][name]["workers"][index]
+    free = [host for host in topology.hosts if len(stays.get(host, ())) < topology.gpus_per_host]
+    hint = f"hosts {'with a free GPU' if topology.gpus_per_host > 1 else 'without a worker'}: {choices(free)}"
+    others = " and ".join(dict.fromkeys(each.job for each in stays[worker]))
+    found = f"{worker}, already a worker of {others}{merged.setting}"
+    times = "once" if topology.gpus_per_host == 1 else f"at most {topology.gpus_per_host} times, its GPUs"
+    return merged.error(here, found, f"each host {times}, until a job departs", hint if free else None)
+
+
+def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
+    """Raise SpecError where jobs that share a host differ in their transport, of which a host has one."""
+    first: dict[str, str] = {}
+    for name, job in treatment.jobs.items():
+        for worker in job.workers:
+            other = first.setdefault(worker, name)
+            if treatment.jobs[other].transport != job.transport:
+                found = f"another than {other}'s, which shares {worker} with {name}{merged.setting}"
+                raise merged.error(("jobs", name, "transport"), found, "one transport a host")
+
+
+def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
+    """What ports do: as the treatment says, or as all transports in use are meant for.
+
+    Raises:
+        SpecError: these differ, or one asks for thresholds of ports that do not mark.
+    """
+    users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
+    users |= {"cluster": treatment.cluster} if treatment.cluster else {}
+    meant = {name: user.transport.meant_for for name, user in users.items()}
+    if treatment.queue == "meant" and len(set(meant.values())) > 1:
+        found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())
+        raise merged.error(
+            ("queue",), f"transports meant for different queues: {found}{merged.setting}", choices(QUEUES)
+        )
+    queue = next(iter(meant.values())) if treatment.queue == "meant" else treatment.queue
+    asking = [name for name, user in users.items() if user.transport.ecn]
+    if queue == "drop-tail" and asking:
+        found = f"drop-tail, beside the `ecn` of {asking[0]}'s transport{merged.setting}"
+        raise merged.error(("queue",), found, "thresholds or step, or no `ecn`")
+    return queue
+
+
+def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None:
+    """Raise SpecError unless a job has as many workers as its profile's bytes, groups and pairs are for."""
+    found, here = f"{len(job.workers)} workers{merged.setting}", ("jobs", name, "workers")
+    if profile.workers not in (None, len(job.workers)):
+        raise merged.error(here, found, f"the {profile.workers} for which {profile.name} is")
+    if len(job.workers) % 2 and any(phase.pattern == "pairs" and not phase.groups for phase in profile.phases):
+        raise merged.error(here, found, f"an even number: {profile.name} sends in pairs")
+
+
+def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
+    """Raise SpecError unless a job's transport and profile keep what the transport declares of both together."""
+    declared = job.transport.declaration
+    values = {**job.transport.asked, "compute_us": profile.compute_ms * 1000}
+    for rule in declared.rules if declared else ():
+        if broken := broken_rule(rule, values):
+            found, expected = broken
+            raise merged.error(("jobs", name, "transport", rule.left), f"{found}{merged.setting}", expected)
+
+
+def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless cross traffic goes from one host to others, and their links could carry it."""
+    for name, traffic in treatment.cross_traffic.items():
+        here = ("cross_traffic", name)
+        ends: list[tuple[tuple[str | int, ...], str]] = [((*here, "from"), traffic.sender)]
+        ends += [((*here, "to", index), receiver) for index, receiver in enumerate(traffic.receivers)]
+        for where, host in ends:
+            if host not in topology.hosts:
+                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+                raise merged.error(where, show(host), expected, did_you_mean(host, topology.hosts))
+        for where, receiver in ends[1:]:
+            if receiver == traffic.sender or traffic.receivers.count(receiver) > 1:
+                raise merged.error(where, show(receiver), "other hosts than the sender, each once")
+        if traffic.kind == "iperf" and len(traffic.receivers) > 1:
+            raise merged.error((*here, "to"), f"{len(traffic.receivers)} hosts", "one: iperf has one server")
+        rate = max(topology.path_payload_gbps(traffic.sender, receiver) for receiver in traffic.receivers)
+        if traffic.load_gbps > rate:
+            found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"
+            raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")
+
+
+def check_clocks(merged: Merged, treatment: Treatment) -> None:
+    """Raise SpecError unless Cassini's wrong clocks are those of jobs."""
+    for name in treatment.cassini.clocks if treatment.cassini else ():
+        if name not in treatment.jobs:
+            expected = f"a job ({choices(treatment.jobs)})"
+            raise merged.error(("cassini", "clocks", name), show(name), expected, did_you_mean(name, treatment.jobs))
+
+
+def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> None:
+    """Raise SpecError unless every host to capture is one of the topology."""
+    for index, host in enumerate(treatment.capture.hosts if treatment.capture else ()):
+        if host not in topology.hosts:
+            expected = f"a host of {topology.name} ({choices(topology.hosts)})"
+            hint = did_you_mean(host, topology.hosts)
+            raise merged.error(("capture", "hosts", index), show(host), expected, hint)
+
+
+def check_demand(merged: Merged, spec: TrialSpec) -> None:
+    """Raise SpecError when a job could not keep to its profile even alone, because a link on its way is too narrow."""
+    for name, job in spec.jobs.items():
+        for phase in job.profile.phases:
+            for hop, size in spec.crossing(name, phase).items():
+                gbps = size * 8 / (phase.alone_ms or 0.0) / 1e6
+                if gbps > hop.link.payload_rate_gbps * (1 + 1e-9):
+                    found = f"phase '{phase.name}' of {job.profile.name} sending at {gbps:.1f} Gbit/s{merged.setting}"
+                    expected = (
+                        f"at most the {hop.link.payload_rate_gbps:g} Gbit/s of payload that its path in "
+                        f"{spec.topology.name} carries"
+                    )
+                    raise merged.error(("jobs", name, "profile"), found, expected)
+
+
+def check_transports(document: Document, cells: Sequence[Cell]) -> None:
+    """Raise SpecError unless every transport that is used has one source: hosts' kernels know it by its name alone."""
+    files: dict[str, str | None] = {}
+    for cell in cells:
+        for user in cell.spec.users:
+            name, file = user.transport.name, user.transport.file
+            if files.setdefault(name, file) != file:
+                found = f"{file} beside {files[name]}, both called {name}"
+                raise document.error(("transport",), found, "transports with names of their own")
+
+
+def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+    """Raise SpecError unless each variant that the cell needs runs at the cell's other levels and does not need it."""
+    for here, variant in cell.needed.items():
+        if not any(other.variant == variant and others_equal(cell, other) for other in cells):
+            known = [other.variant for other in cells if others_equal(cell, other) and other is not cell]
+            raise merged.error(here, show(variant), f"a variant run at these levels ({choices(known)})")
+        if cell.variant in reach(variant, cell, cells):
+            raise merged.error(here, f"{variant}, which needs {cell.variant} itself", "needs without a circle")
+
+
+def check_takes(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+    """Raise SpecError unless a variant that measures jobs for others lets each of them run alone."""
+    for here, variant in cell.needed.items():
+        if here[0] == "needs":
+            continue
+        names = [str(here[1])] if here[0] == "jobs" else list(cell.spec.jobs)
+        for other in cells:
+            if other.variant == variant and others_equal(cell, other):
+                for name in names:
+                    _check_alone(merged, here, name, other)
+
+
+def _check_alone(merged: Merged, here: tuple[str | int, ...], name: str, measuring: Cell) -> None:
+    jobs = measuring.spec.jobs
+    if name not in jobs or (len(jobs) > 1 and not measuring.spec.one_job_at_a_time):
+        expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
+        raise merged.error(here, f"{measuring.variant}{merged.setting}", expected)
+    if jobs[name].alike is None:
+        found = f"{name} in {measuring.variant}{merged.setting}, whose hosts send differently"
+        raise merged.error(here, found, "a job of one symmetric pattern, a host a worker")
+
+
+def others_equal(one: Cell, other: Cell) -> bool:
+    """Whether two cells differ in their variant at most."""
+    return {**one.levels, "variant": ""} == {**other.levels, "variant": ""}
+
+
+def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
+    """The variant and all that it needs, directly or not, at the other levels of `cell`."""
+    needs = {other.variant: other.needed.values() for other in cells if others_equal(cell, other)}
+    found: set[str] = set()
+    frontier = [variant]
+    while frontier:
+        name = frontier.pop()
+        if name not in found:
+            found.add(name)
+            frontier.extend(needs.get(name, ()))
+    return found
+
+
+class Scope(NamedTuple):
+    """What expectations may speak of: every factor's levels, and the cells that are run; and who knows quantities."""
+
+    factors: dict[str, tuple[str | int | float, ...]]
+    variants: tuple[str, ...]
+    cells: list[Cell]
+    complain: Complain | None = None
+
+    def cells_of(self, expectation: Expectation, variant: str | None) -> list[Cell]:
+        """The cells of a variant (of all, where none is named) at the levels that the expectation is for."""
+        at = (expectation.at or {}).items()
+        return [cell for cell in self.cells if variant in (None, cell.variant) and at <= cell.levels.items()]
+
+
+def check_expectation(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
+    """Raise SpecError when expectation `index` names a variant, level, job, quantity or figure that does not exist."""
+    here = ("expect", index)
+    if expectation.basis is None:
+        raise merged.error((*here, "basis"), "nothing", f"one of {choices(Basis)}")
+    named: list[tuple[tuple[str | int, ...], str | None]] = [(("of",), expectation.of), (("over",), expectation.over)]
+    if isinstance(expectation, Order) and expectation.by == "variant":
+        named += [(("order", place), name) for place, name in enumerate(expectation.order)]
+    for field, variant in named:
+        if variant is not None and variant not in scope.variants:
+            expected = f"a variant ({choices(scope.variants)})"
+            raise merged.error((*here, *field), show(variant), expected, did_you_mean(variant, scope.variants))
+    for factor, level in (expectation.at or {}).items():
+        if factor not in scope.factors:
+            hint = did_you_mean(factor, scope.factors)
+            raise merged.error((*here, "at", factor), f"'{factor}'", f"a factor ({choices(scope.factors)})", hint)
+        if level not in scope.factors[factor]:
+            expected = f"a level of {factor} ({choices(scope.factors[factor])})"
+            raise merged.error((*here, "at", factor), show(level), expected, did_you_mean(level, scope.factors[factor]))
+    _check_cells(merged, index, expectation, scope)
+
+
+def _check_cells(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
+    """That what is compared is run, with the job; and that whoever knows quantities has nothing against it."""
+    for variant in dict.fromkeys((expectation.of, expectation.over or expectation.of)):
+        cells = scope.cells_of(expectation, variant)
+        if not cells:
+            found = f"no trial of {variant} at these levels" if variant else "no trial at these levels"
+            raise merged.error(("expect", index), found, "one that is not excluded")
+        job = expectation.job
+        if job and not any(job in cell.spec.jobs for cell in cells):
+            expected = f"a job of {variant or 'the experiment'} ({choices(cells[0].spec.jobs)})"
+            raise merged.error(("expect", index, "job"), f"'{job}'", expected, did_you_mean(job, cells[0].spec.jobs))
+    complaint = scope.complain(expectation, scope.cells_of(expectation, expectation.of)) if scope.complain else None
+    if complaint:
+        raise merged.error(("expect", index, *complaint.field), complaint.found, complaint.expected, complaint.hint)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real traces that a user brings: one file each, which reads columns as published. What is wrong raises SpecError."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from roundabout.spec.trace import Acme, AlibabaGpu2020, AlibabaGpu2023, Helios, Lingjun, Philly, Recorded, Submitted
+from roundabout.spec.trace_readers import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, philly
+
+READERS: dict[type[Recorded], Callable[[Path], tuple[Submitted, ...]]] = {
+    Philly: philly.read,
+    Lingjun: lingjun.read,
+    Helios: helios.read,
+    Acme: acme.read,
+    AlibabaGpu2020: alibaba_gpu_2020.read,
+    AlibabaGpu2023: alibaba_gpu_2023.read,
+}
+
+
+def submitted(trace: Recorded, folder: Path = Path()) -> tuple[Submitted, ...]:
+    """Return the jobs in a trace's file, which is named relative to `folder`, without those that never had a GPU.
+
+    Raises SpecError for a file that cannot be read: the file, row and column, what was found and expected.
+    """
+    return READERS[type(trace)](folder / trace.file)

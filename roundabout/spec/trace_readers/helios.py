@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SenseTime's Helios traces of 2020: `cluster_log.csv` of Earth, Saturn, Uranus or Venus.
+
+Source: S-Lab-System-Group/HeliosData, README (Hu et al., SC'21), which names the columns and shows rows. Times have no
+zone. A job that runs or is suspended when the log ends has no end.
+"""
+
+from pathlib import Path
+
+from roundabout.spec.base import Name
+from roundabout.spec.trace import Submitted
+from roundabout.spec.trace_readers.rows import Row, table
+from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, Whole, elapsed
+
+
+class JobRow(Row):
+    """A row of cluster_log.csv."""
+
+    job_id: Name
+    gpu_num: Whole
+    submit_time: Instant
+    start_time: InstantIfKnown
+    end_time: InstantIfKnown
+
+    @property
+    def submitted(self) -> Submitted:
+        """The job of this row."""
+        ran_s = elapsed(self.submit_time, self.start_time, self.end_time)
+        return Submitted(name=self.job_id, at_s=self.submit_time, gpus=self.gpu_num, ran_s=ran_s)
+
+
+def read(path: Path) -> tuple[Submitted, ...]:
+    """Return the jobs of a cluster_log.csv. Raises SpecError for the first thing wrong with it."""
+    return tuple(job.submitted for job in table(path, JobRow) if job.gpu_num)

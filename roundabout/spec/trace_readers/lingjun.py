@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alibaba's Lingjun trace of 2023: `job.csv`, `worker.csv` beside it, and `topo.csv`.
+
+Source: alibaba/alibaba-lingjun-dataset-2023 (Cao et al., SIGCOMM'24), whose README names no columns; topo.csv's are the
+published file's, those of the two others are as its readers have them.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from roundabout.spec.base import Name
+from roundabout.spec.errors import SpecError
+from roundabout.spec.reader.json_source import parse
+from roundabout.spec.topology import Topology
+from roundabout.spec.trace import Submitted
+from roundabout.spec.trace_readers.rows import Row, complaint, table
+from roundabout.spec.trace_readers.values import (
+    MOST_GPUS,
+    Instant,
+    InstantIfKnown,
+    KnownName,
+    elapsed,
+    is_unknown,
+    whole,
+)
+
+GPU = "nvidia.com/gpu"
+
+
+def _gpus(resources: object) -> int:
+    """Return the number of GPUs among what a worker asked of Kubernetes."""
+    if is_unknown(resources):
+        return 0
+    try:
+        return whole(parse(str(resources), "RES").root.get(GPU, 0))
+    except (AttributeError, SpecError, ValueError):
+        raise ValueError(f'JSON with a whole number of GPUs from 0 to {MOST_GPUS:,}, as {{"{GPU}": "8"}}') from None
+
+
+class JobRow(Row):
+    """A row of job.csv."""
+
+    job_name: Name
+    gmt_job_submitted: Instant
+    gmt_job_running: InstantIfKnown
+    gmt_job_stopped: InstantIfKnown
+    gmt_job_finished: InstantIfKnown
+
+    @property
+    def ran_s(self) -> float | None:
+        """How long it ran, where that is known."""
+        ended = self.gmt_job_stopped if self.gmt_job_finished is None else self.gmt_job_finished
+        return elapsed(self.gmt_job_submitted, self.gmt_job_running, ended)
+
+
+class WorkerRow(Row):
+    """A row of worker.csv."""
+
+    job_name: str
+    gpus: Annotated[int, BeforeValidator(_gpus), Field(alias="RES")]
+
+
+class HostRow(Row):
+    """A row of topo.csv: a host and the switches above it. A switch's name is its own among those of one parent."""
+
+    ip: KnownName
+    core: Annotated[KnownName, Field(alias="DSW")]
+    aggregation: Annotated[KnownName, Field(alias="PSW")]
+    tor: Annotated[KnownName, Field(alias="ASW")]
+
+
+def read(path: Path) -> tuple[Submitted, ...]:
+    """The jobs of a job.csv, with the GPUs of their workers. Raises SpecError for the first thing wrong with either."""
+    gpus: Counter[str] = Counter()
+    for worker in table(path.with_name("worker.csv"), WorkerRow):
+        gpus[worker.job_name] += worker.gpus
+    return tuple(
+        Submitted(name=job.job_name, at_s=job.gmt_job_submitted, gpus=gpus[job.job_name], ran_s=job.ran_s)
+        for job in table(path, JobRow)
+        if gpus[job.job_name]
+    )
+
+
+def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
+    """The tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
+
+    The file tells no rates: a host's link has those given, and a link up all that its hosts have together, which is a
+    guess (nothing is over-subscribed; the less is shared, the less jobs meet). Raises SpecError for what is wrong.
+    """
+    hosts = tuple(table(path, HostRow))
+    above: dict[tuple[str, ...], tuple[str, ...]] = {}
+    below: Counter[tuple[str, ...]] = Counter()
+    for host in hosts:
+        way = (host.core, host.aggregation, host.tor)
+        for depth in range(1, len(way) + 1):
+            above[way[:depth]] = way[: depth - 1]
+            below[way[:depth]] += 1
+    names = {(): "root"} | {switch: f"{'dpa'[len(switch) - 1]}{number}" for number, switch in enumerate(above, 1)}
+    rates = {"line_rate_gbps": line_rate_gbps, "payload_rate_gbps": payload_rate_gbps}
+    ends = [(f"h{number}", names[host.core, host.aggregation, host.tor]) for number, host in enumerate(hosts, 1)]
+    links: list[dict[str, Any]] = [{"name": f"{one}-{other}", "ends": (one, other)} for one, other in ends]
+    for switch, parent in above.items():
+        wide = {rate: value * below[switch] for rate, value in rates.items()}
+        links.append({"name": f"{names[switch]}-{names[parent]}", "ends": (names[switch], names[parent]), **wide})
+    fields = {
+        "name": "lingjun",
+        "about": "Hosts of Alibaba's Lingjun trace of 2023 and their switches",
+        "source": "alibaba/alibaba-lingjun-dataset-2023, topo.csv",
+        **rates,
+        "queue": "lossless",
+        "hosts": [one for one, _ in ends],
+        "switches": list(names.values()),
+        "gpus_per_host": gpus_per_host,
+        "links": links,
+    }
+    try:
+        return Topology.model_validate(fields)
+    except ValidationError as error:
+        raise complaint(path, error) from None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Microsoft's Philly trace: `cluster_job_log`, a JSON list of jobs, or one job after another (JSON lines).
+
+Source: msr-fiddle/philly-traces, README (Jeon et al., USENIX ATC'19). A job has as many GPUs as its first attempt had,
+and ran for as long as all attempts did whose start and end are known.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from roundabout.spec.assembly.explanation import first_fault
+from roundabout.spec.base import Name
+from roundabout.spec.errors import SpecError, show
+from roundabout.spec.reader.json_source import parse
+from roundabout.spec.reader.yaml_source import dotted, shown
+from roundabout.spec.trace import Submitted
+from roundabout.spec.trace_readers.rows import Row, load_text
+from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, elapsed
+
+
+class Server(Row):
+    """What an attempt had of a server."""
+
+    gpus: list[str]
+
+
+class Attempt(Row):
+    """A job's time on some GPUs."""
+
+    start_time: InstantIfKnown = None
+    end_time: InstantIfKnown = None
+    detail: list[Server]
+
+
+class Logged(Row):
+    """A job of the log."""
+
+    jobid: Name
+    submitted_time: Instant
+    attempts: list[Attempt]
+
+    @property
+    def gpus(self) -> int:
+        """How many it had; none where it was never tried."""
+        return sum(len(server.gpus) for attempt in self.attempts[:1] for server in attempt.detail)
+
+    @property
+    def ran_s(self) -> float | None:
+        """How long it ran, where that is known."""
+        ran = [elapsed(attempt.start_time, attempt.end_time) for attempt in self.attempts]
+        known = [each for each in ran if each is not None]
+        return sum(known) if known else None
+
+
+SOMETHING = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
+
+
+def read(path: Path) -> tuple[Submitted, ...]:
+    """Return the jobs of a `cluster_job_log`. Raises SpecError for the first thing wrong with it."""
+    return tuple(
+        Submitted(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s)
+        for job in _logged(load_text(path), shown(path))
+        if job.gpus
+    )
+
+
+def _logged(text: str, file: str) -> Iterator[Logged]:
+    is_one_after_another = text.lstrip().startswith("{")
+    for line, part in _values(text) if is_one_after_another else [(1, text)]:
+        content = parse(part, file, line)
+        jobs = [content.root] if is_one_after_another else content.root
+        if not isinstance(jobs, list):
+            raise content.error((), show(jobs), "a JSON list of jobs, or one job a line")
+        for number, job in enumerate(jobs):
+            try:
+                yield Logged.model_validate(job)
+            except ValidationError as error:
+                fault, found, expected = first_fault(error)
+                location = fault if is_one_after_another else (number, *fault)
+                mark = content.find(location)
+                raise SpecError(file, found, expected, field=dotted(location), line=mark and mark.line) from None
+
+
+def _values(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each JSON value of `text` with the line in which it begins, and the rest as one more if that is no JSON."""
+    decoder = json.JSONDecoder()
+    line, end = 1, 0
+    while value := SOMETHING.search(text, end):
+        line += text.count("\n", end, value.start())
+        try:
+            _, end = decoder.raw_decode(text, value.start())
+        except (ValueError, RecursionError):
+            end = len(text)
+        yield line, text[value.start() : end]
+        line += text.count("\n", value.start(), end)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of real traces: their text, tables in CSV, and complaints by file, line and column."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from roundabout.spec.assembly.explanation import first_fault
+from roundabout.spec.errors import SpecError, choices, did_you_mean, shorten
+from roundabout.spec.reader.yaml_source import decode, dotted, read_bytes, shown
+
+MOST_BYTES = 1 << 30  # of a file: far more than any published table has, and no more than memory holds
+DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
+# Files that people give instead of a trace's text, by their first bytes: what they are, and what to do.
+OTHER_FORMATS = {
+    b"\x1f\x8b": ("gzip-compressed data", "decompress it, with tar -xzf if it is a .tar.gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd-compressed data", "decompress it: zstd -d"),
+    b"BZh": ("bzip2-compressed data", "decompress it: bzip2 -d"),
+    b"\xfd7zXZ": ("xz-compressed data", "decompress it: xz -d"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "unpack it: 7z x"),
+    b"PAR1": ("a Parquet file", "save its table as CSV (UTF-8)"),
+    b"PK\x03\x04": ("a ZIP archive or a spreadsheet", "unpack it, or save the spreadsheet as CSV (UTF-8)"),
+    b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
+    b"version https://git-lfs": ("a Git LFS pointer", "fetch the file that it points to: git lfs pull"),
+}
+
+
+class Row(BaseModel):
+    """What is read of a row; it may have more."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+Read = TypeVar("Read", bound=Row)
+
+
+def load_text(path: Path) -> str:
+    """Return the text of a trace's file. Raises SpecError."""
+    content = read_bytes(path, shown(path), MOST_BYTES)
+    for start, (found, remedy) in OTHER_FORMATS.items():
+        if content.startswith(start):
+            raise SpecError(shown(path), found, "UTF-8 text", hint=remedy)
+    return decode(content, shown(path))
+
+
+def complaint(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
+    """Return the first thing wrong with a file, or with its row that ends in that line."""
+    location, found, expected = first_fault(error)
+    return SpecError(shown(path), found, expected, field=dotted(location), line=line)
+
+
+def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> Iterator[Read]:
+    """Yield the rows of a CSV file. Raises SpecError for the first thing wrong with it.
+
+    A heading that comes again is skipped, as in files that were concatenated.
+
+    Args:
+        path: the file.
+        model: the columns that are read, by their names.
+        published: all columns in their order, for a file that is published without a line that names them.
+    """
+    columns: Sequence[str] = ()
+    heading: Sequence[str] = ()
+    for line, cells in _lines(path):
+        if not columns:
+            heading = cells if not published or not set(published).isdisjoint(cells) else ()
+            columns = heading or published
+            _check_columns(path, model, columns, line)
+        if cells == heading:
+            continue
+        if len(cells) != len(columns):
+            expected = f"{len(columns)}, one for each column"
+            raise SpecError(shown(path), f"a row of {len(cells)} cells", expected, line=line)
+        try:
+            yield model.model_validate(dict(zip(columns, cells, strict=True)))
+        except ValidationError as error:
+            raise complaint(path, error, line) from None
+    if not columns:
+        _check_columns(path, model, columns, 1)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each row that is not empty, with the line in which it ends."""
+    text = load_text(path)
+    delimiter = max(DELIMITERS, key=text.lstrip().partition("\n")[0].count)
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begin = 1
+    try:
+        for row in reader:
+            cells = [each.strip() for each in row]
+            if any(cells):  # spreadsheets leave empty rows at the end
+                yield reader.line_num, cells
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        hint = "look for a quote that is not closed"
+        raise SpecError(shown(path), str(error), "rows of CSV", line=begin, hint=hint) from None
+
+
+def _check_columns(path: Path, model: type[Row], columns: Sequence[str], line: int) -> None:
+    wanted = [field.alias or name for name, field in model.model_fields.items()]
+    if any("\0" in each for each in columns):
+        raise SpecError(shown(path), "null bytes", "UTF-8 text", line=line, hint="unpack it, or save it as UTF-8")
+    if missing := [each for each in wanted if each not in columns]:
+        found = f"the columns {choices(map(shorten, columns))}" if columns else "no columns"
+        hint = did_you_mean(missing[0], columns)
+        raise SpecError(shown(path), found, f"{', '.join(missing)} among them", line=line, hint=hint)
+    if twice := [each for each in wanted if columns.count(each) > 1]:
+        raise SpecError(shown(path), f"the column {twice[0]} twice", "each column once", line=line)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execution of experiments with their progress, tables and verdicts on the terminal."""

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `run` and `resume` have in common: signals, the live view, and the table at the end."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from roundabout.core.errors import UsageError
+from roundabout.runner.run import Runner
+from roundabout.runner.slurm import Slurm
+from roundabout.runner.sweep import Sweep
+from roundabout.runner.testbed import Facility
+from roundabout.spec import Experiment
+from roundabout.store import Run
+from roundabout.store.files import give_back_tree
+from roundabout.terminal.screen import Screen, show_paths
+from roundabout.terminal.validity import check_measured
+from roundabout.testbeds import facility, undo
+
+UNDOING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run as Ctrl-C does."""
+AGAIN_S = 0.05
+
+
+def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> Facility:
+    """The facility that the command line asks for. Raises UsageError, SpecError."""
+    every = {"testbed": testbed, "inventory": inventory, **of_labs}
+    where = {name: str(value) for name, value in every.items() if value is not None}
+    found = facility(where)
+    if strange := where.keys() - found.where.keys():
+        raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} knows nothing of it")
+    return found
+
+
+def asked_for(
+    experiment: Experiment,
+    testbed: str | None,
+    inventory: Path | None,
+    *,
+    scale: float | None = None,
+    dilation: float | None = None,
+) -> Facility:
+    """The same for an experiment: a lab divides rates and stretches time as that says, where nothing else is asked."""
+    where = asked(testbed, inventory, scale=scale, dilation=dilation)
+    if where.where["testbed"] != "lab":
+        return where
+    return asked(testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation)
+
+
+def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: bool, on: str | None = None) -> None:
+    """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout.
+
+    `on` spreads it over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
+    """
+    # What only this needs takes a second to import.
+    from analysis.reading.trial_inputs import given  # noqa: PLC0415
+    from analysis.reports.report import on_terminal, render  # noqa: PLC0415
+    from analysis.reports.summary import summarise  # noqa: PLC0415
+    from roundabout.terminal.live_display import watching  # noqa: PLC0415
+
+    slurm = None if on is None else Slurm.asked(on)
+    undo_when_ended()
+    console = Screen(stderr=as_json)
+    with watching(console) as observer:
+        run = work(Sweep(where, observer, slurm) if slurm else Runner(where, observer, undo, give=given))
+        observer.step("making the report")
+        summary = summarise(run)
+        run.write_summary(summary.record())
+        report = render(run)
+        give_back_tree(run.path)
+    console.print(on_terminal(summary))
+    show_paths(console, report, run.path)
+    if as_json:
+        json.dump(summary.record(), sys.stdout, indent=2)
+        print(flush=True)
+    check_measured(run)
+
+
+def undo_when_ended() -> None:
+    """Let what asks this process to end do so like Ctrl-C: everything is undone on the way out.
+
+    A terminal that hangs up, as a dropped SSH session does, asks so too, unless `nohup` said that it does not matter.
+    """
+    for number in UNDOING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
+    sys.unraisablehook = _end_after_all
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _end_after_all(ignored: "sys.UnraisableHookArgs") -> None:
+    """What ends us may come in a destructor, where Python ignores what is raised: it comes again."""
+    if isinstance(ignored.exc_value, (KeyboardInterrupt, SystemExit)):
+        threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(ignored)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain lines for people. They are made printable, since names and reasons in them come from files."""
+
+import sys
+from contextlib import suppress
+
+from roundabout.core.errors import in_one_line
+
+
+def say(line: object) -> None:
+    """Print a line on stdout."""
+    print(in_one_line(line), flush=True)
+
+
+def warn(line: object) -> None:
+    """Print a warning on stderr."""
+    print(f"warning: {in_one_line(line)}", file=sys.stderr)
+
+
+def complain(message: str, hint: str | None) -> None:
+    """Print an error and what to do about it on stderr."""
+    with suppress(OSError):  # the terminal may be gone
+        print(f"error: {in_one_line(message)}", file=sys.stderr)
+        for line in (hint or "").splitlines():
+            print(f"  {in_one_line(line)}", file=sys.stderr)
+
+
+def format_duration(seconds: float) -> str:
+    """Format `seconds` as `18 s`, `4 min 1 s` or `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

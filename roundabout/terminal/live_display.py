@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run shows while it runs: a few lines that change on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar, cast
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from roundabout.runner.observer import CrossUse, LinkUse, Observer
+from roundabout.runner.progress import Ended, Follower, JobProgress, Progress
+from roundabout.runner.progress_file import Recorder
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.output import FULL, mute
+
+T = TypeVar("T")
+
+REFRESH_S = 0.25  # drawing takes CPU from what is being measured
+BAR = 20  # columns
+
+Forms = tuple[str, ...]  # what a line says, from the longest way to the shortest
+
+
+class TerminalView:
+    """Redraws a few lines under what was printed, at most four times a second. It is a View."""
+
+    def __init__(self, console: Console, live: Live) -> None:
+        self._console, self._live = console, live
+        self._path, self._said, self._attempts = "", ("", ""), 0
+        self._drawn = 0.0
+
+    def show(self, progress: Progress) -> None:
+        """Draw it, at once where a step or a trial begins or ends."""
+        said = (progress.what, progress.phase)
+        if progress.path != self._path:
+            self._console.print(f"run {progress.path}")
+        if progress.ended and progress.attempts != self._attempts:
+            for line in faults(progress.ended):
+                self._console.print(Text(line, style="yellow"))
+        if said != self._said or time.monotonic() - self._drawn >= REFRESH_S:
+            self._drawn = time.monotonic()
+            self._live.update(Screenful(progress), refresh=True)
+        self._path, self._said, self._attempts = progress.path, said, progress.attempts
+
+    def leave(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        self._live.stop()
+        self._console.print(left(owed), soft_wrap=True, highlight=False)
+
+
+class PlainView:
+    """A line when something begins or ends, for logs. It is a View."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._path, self._what, self._attempts = "", "", 0
+
+    def show(self, progress: Progress) -> None:
+        """Say what is new."""
+        if progress.path != self._path:
+            self._say(f"run {progress.path}")
+        elif progress.ended and progress.attempts != self._attempts:
+            self._tell_end(progress.ended)
+        if progress.what != self._what:
+            left_s = format_duration(progress.time_left_s)
+            self._say(f"trial {progress.what}; about {left_s} left" if progress.trial else progress.what)
+        self._path, self._what, self._attempts = progress.path, progress.what, progress.attempts
+
+    def leave(self, owed: Sequence[str]) -> None:
+        """The run ends at once."""
+        self._say(left(owed))
+
+    def _tell_end(self, ended: Ended) -> None:
+        for name, job in ended.jobs.items():
+            if job.done:  # else they went on elsewhere
+                self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
+        for reason in ended.reasons:
+            self._say(f"  {verdict(ended)}: {reason}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class Screenful:
+    """Where a run is, in as many lines and as long ones as a terminal has room for."""
+
+    progress: Progress
+    titled: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [line for block in self._blocks() for line in fitting(block, options.max_width)]
+        room = max(console.height - 1, 1)
+        if len(lines) > room:
+            lines[room - 1 :] = [f"... and {len(lines) - room + 1} lines more"]
+        for line in lines:
+            text = Text(" ".join(line.splitlines()), no_wrap=True)
+            text.truncate(options.max_width, overflow="ellipsis")
+            yield text
+
+    def _blocks(self) -> Iterator[list[Forms]]:
+        """Lines that belong together, and are said the same way."""
+        now = self.progress
+        if self.titled:
+            yield [(now.path, f"{now.experiment} {now.run}", now.run)]
+        yield list(_head(now))
+        yield [_job(name, job) for name, job in _aligned(now.jobs)]
+        yield [_link(name, use) for name, use in _aligned(now.links)]
+        yield [_crossing(name, use) for name, use in _aligned(now.cross_traffic)]
+        if now.ended:
+            yield [_ended(now.ended)]
+
+
+def fitting(block: Sequence[Forms], width: int) -> list[str]:
+    """The lines of a block in the longest way in which all are at most `width` columns long, or in the shortest."""
+    ways = list(zip(*block, strict=True))
+    return list(next((way for way in ways if all(cell_len(line) <= width for line in way)), ways[-1] if ways else ()))
+
+
+def _head(now: Progress) -> Iterator[Forms]:
+    if not now.trials:
+        yield (now.what,)
+        return
+    full = BAR * now.done // now.trials
+    bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+    phase = f", {now.phase}" if now.phase else ""
+    left_s = f"  about {format_duration(now.time_left_s)} left" if now.done < now.trials else ""
+    yield f"{bar}  {now.what}{phase}{left_s}", f"{bar}  {now.what}{left_s}", f"{now.what}{left_s}", now.what
+
+
+def _job(name: str, job: JobProgress) -> Forms:
+    of = f"iteration {job.done:3d} of {job.iterations}"
+    if not job.done:
+        return f"  {name}  {of}  starting", f"{name} {job.done}/{job.iterations}"
+    times = f"last {job.last_ms:6.1f} ms   mean {job.mean_ms:6.1f} ms"
+    return f"  {name}  {of}  {times}", f"{name} {job.done}/{job.iterations} mean {job.mean_ms:.1f} ms"
+
+
+def _link(name: str, use: LinkUse) -> Forms:
+    rate = f"{use.gbps:5.1f} of {use.line_rate_gbps:g} Gbit/s"
+    marks = "" if use.marks_per_s is None else f", {use.marks_per_s:.0f} ECN marks a second"
+    queue = "" if use.backlog_bytes is None else f", queue to {use.backlog_bytes / 1e3:.0f} kB"
+    said = f"{name} {use.gbps:.1f} Gbit/s"
+    return f"  link {name}: {rate}{marks}{queue}", f"{said}{marks}", f"{said}{marks.replace(' a second', '/s')}", said
+
+
+def _crossing(name: str, use: CrossUse) -> Forms:
+    sent = "?" if use.sent_gbps is None else f"{use.sent_gbps:.1f}"
+    rate = f"{sent} of {use.asked_gbps:g} Gbit/s"
+    return f"  cross traffic {name}: {rate}", f"{name} {rate}"
+
+
+def _ended(ended: Ended) -> Forms:
+    if ended.reasons:
+        return ("; ".join(faults(ended)),)
+    means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items() if job.done)
+    if not means:  # they went on elsewhere
+        return f"  before: {ended.label}", f"before: {ended.label}"
+    return f"  before: {ended.label}: mean {means}", f"before: {means}"
+
+
+def _aligned(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """The same with names of one length."""
+    longest = max(map(len, named), default=0)
+    return ((name.ljust(longest), value) for name, value in named.items())
+
+
+def verdict(ended: Ended) -> str:
+    """What becomes of an attempt that is not valid."""
+    return "again" if ended.again else "invalid"
+
+
+def faults(ended: Ended) -> list[str]:
+    """Why an attempt is not valid, a line a reason."""
+    return [f"{verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
+
+
+def left(owed: Sequence[str]) -> str:
+    """What a run says that was interrupted once more."""
+    return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
+
+
+class Outlived:
+    """A stream that may end before a run does, silently: a terminal hangs up, a pipe's reader dies.
+
+    `refusal` is the error of a full disk, which is reported at the end of the run.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.refusal: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Say it, if anybody is there."""
+        with self._mute_at_the_end():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Say what was kept back."""
+        with self._mute_at_the_end():
+            self._stream.flush()
+
+    @contextmanager
+    def _mute_at_the_end(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            mute(self._stream)
+            self.refusal = error if error.errno in FULL else self.refusal
+
+
+def can_redraw(console: Console) -> bool:
+    """Whether what was drawn there can be drawn anew."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+@contextmanager
+def watching(console: Console) -> Iterator[Observer]:
+    """Show a run on this console, and to other processes. An error of showing never ends the run.
+
+    Raises OSError at the end, if the disk behind the console was full.
+    """
+    stream = Outlived(console.file)
+    console.file = cast("IO[str]", stream)
+    with Recorder() as recorder:
+        if not can_redraw(console):
+            yield Follower(PlainView(console), recorder)
+        else:
+            with Live(console=console, auto_refresh=False, transient=True) as live:
+                yield Follower(TerminalView(console, live), recorder)
+    if stream.refusal and not console.stderr:  # a full stderr takes no message, and stdout has the result
+        raise stream.refusal

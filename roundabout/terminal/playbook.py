@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `provision`, `verify` and `rollback` have in common: they run one playbook on some hosts."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from roundabout.runner.hosts import playbooks
+from roundabout.testbeds import inventories
+
+Drift = tuple[str, str, str, str]  # host, setting, expected value, found value
+Inventory = Annotated[str, typer.Argument(metavar="INVENTORY", help="An inventory of a rack, or lab:NAME for a lab.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def run(
+    playbook: playbooks.Playbook,
+    inventory: str,
+    extra: Mapping[str, Any] | None = None,
+    show: Callable[[str], None] | None = None,
+    *,
+    check: bool = False,
+) -> playbooks.Result:
+    """Run `playbook` on the hosts that `inventory` names."""
+    with inventories(inventory) as paths:
+        return playbooks.run_playbook(playbook, paths, extra, show, check=check)
+
+
+def table(*headings: str) -> Table:
+    """An empty table in our style; values of hosts are never read as markup."""
+    return Table(*headings, box=None, header_style="bold", pad_edge=False)
+
+
+def drifts(reports: playbooks.Reports) -> Iterator[Drift]:
+    """Yield every setting, program and switch configuration that differs from what was asked."""
+    for host, report in reports.items():
+        for program in report.get("programs", []):
+            yield host, f"program {program}", "as built here", "missing, or another"
+        for each in report.get("settings", []):
+            yield host, each["setting"], str(each["expected"]), str(each["found"])
+        if report.get("switch"):
+            yield host, "configuration", "as rendered", "\n".join(report["switch"])

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The screen that commands print on."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from roundabout.core.errors import in_one_line
+
+
+class Screen(Console):
+    """A console on which text is text: names, reasons and paths come from files, and may look like rich's markup.
+
+    What shall have a style is a `Text`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render like any console, but with the terminal's commands in a text as their escapes."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment("\n".join(map(in_one_line, segment.text.split("\n"))), segment.style)
+
+
+def show_paths(console: Console, report: Path, data: Path) -> None:
+    """Print where the report and the data are, each path on one line of any length."""
+    for name, path in (("report", report), ("data", data)):
+        console.print(f"{name:<6}  {in_one_line(path)}", soft_wrap=True, highlight=False)

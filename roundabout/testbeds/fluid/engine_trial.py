@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial as the engine played it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from roundabout.models.fluid import Direction, Engine, Floats, Left, capacities, fluid_jobs
+from roundabout.spec import TrialSpec
+
+SAMPLES_MS = 10.0
+MOST_SAMPLES = 10_000
+"""Beyond that, counters are read ten times as seldom, or a hundred times: a trace of hours every second."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What workers did, and what links carried, until the last job ended at `last_ms`.
+
+    `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
+    and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`, `crossed`
+    those of cross traffic at the end.
+    """
+
+    last_ms: float
+    iterations: Mapping[str, Floats]
+    samples_ms: Floats
+    carried: Mapping[Direction, Floats]
+    crossed: Mapping[Direction, float]
+
+
+def play(spec: TrialSpec, left: Left) -> Played:
+    """Play a trial whose jobs have of links what cross traffic leaves."""
+    sample_ms = _sample_ms(spec)
+    engine = Engine(left, sample_ms=sample_ms)
+    jobs = fluid_jobs(spec)
+    for name, job in jobs.items():
+        engine.add(name, job)
+    going = set(jobs)
+    while going:
+        going -= set(engine.run(math.inf))
+    last_ms = engine.now_ms
+    engine.run(last_ms + sample_ms)
+    carried = engine.carried()
+    samples_ms = np.arange(min(map(len, carried.values())), dtype=float) * sample_ms
+    whole = capacities(spec.topology.links)
+
+    def crossed(ms: Floats, edge: Direction) -> Floats:
+        within_ms = np.minimum(ms, last_ms)
+        taken: Floats = whole[edge] * within_ms - left.until(within_ms, edge)
+        return taken
+
+    return Played(
+        last_ms,
+        {name: engine.iterations(name) for name in jobs},
+        samples_ms,
+        {edge: sizes[: len(samples_ms)] + crossed(samples_ms, edge) for edge, sizes in carried.items()},
+        {edge: float(crossed(np.array([last_ms]), edge)[0]) for edge in whole},
+    )
+
+
+def _sample_ms(spec: TrialSpec) -> float:
+    last_ms = max(job.departs_ms or job.begins_ms for job in spec.jobs.values())
+    sample_ms = SAMPLES_MS
+    while last_ms > MOST_SAMPLES * sample_ms:
+        sample_ms *= 10
+    return sample_ms

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A testbed that computes: trials are played in the fluid model, and become tables like a measurement's.
+
+Jobs play their profiles without jitter, which the experiment's seed would draw. Cross traffic's flows are those that
+crossgen draws with the trial's seed. What no flows vary would come out the same each time: it is run once, and no
+interval is claimed.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from roundabout.core import paths
+from roundabout.models import fluid
+from roundabout.models.fluid import fluid_jobs, left_by_schedules
+from roundabout.models.fluid.engine import LIBRARY
+from roundabout.plan import PlannedTrial
+from roundabout.runner import program_list
+from roundabout.runner.fidelity import Fidelity
+from roundabout.runner.hosts.host_group import Pace
+from roundabout.runner.testbed import Check, Facility, Outcome, Visit
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
+from roundabout.store import Attempt, Identity
+from roundabout.testbeds.fluid import tables
+from roundabout.testbeds.fluid.engine_trial import Played, play
+from roundabout.testbeds.fluid.loads import CROSSGEN, Load, LoadError, loads
+
+FIDELITY = Fidelity(
+    "computed",
+    "computed: fluid model, fair but for MLTCP; nothing was measured",
+    "Everything on this page was computed: jobs play their profiles, and links are shared like water, by weighted "
+    "max-min fairness at every instant. Only the flows of cross traffic are drawn, by the seed and as generators would "
+    "send them; without them each trial comes out the same every time, and there are no intervals. What this cannot "
+    "show:",
+    (
+        "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`; only "
+        "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
+        "packets: no headers, no queues but those of priorities, no marks, no losses",
+        "jitter: phases last exactly as long as profiles say",
+        "rings: a worker sends on whatever it has received, so that flows inside an iteration are all alike",
+        "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
+    ),
+)
+
+
+def facility(_where: Mapping[str, str]) -> "FluidFacility":
+    """The model."""
+    return FluidFacility()
+
+
+class FluidFacility(Facility):
+    """The model needs nothing but crossgen, which draws flows, and leaves nothing."""
+
+    where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
+    computes = True
+
+    def opened(self, _topology: Topology, visit: Visit) -> "AbstractContextManager[FluidTestbed]":
+        """The model with any topology."""
+        return nullcontext(FluidTestbed(visit))
+
+    def checks(self) -> tuple[Check, ...]:
+        """Nothing is needed but what draws flows."""
+        built = (paths.ROOT / CROSSGEN).is_file()
+        return (
+            Check("fluid model", True, "needs neither root nor this machine for itself"),
+            Check("crossgen", built, "built" if built else "not built", paths.BUILD),
+        )
+
+    def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
+        """The model's own files, its engine, and what draws flows: another one computes something else."""
+        folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
+        files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
+        built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
+        return program_list.hashes({**{name: files[name] for name in sorted(files)}, **built})
+
+
+class FluidTestbed(Pace):
+    """The model at work. It is a Testbed."""
+
+    kind = "fluid"
+    scale = dilation = 1.0
+    fidelity = FIDELITY
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+
+    def identity(self) -> dict[str, Any]:
+        """One model is like another; what it is made of is among the artefacts."""
+        return {"kind": self.kind}
+
+    def facts(self) -> dict[str, Any]:
+        """No hosts, and no clocks but the run's."""
+        return {"hosts": {}, "clocks": {}}
+
+    def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
+        """Compute the trial. A job to which cross traffic leaves too little to end beside it is a fault."""
+        if any(trial.spec.queue_of.values()) and trial.spec.cross_traffic:
+            return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
+        start_ns = self._visit.clock.now_ns()
+        try:
+            crossing = loads(trial, self)
+            played = _play(trial, crossing)
+        except LoadError as error:
+            return Outcome({}, [error.message])
+        for name, workers in played.iterations.items():
+            for number, (start_ms, _, end_ms, *_) in enumerate(workers[0], start=1):
+                self._visit.observer.iteration(name, number, end_ms - start_ms)
+        when = tables.When(start_ns, self._visit.clock.offset_ns)
+        return Outcome(tables.of_trial(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
+
+
+def _play(trial: PlannedTrial, crossing: Mapping[str, Load]) -> Played:
+    """Raises LoadError: cross traffic leaves a job nothing to end beside it."""
+    schedules = {name: load.schedule for name, load in crossing.items()}
+    jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
+    starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
+    if starved:
+        raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
+    played = play(trial.spec, left)
+    if any(played.last_ms > schedule.ends_ms for schedule in schedules.values()):
+        raise LoadError("cross traffic ended before the jobs did, to which it leaves next to nothing")
+    return played

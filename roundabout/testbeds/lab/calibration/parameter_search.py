@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for constants of the lab: what is kept, then samples of the ranges, then variations of what fits best."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from roundabout.testbeds.lab.calibration.calibration import Calibration
+from roundabout.testbeds.lab.calibration.proposals import BEST, Point, Ranges, sampled, varied
+
+
+@dataclass
+class Try:
+    """Constants that are tried. `misfit` is None until they were, and where that was spoilt."""
+
+    name: str
+    point: Point
+    calibration: Calibration
+    misfit: float | None = None
+
+
+@dataclass
+class Search:
+    """So many `tries`, all of which follow from `seed` and from what was found meanwhile."""
+
+    ranges: Ranges
+    kept: Calibration
+    tries: int
+    seed: int
+    done: list[Try] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Try]:
+        """One try after the other; what becomes of one is to be noted as its `misfit` before the next is asked for."""
+        yield self._note(Try("kept", self.ranges.place(self.kept), self.kept))
+        samples = min(self.tries // 2, self.tries - 1)
+        for number, point in enumerate(sampled(samples, len(self.ranges.names), self.seed) if samples > 0 else ()):
+            yield self._proposed(f"sample {number + 1}", point)
+        variations = self.tries - 1 - samples
+        for number in range(variations):
+            best = [each.point for each in self.ranked[:BEST]] or [self.done[0].point]
+            yield self._proposed(f"variation {number + 1}", varied(best, number, variations, self.seed))
+
+    @property
+    def ranked(self) -> list[Try]:
+        """What was tried and not spoilt, the best first."""
+        return sorted((each for each in self.done if each.misfit is not None), key=lambda each: each.misfit or 0.0)
+
+    def _proposed(self, name: str, point: Point) -> Try:
+        return self._note(Try(name, point, self.ranges.calibration(point, self.kept)))
+
+    def _note(self, new: Try) -> Try:
+        self.done.append(new)
+        return new

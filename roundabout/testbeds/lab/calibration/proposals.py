@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which constants of the lab are tried next: points of a cube, each side a range of `ranges.yaml` in logarithms.
+
+First the cube is sampled evenly (a Latin hypercube, McKay et al. 1979), then the best points are varied. All of it
+follows from a seed.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field, model_validator
+from scipy.stats import qmc
+
+from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.base import Strict
+from roundabout.spec.reader.yaml_source import read, shown
+from roundabout.testbeds.lab.calibration.calibration import Calibration
+
+DEFAULT = Path(__file__).with_name("ranges.yaml")
+TRANSPORT = "dcqcn"
+Point = tuple[float, ...]
+
+BEST = 3
+"""So many points are varied in turn."""
+FIRST_STEP, LAST_STEP = 0.15, 0.05
+"""Standard deviation of a variation, as a share of each range, from the first to the last."""
+DIGITS = 3
+"""Of a value: more of them would say nothing."""
+
+
+class Range(Strict):
+    """From where to where a value is looked for."""
+
+    least: float = Field(gt=0)
+    most: float = Field(gt=0)
+    whole: bool = False
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Range":
+        if self.least > self.most:
+            raise ValueError(f"least at most as large as most, which is {self.most:g}")
+        return self
+
+    def at(self, place: float) -> float:
+        """The value at a place from 0 to 1."""
+        value = self.least * (self._end / self.least) ** place
+        return (
+            float(min(math.floor(value), self.most)) if self.whole else min(max(rounded(value), self.least), self.most)
+        )
+
+    def place(self, value: float) -> float:
+        """Where a value lies, from 0 to 1; one outside lies at the nearer end."""
+        if self._end == self.least:
+            return 0.0
+        middle = value + 0.5 if self.whole else value
+        return min(max(math.log(max(middle, self.least) / self.least) / math.log(self._end / self.least), 0.0), 1.0)
+
+    @property
+    def _end(self) -> float:
+        """Whole numbers have each as much room as up to the next."""
+        return self.most + 1 if self.whole else self.most
+
+
+class Ranges(Strict):
+    """What is searched. `cnp_gap` is a share of T's period in the lab, where T is `of_T_us` us."""
+
+    of_T_us: float = Field(gt=0)  # noqa: N815 - the papers' name
+    timer_scale: Range
+    cnp_gap: Range
+    alpha_timer_us: Range
+    g: Range
+    R_AI_mbps: Range
+    R_HAI_mbps: Range
+    F: Range
+    kmin_bytes: Range
+    kmax_over_kmin: Range
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Ranges":
+        if self.cnp_gap.most >= 1 or self.kmax_over_kmin.least < 1:
+            raise ValueError("cnp_gap below 1, and kmax_over_kmin of at least 1")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The cube's sides, in order."""
+        return tuple(name for name in type(self).model_fields if name != "of_T_us")
+
+    def calibration(self, point: Point, kept: Calibration) -> Calibration:
+        """What the lab keeps, with the values of a point in place of its own."""
+        at = {name: getattr(self, name).at(place) for name, place in zip(self.names, point, strict=True)}
+        kmin = round(at.pop("kmin_bytes"))
+        ecn = {"kmin_bytes": kmin, "kmax_bytes": round(kmin * at.pop("kmax_over_kmin")), "pmax": 1.0}
+        timer_scale = at.pop("timer_scale")
+        gap = rounded(at.pop("cnp_gap") * self.of_T_us * timer_scale)
+        values = {**kept.transports.get(TRANSPORT, {}), **at, "F": int(at["F"]), "cnp_gap_us": gap}
+        changed = {"timer_scale": timer_scale, "ecn": ecn, "transports": {**kept.transports, TRANSPORT: values}}
+        dumped = kept.model_dump(by_alias=True, exclude={"derived_from"})
+        return Calibration.model_validate({**dumped, **changed})
+
+    def place(self, kept: Calibration) -> Point:
+        """The point nearest to what the lab keeps."""
+        values: dict[str, float] = {**kept.transports.get(TRANSPORT, {}), "timer_scale": kept.timer_scale}
+        values["cnp_gap"] = values.get("cnp_gap_us", 0.0) / (self.of_T_us * kept.timer_scale)
+        values["kmin_bytes"] = kept.ecn.kmin_bytes
+        values["kmax_over_kmin"] = kept.ecn.kmax_bytes / max(kept.ecn.kmin_bytes, 1)
+        return tuple(getattr(self, name).place(values.get(name, 0.0)) for name in self.names)
+
+
+def load_ranges(path: Path = DEFAULT) -> Ranges:
+    """Read the ranges. Raises SpecError where the file is missing, unreadable or wrong."""
+    return parse_as(Ranges, read(path, shown(path)))
+
+
+def sampled(count: int, sides: int, seed: int) -> list[Point]:
+    """So many points, evenly all over the cube."""
+    points = qmc.LatinHypercube(sides, seed=np.random.default_rng(seed)).random(count)
+    return [tuple(map(float, point)) for point in points]
+
+
+def varied(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
+    """The variation `number` (from 0) of `count`: about one of the best points in turn, ever nearer to it."""
+    generator = np.random.default_rng([seed, number])
+    step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** (number / max(count - 1, 1))
+    about = np.array(best[number % min(len(best), BEST)])
+    # What would leave the cube is reflected into it, or ends would be tried too often.
+    folded = np.abs(about + step * generator.standard_normal(len(about))) % 2
+    return tuple(map(float, np.where(folded > 1, 2 - folded, folded)))
+
+
+def rounded(value: float) -> float:
+    """A value to as many digits as matter."""
+    return float(f"{value:.{DIGITS}g}")

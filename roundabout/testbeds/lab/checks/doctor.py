@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine can do of what labs and their tests need, and how to get what is missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from roundabout.core import paths
+from roundabout.core.btf import Btf
+from roundabout.runner.program_list import programs
+from roundabout.runner.testbed import Check
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+BOOTSTRAP = "./bootstrap, which `make` runs first" if paths.IS_CHECKOUT else "its package, by apt for example"
+BOOTSTRAP_TESTS = "./bootstrap tests, which `make test`, `lint` and `bench` run first"
+# Where tools are that are not on every user's PATH.
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+TOOLS = {
+    "clang": "builds eBPF programs",
+    "llvm-strip": "builds eBPF programs",
+    "cmake": "builds native programs",
+    "ninja": "builds native programs",
+    "cc": "builds native programs",
+    "c++": "builds native programs",
+    "ip": "reads and sets links",
+    "tc": "shows queues",
+    "ethtool": "reads and sets links",
+    "tcpdump": "captures packets",
+    "iperf3": "cross traffic of kind iperf",
+    "ssh": "reaches hosts",
+    "sshd": "answers in lab hosts; no daemon runs",
+}
+EXTRA_TOOLS = {
+    "sysctl": "make test",
+    "tshark": "make test",
+    "iperf": "make test",
+    "readelf": "make test",
+    "chromium": "tests of the report",
+    "clang-format": "make lint",
+    "shellcheck": "make lint",
+    "mn": "make bench",
+    "brctl": "make bench",
+}
+# Each in a network namespace of its own, which ends with the command.
+QDISCS = {
+    "htb": "tc qdisc add dev port root handle 1: htb && tc class add dev port parent 1: classid 1:1 htb rate 1gbit",
+    "bfifo": "tc qdisc add dev port root bfifo limit 1000000",
+    "clsact": "tc qdisc add dev port clsact && "
+    "tc filter add dev port egress u32 match u32 0 0 action mirred egress mirror dev far",
+}
+PROGRAMS = ("hosts", "controller", "lab")
+
+
+def examine() -> Iterator[Check]:
+    """Every check, from the machine up to what is built."""
+    yield Check("root", os.geteuid() == 0, f"uid {os.geteuid()}", "sudo; labs make namespaces and load eBPF programs")
+    yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12 or Ubuntu 24.04")
+    cores = len(os.sched_getaffinity(0))
+    yield Check("CPU cores", cores >= 2, str(cores), "a machine with at least 2: jobs and observers share them")
+    yield from _kernel()
+    yield _in_namespaces("namespaces", ["--pid", "--fork", "--mount", "--uts", "--ipc"], "true")
+    for name, script in QDISCS.items():
+        yield _in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
+    yield _in_namespaces("bridge", [], "ip link add port type bridge")
+    for name, purpose in TOOLS.items():
+        yield _tool(name, purpose, BOOTSTRAP, needed=paths.IS_CHECKOUT or not purpose.startswith("builds"))
+    for name, purpose in EXTRA_TOOLS.items() if paths.IS_CHECKOUT else ():  # a wheel has no tests
+        yield _tool(name, purpose, BOOTSTRAP_TESTS, needed=False)
+    for path in (paths.ROOT / name for name in programs(*PROGRAMS)):
+        yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", paths.BUILD)
+
+
+def _kernel() -> Iterator[Check]:
+    """What the kernel offers to eBPF; its BTF says so, whatever its version."""
+    release = os.uname().release
+    bpffs = "bpf" in Path("/proc/filesystems").read_text().split()
+    yield Check("kernel", bpffs, release if bpffs else f"{release} without bpffs", "a kernel with CONFIG_BPF_SYSCALL=y")
+    clocks = Path("/proc/self/ns/time").exists()
+    found = "lab hosts can have clocks of their own" if clocks else "lab hosts share one clock"
+    yield Check("time namespaces", clocks, found, "a kernel of 5.6 or later with CONFIG_TIME_NS=y", needed=False)
+    if not BTF.exists():
+        yield Check("BTF", False, f"{BTF} does not exist", "a kernel with CONFIG_DEBUG_INFO_BTF=y")
+        return
+    types = Btf(BTF.read_bytes())
+    yield Check("BTF", True, str(BTF))
+    transports = types.has_name("bpf_struct_ops_tcp_congestion_ops")
+    found = "TCP congestion control can be eBPF" if transports else "TCP congestion control cannot be eBPF"
+    yield Check("struct_ops", transports, found, "a kernel of 5.6 or later with CONFIG_BPF_JIT=y")
+    arguments = types.callback_arguments("tcp_congestion_ops", "cong_control")
+    signatures = {2: "2 arguments, as before 6.10", 4: "4 arguments, as since 6.10"}
+    known = signatures.get(arguments or 0)
+    yield Check("cong_control", known is not None, known or f"{arguments} arguments", "a kernel that transports/ knows")
+    backlog = types.has_name("bpf_cast_to_kern_ctx")
+    found = "marks on the real backlog" if backlog else "marks on a virtual queue"
+    yield Check("queue backlog in eBPF", backlog, found, "a kernel of 6.2 or later", needed=False)
+
+
+def _in_namespaces(name: str, options: list[str], script: str) -> Check:
+    """Whether a script works in namespaces of its own, with which all that it makes ends."""
+    if os.geteuid() != 0:
+        return Check(name, None, "only root can tell", "sudo roundabout doctor")
+    unshare = shutil.which("unshare", path=PATH)
+    if unshare is None:
+        return Check(name, None, "only unshare can tell, and it was not found", "apt-get install util-linux")
+    command = [unshare, "--net", *options, "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": PATH})
+    if done.returncode == 0:
+        return Check(name, True, "works")
+    reason = (done.stderr.strip().splitlines() or ["does not work"])[0]
+    return Check(name, False, reason, "a kernel with it, on a machine or container that may use it")
+
+
+def _tool(name: str, purpose: str, mend: str, *, needed: bool) -> Check:
+    path = shutil.which(name, path=PATH)
+    return Check(name, path is not None, f"{path} ({purpose})" if path else f"not found ({purpose})", mend, needed)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab says of itself: how real its figures are, and what it cannot show."""
+
+from collections.abc import Iterable
+
+from roundabout.runner.fidelity import Fidelity
+from roundabout.testbeds.lab.calibration.calibration import Calibration
+
+CANNOT = (
+    "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
+    "PFC: a lossless fabric is a deep queue, without pause frames, head-of-line blocking or go-back-N",
+    "GPUs: a job is its profile, played over real sockets",
+)
+MICROSECONDS = (
+    "microseconds: rates are divided by the scale and times are not, so feedback comes every few hundred "
+    "microseconds instead of every few; the reaction point's constants are {}"
+)
+CALIBRATED, DERIVED = "calibrated for that", "those of a dilated lab (run {run}, misfit {misfit:.2f})"
+NOT_STRETCHED = (
+    "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
+    "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
+)
+BURST_BYTES = 3 * 1448
+"""Of payload: as many packets as the calibration's `gso_max_bytes` holds."""
+BURSTS = (
+    "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB: queues are "
+    "that coarse for ECN thresholds"
+)
+
+
+def fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
+    """Of a lab that keeps a calibration, and whose times are stretched by `dilation`.
+
+    `replaced` says what stands in the place of published parameters, a line each.
+    """
+    scale, derived_from = calibration.scale, calibration.derived_from
+    rates = f"links are shaped to 1:{scale:g} of their rate"
+    if lines := tuple(replaced):
+        constants = DERIVED.format(**derived_from.model_dump()) if derived_from else CALIBRATED
+        whose = ", constants of a dilated lab" if derived_from else ""
+        return Fidelity(
+            "emulated",
+            f"emulated: lab, rates and bytes at 1:{scale:g}, times as they are{whose}",
+            f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and messages are as much smaller. "
+            "Iteration times are unchanged and compare with the paper's directly; rates and bytes on this page were "
+            "multiplied back. What this cannot show:",
+            (*CANNOT[:2], MICROSECONDS.format(constants), *CANNOT[2:], *lines),
+        )
+    packets = f"{scale / dilation:.3g}"
+    return Fidelity(
+        "emulated",
+        f"emulated: lab, rates at 1:{scale:g}, time stretched {dilation:g} times, a packet for {packets}",
+        f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and all takes {dilation:g} times as "
+        f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
+        f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
+        "bytes on this page are the papers'. What this cannot show:",
+        (*CANNOT[:2], NOT_STRETCHED, BURSTS.format(BURST_BYTES * scale / dilation / 1e3), *CANNOT[2:]),
+    )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine must offer before a lab is begun."""
+
+import os
+import sys
+from pathlib import Path
+
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.lifecycle import ssh
+from roundabout.testbeds.lab.network import paths
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+TIME_NAMESPACE = Path("/proc/self/ns/time")
+
+
+def require_root() -> None:
+    """Refuse to begin without root.
+
+    Raises:
+        LabError: this is not root.
+    """
+    if os.geteuid() != 0:
+        raise LabError(
+            "a lab needs root: it makes network namespaces and loads eBPF programs",
+            f"sudo {' '.join([sys.executable, *sys.argv])}",
+        )
+
+
+def require_all() -> None:
+    """Refuse to begin what could not be finished.
+
+    Raises:
+        LabError: the first thing that is missing.
+    """
+    require_root()
+    if not BTF.exists():
+        raise LabError(
+            f"this kernel ({os.uname().release}) has no BTF: {BTF} is missing",
+            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        )
+    ssh.find_sshd()
+    for name in ("labinit", "labenter", "switchport"):
+        paths.program(name)
+    paths.bpf_object("ecn")
+
+
+def require_own_clocks() -> None:
+    """Refuse to begin a lab whose hosts shall have clocks of their own.
+
+    Raises:
+        LabError: the kernel cannot give them any.
+    """
+    if not TIME_NAMESPACE.exists():
+        raise LabError(
+            f"this kernel ({os.uname().release}) has no time namespaces: {TIME_NAMESPACE} is missing",
+            "boot Linux 5.6 or later with CONFIG_TIME_NS=y, or leave the hosts' clocks unshifted",
+        )

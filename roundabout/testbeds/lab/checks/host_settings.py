@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial asks of a lab host's settings: the papers' units become the lab's here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.transports import Parameter, Transport, broken_rule
+from roundabout.spec.transports.declarations import FACTS
+from roundabout.spec.transports.queues import step_bytes
+from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER, Calibration, Ecn
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network.layout import HOST_INTERFACE, NETWORK
+from roundabout.testbeds.lab.network.network import mtu_bytes
+
+SYSCTLS = {
+    "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
+    "net.ipv4.tcp_rmem": "4096 16777216 33554432",  # the receiver's window must not be the limit before it has grown
+}
+# That TCP answers to marks, and that nothing is lost, are guesses for Salamy's servers. Effect of marks: BERT beside 11
+# and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues,
+# 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
+TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
+# Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout. Windows are short where
+# packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance.
+# That the least is 10 ms here is a guess: DCTCP's evaluation (SIGCOMM'10) is said to have had it, but no text that we
+# hold prints that. Its effect is measured (docs/mltcp.md): from a common start jobs stay together.
+DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
+DROP_TAIL_RTO_MIN_MS = 10
+# What stands for a NIC's transport never forgets its rate while a job computes.
+NIC_SYSCTLS = {
+    "net.ipv4.tcp_ecn": 1,  # it lives on marks
+    "net.ipv4.tcp_wmem": "4096 4194304 33554432",
+    "net.ipv4.tcp_slow_start_after_idle": 0,
+}
+MEND = "choose another value, --scale or --dilation"
+# Linux's own wait before a SACK, which is stretched like all times.
+COMP_SACK_DELAY_NS = 1_000_000
+
+
+def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
+    """The document for `settings.py apply` on `host`; nothing on one without a part in the trial."""
+    transport = trial.transport_of(host)
+    if transport is None:
+        return {}
+    bytes_scale = calibration.scale / dilation
+    asked: dict[str, Any] = {
+        "sysctl": {
+            **SYSCTLS,
+            **(DROP_TAIL if trial.queue == "drop-tail" else TCP),
+            **trial.tcp.sysctls,
+            **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(trial, bytes_scale)),
+            "net.ipv4.tcp_congestion_control": transport.kernel_name,
+        },
+        "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
+    }
+    route = trial.tcp.route
+    rto_min_ms = DROP_TAIL_RTO_MIN_MS if trial.queue == "drop-tail" else RTO_MIN_MS
+    if rto_min_ms * dilation != RTO_MIN_MS:
+        route["rto_min_ms"] = round(rto_min_ms * dilation)
+    if dilation != 1:
+        asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
+    if route:
+        asked["route"] = {str(NETWORK): route}
+    if transport.declaration:
+        carried = next(link.payload_rate_gbps for link in trial.topology.links if host in link.ends)
+        asked["transport"] = {transport.name: _parameters(transport, carried * 1000, calibration, bytes_scale)}
+    return asked
+
+
+def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
+    """When the lab's switches mark: as its calibration says, or as the trial's transports ask that it says nothing of.
+
+    A step is as high as the bottleneck's rate asks, and drop-tail never marks. Raises LabError where transports ask for
+    different thresholds.
+    """
+    if trial.queue == "drop-tail":
+        return NEVER
+    asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
+    asked = {each.thresholds for each in asking if each.thresholds and not _calibrated(each, calibration)}
+    if len(asked) > 1:
+        found = "; ".join(sorted(map(str, asked)))
+        raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
+    if not asked and trial.queue == "step":
+        step = step_bytes(trial.topology.bottleneck.line_rate_gbps, mtu_bytes(trial.topology, bytes_scale), bytes_scale)
+        return Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1)
+    if not asked:
+        return calibration.ecn
+    (ecn,) = asked
+    kmin, kmax = (round(size / bytes_scale) for size in (ecn.Kmin_bytes, ecn.Kmax_bytes))
+    try:
+        return Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=ecn.Pmax)
+    except ValidationError:  # sizes are at most 1e9 bytes
+        raise LabError(
+            f"ecn.Pmax: found {ecn.Pmax:g}, expected 0, or {1 / CERTAIN:.3g} to 1 as ports hold it"
+        ) from None
+
+
+def replaced(calibration: Calibration) -> tuple[str, ...]:
+    """What the lab puts in place of transports' published sets, a line each."""
+    return tuple(
+        f"published sets of {name}'s parameters: in their place stand the lab's own {', '.join(values)}, and its own "
+        "thresholds of marking"
+        for name, values in calibration.transports.items()
+        if values
+    )
+
+
+def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
+    """Linux's own, with bytes under way scaled like all others, unless ports' queues shall be their limit."""
+    most = wmem(bytes_scale) if trial.queue == "thresholds" else NIC_SYSCTLS["net.ipv4.tcp_wmem"]
+    return {"net.ipv4.tcp_wmem": most, "net.ipv4.tcp_slow_start_after_idle": 1}
+
+
+def _parameters(
+    transport: Transport, carried_mbps: float, calibration: Calibration, bytes_scale: float
+) -> dict[str, float | str]:
+    """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared.
+
+    What is the line rate on a NIC is here the payload that its port carries, since payload is what is paced: a flow
+    that sent more would queue at its own port, and be marked there, with nobody else on the link.
+    """
+    assert transport.declaration
+    calibrated = _calibrated(transport, calibration)
+    # A time that is held against how long jobs compute is one of theirs, and goes as theirs do; others are timers.
+    of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
+    values: dict[str, float | str] = {}
+    for each in transport.declaration.parameters:
+        default = carried_mbps if each.chosen_by == "line_rate" else each.usual
+        asked = transport.asked.get(each.name, default)
+        if each.name in calibrated and each.name not in transport.parameters:
+            asked = calibrated[each.name]
+            in_lab: float | str = asked
+        else:
+            times = calibration.scale / bytes_scale if each.name in of_jobs else calibration.timer_scale
+            in_lab = _in_lab(each, asked, calibration.scale, bytes_scale, times)
+        try:
+            values[each.name] = in_lab if isinstance(in_lab, str) else each.host_value(in_lab)
+        except ValueError as error:
+            where = f"{transport.name}.{each.name}: {asked:g} is {in_lab:.6g} in this lab"
+            raise LabError(f"{where}; allowed is {error}", MEND) from None
+    _check_rules(transport, values)
+    return values
+
+
+def _check_rules(transport: Transport, values: Mapping[str, float | str]) -> None:
+    """Check the transport's rules: a lab's own values stand beside an experiment's. Raises LabError."""
+    assert transport.declaration
+    for rule in transport.declaration.rules:
+        if broken := broken_rule(rule, values):
+            found, expected = broken
+            raise LabError(f"{transport.name}.{rule.left}: found {found} in this lab, expected {expected}", MEND)
+
+
+def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, float]:
+    """The lab's own constants, of a transport or of the one that it varies."""
+    if (declared := transport.declaration) is None:
+        return {}
+    of_each = ((each.name, calibration.transports.get(declared.origin(each), {})) for each in declared.parameters)
+    return {name: values[name] for name, values in of_each if name in values}
+
+
+def _in_lab(parameter: Parameter, value: float | str, scale: float, bytes_scale: float, times: float) -> float | str:
+    """A value in the papers' units -> what stands for it in the lab."""
+    if isinstance(value, str):
+        return value
+    if parameter.unit == "us":
+        return value * times
+    return value / {"bytes": bytes_scale, "bytes/s": scale}.get(parameter.unit, 1)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our bpffs: mounted while anything of ours is pinned there, and no longer. Call these with the state folder locked.
+
+The `transport` tool keeps the same rule for the same mount, so whichever of us leaves last unmounts it.
+"""
+
+import ctypes
+import os
+from contextlib import suppress
+
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import paths
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount() -> None:
+    """Mount it, unless it is.
+
+    Raises:
+        LabError: the kernel refused.
+    """
+    if paths.BPF.is_mount():
+        return
+    paths.BPF.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _libc.mount(b"bpf", os.fsencode(paths.BPF), b"bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, b"mode=0700"):
+        raise LabError(f"mounting a bpffs at {paths.BPF} failed: {os.strerror(ctypes.get_errno())}")
+
+
+def unmount_if_unused() -> None:
+    """Unmount it when no folder with anything in it is left; files beside them are the kernel's own.
+
+    Raises:
+        LabError: the kernel refused.
+    """
+    if paths.BPF.is_mount():
+        for folder in [entry for entry in paths.BPF.iterdir() if entry.is_dir()]:
+            with suppress(OSError):
+                folder.rmdir()
+        if any(entry.is_dir() for entry in paths.BPF.iterdir()):
+            return
+        if _libc.umount2(os.fsencode(paths.BPF), 0):
+            raise LabError(
+                f"unmounting {paths.BPF} failed: {os.strerror(ctypes.get_errno())}", "see who uses it: `fuser -vm` it"
+            )
+    with suppress(FileNotFoundError):
+        paths.BPF.rmdir()

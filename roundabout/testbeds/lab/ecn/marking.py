@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ECN marking and counting on switch ports, by the eBPF programs that `switchport` attaches."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from roundabout.runner.hosts.host_group import Port
+from roundabout.testbeds.lab.calibration.calibration import Ecn
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import paths
+from roundabout.testbeds.lab.network.layout import Layout
+from roundabout.testbeds.lab.network.network import Queue
+
+Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
+FORCED: Program | None = None  # tests try the one for older kernels too
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The program that notes ports' queues, by which is marked, as the kernel knows it."""
+
+    program: Program
+    id: int
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """One port since the lab was built. Packets and marks are wire segments, bytes include Ethernet headers."""
+
+    ifindex: int
+    packets: int
+    bytes: int
+    ect_packets: int
+    marks: int
+    kmin_bytes: int
+    kmax_bytes: int
+    pmax: float
+
+
+def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
+    lab: paths.LabPaths, layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int
+) -> Marker:
+    """Load the best marking programs that the kernel runs, pin their maps and attach them.
+
+    They are attached to every port, and to the interface where its packets arrive. The caller holds the lab's lock.
+    """
+    lines = [
+        f"{pids[port.switch]} {pids[far.node]} {far.ifindex} {_thresholds(port, queue, ecn)}"
+        for port, queue in queues.items()
+        for far in (layout.far_ends[port.ifindex],)
+    ]
+    choice = [FORCED] if FORCED else []
+    output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins), *choice], lines, lock)
+    return TypeAdapter(Marker).validate_json(output)
+
+
+def set_thresholds(
+    lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, queue_of: Mapping[int, int] | None = None
+) -> None:
+    """Change the thresholds of ports that are marked already, and the queue of each DSCP; their counters go on."""
+    waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
+    _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) + waiting for port, queue in queues.items()])
+
+
+def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
+    """All ports' counters by ifindex."""
+    found = json.loads(_switchport(["show", str(lab.pins)], []))
+    return {port["ifindex"]: PortCounters(**port) for port in found}
+
+
+def unlike(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
+    """Ports that do not mark between these thresholds, in words."""
+    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
+    found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
+    return [
+        f"{port.switch}'s port to {port.towards} marks: found Kmin, Kmax, Pmax {_words(found[port.ifindex])}, "
+        f"expected {_words(wanted)}"
+        for port in queues
+        if found[port.ifindex] != wanted
+    ]
+
+
+def _words(thresholds: tuple[float, ...]) -> str:
+    return " ".join(f"{each:.10g}" for each in thresholds)
+
+
+def release(lab: paths.LabPaths) -> None:
+    """Unpin the counters once the ports are dying, and return when the kernel has freed them and the program.
+
+    Raises:
+        LabError: someone still reads them.
+    """
+    # A lab must come down even where `make clean` took its tools: then its pins just go with their folder.
+    if not lab.ports_map.exists() or not paths.is_built("switchport"):
+        return
+    command = [str(paths.program("switchport")), "release", str(lab.pins)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(
+            f"lab {lab.name!r} is down, but the kernel keeps its counters: {done.stderr.strip()}",
+            f"end the samplers that read them, then `roundabout lab down {lab.name}` again",
+        )
+
+
+def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:
+    return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {queue.limit_bytes} {queue.drain_bytes_per_s}"
+
+
+def _switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:
+    command = [str(paths.program("switchport")), *arguments]
+    done = subprocess.run(
+        command,
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        pass_fds=[lock] if lock else [],
+    )
+    if done.returncode:
+        raise LabError(
+            f"ECN marking could not be set up: {done.stderr.strip()}",
+            "the lab needs a kernel with BTF (/sys/kernel/btf/vmlinux) and CONFIG_NET_CLS_ACT",
+        )
+    return done.stdout

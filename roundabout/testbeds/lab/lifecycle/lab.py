@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab's life: built, opened, measured, taken down."""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roundabout.runner.fidelity import Fidelity
+from roundabout.runner.hosts.host_group import Capability, Dscps, Host, Pace, Port
+from roundabout.runner.trial.sampler import COUNTERS_MS
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
+from roundabout.testbeds.lab.checks import host_requirements, host_settings
+from roundabout.testbeds.lab.checks.fidelity import fidelity
+from roundabout.testbeds.lab.ecn import bpffs, marking
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
+from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.network import network, nodes, paths, rates
+from roundabout.testbeds.lab.network.layout import Layout, lay_out
+
+if TYPE_CHECKING:
+    from fabric import Connection
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
+DYING_S = 5.0  # a killed builder's last child may still be at work
+
+
+@dataclass(frozen=True)
+class Lab(Pace):
+    """A lab that stands. It is a Site."""
+
+    record: record.Record
+
+    kind = "lab"
+    settings_state = paths.SETTINGS_INSIDE
+    dscps = Dscps()
+
+    @classmethod
+    def up(  # noqa: PLR0913 - each of the named ones may be left out
+        cls,
+        topology: Topology,
+        name: str | None = None,
+        *,
+        scale: float | None = None,
+        dilation: float | None = None,
+        calibration: Calibration | None = None,
+        clock_shift_ns: Mapping[str, int] | None = None,
+        verify: bool = True,
+    ) -> "Lab":
+        """Build `topology` and measure it. What was made is unmade if anything fails.
+
+        With a `dilation` time is stretched, and nothing is calibrated.
+
+        Hosts in `clock_shift_ns` get a monotonic clock of their own, so far ahead of the machine's.
+
+        Raises:
+            LabError: the machine lacks something, the name is taken, the kernel refused, or a link is off its rate.
+        """
+        host_requirements.require_all()
+        shifts = dict(clock_shift_ns or {})
+        if shifts:
+            host_requirements.require_own_clocks()
+            _refuse_strangers(shifts, topology)
+        calibration = (calibration or load_calibration()).at(scale, dilation)
+        lab = paths.LabPaths(_checked(name or topology.name))
+        plan = record.Record(
+            name=lab.name,
+            state="building",
+            created_utc=datetime.now(UTC),
+            scale=calibration.scale,
+            dilation=dilation or 1.0,
+            calibration=calibration,
+            topology=topology,
+            clock_shift_ns=shifts,
+        )
+        with _begun(lab) as lock:
+            return cls(_build(lab, plan, lock, verify=verify))
+
+    @classmethod
+    def find(cls, name: str) -> "Lab":
+        """The lab called `name`, whether all of it still lives or not.
+
+        Raises:
+            LabError: it does not exist, or was never finished.
+        """
+        return cls(record.read(paths.LabPaths(_checked(name))))
+
+    @classmethod
+    def open(cls, name: str) -> "Lab":
+        """The lab called `name`, which must stand whole.
+
+        Raises:
+            LabError: it does not exist, or a part of it has died.
+        """
+        lab = cls.find(name)
+        lab.alive()
+        return lab
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Names of the labs on this machine, whole or not.
+
+        Raises:
+            LabError: only root may know.
+        """
+        try:
+            return tuple(sorted(folder.name for folder in paths.LABS.iterdir()))
+        except FileNotFoundError:
+            return ()
+        except PermissionError:
+            raise LabError(f"labs belong to root: {paths.LABS} may not be read", "run this with sudo") from None
+
+    @staticmethod
+    def down(name: str) -> None:
+        """Take down whatever there is of the lab `name`, also after a SIGKILL at any point of its life.
+
+        Raises:
+            LabError: there is no such lab, or someone is building it or taking it down right now.
+        """
+        host_requirements.require_root()
+        lab = paths.LabPaths(_checked(name))
+        try:
+            with locked_folder(lab.root, wait_s=DYING_S):
+                _clear(lab)
+        except FileNotFoundError:
+            raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
+        except BlockingIOError:
+            raise LabError(
+                f"lab {name!r} is being built or taken down by someone else", "wait for them, or stop them first"
+            ) from None
+
+    @property
+    def name(self) -> str:
+        """Which lab."""
+        return self.record.name
+
+    @property
+    def scale(self) -> float:
+        """By how much rates are divided."""
+        return self.record.scale
+
+    @property
+    def dilation(self) -> float:
+        """By how much times are stretched."""
+        return self.record.dilation
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """Emulated, at its scale."""
+        calibration = self.record.calibration
+        return fidelity(calibration, self.dilation, host_settings.replaced(calibration))
+
+    @property
+    def topology(self) -> Topology:
+        """What the lab was built from."""
+        return self.record.topology
+
+    @property
+    def files(self) -> paths.LabPaths:
+        """The lab's files."""
+        return paths.LabPaths(self.name)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Addresses and ports."""
+        return lay_out(self.topology)
+
+    @property
+    def hosts(self) -> Mapping[str, Host]:
+        """The hosts by name, in the topology's order."""
+        return self.layout.hosts
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """All switch ports."""
+        return self.layout.ports
+
+    def port_at(self, ifindex: int) -> Port:
+        """The port with that interface index, which is unique in the lab."""
+        return next(port for port in self.ports if port.ifindex == ifindex)
+
+    def pids(self) -> dict[str, int | None]:
+        """The pid of each host's and switch's init; None for the dead."""
+        return {
+            node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
+        }
+
+    def alive(self) -> dict[str, int]:
+        """The pid of each host's and switch's init. Raises LabError where one has died."""
+        pids = self.pids()
+        if dead := [node for node, pid in pids.items() if pid is None]:
+            raise LabError(
+                f"lab {self.name!r} is broken: {', '.join(dead)} died",
+                f"`roundabout lab down {self.name}`, then up again",
+            )
+        return {node: pid for node, pid in pids.items() if pid is not None}
+
+    def identity(self) -> dict[str, Any]:
+        """What makes two labs give different results."""
+        calibration = self.record.calibration.model_dump_json(by_alias=True)
+        return {
+            "kind": self.kind,
+            "scale": self.scale,
+            "dilation": self.dilation,
+            "calibration_version": self.record.calibration.version,
+            "calibration_sha256": hashlib.sha256(calibration.encode()).hexdigest(),
+            "marking": self.record.marking,
+            "kernel": os.uname().release,
+        }
+
+    def capabilities(self) -> frozenset[Capability]:
+        """Priorities at switches' ports; beyond them TCP, one kernel, and one clock unless hosts got their own."""
+        return frozenset({"priorities", "own clock"} if self.record.clock_shift_ns else {"priorities"})
+
+    def ssh_config(self) -> Path:
+        """The file for `ssh -F`."""
+        return self.files.ssh_config
+
+    def connect(self, host: str) -> "Connection":
+        """A Fabric connection to a host, not yet open. Nothing of the user's own SSH configuration is read."""
+        from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
+
+        config = Config(runtime_ssh_path=str(self.ssh_config()))
+        return Connection(host, config=config, connect_kwargs={"allow_agent": False, "look_for_keys": False})
+
+    def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
+        """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
+        return host_settings.document(trial, host, self.record.calibration, self.dilation)
+
+    def prepare(self, trial: TrialSpec) -> None:
+        """Let ports queue and mark as the trial and its transports ask, where the lab was not calibrated for them.
+
+        Raises LabError where they ask for different thresholds or classes, or a part of the lab has died.
+        """
+        if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
+            raise LabError(
+                f"cross_traffic.{apart[0]}.traffic_class: found own, expected jobs: a lab's ports have one class "
+                "for all that have no priority",
+                "give jobs a `priority`, or run it on a rack",
+            )
+        ecn, queues = self._asked(trial)
+        network.renew(queues, self.alive(), self.record.calibration.burst_bytes)
+        marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
+
+    def read_back(self, trial: TrialSpec) -> list[str]:
+        """Ports whose thresholds or queues are not as `prepare` made them: port, found and expected."""
+        ecn, queues = self._asked(trial)
+        return [*marking.unlike(self.files, queues, ecn), *network.unlike(queues, self.alive())]
+
+    def _asked(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
+        """How ports mark and queue in a trial."""
+        calibration = self.record.calibration
+        ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
+        return ecn, network.queues(self.layout, calibration, self.scale, self.dilation, trial)
+
+    def switch_samplers(self) -> list[list[str]]:
+        """A sampler command for each switch, to be run on this machine."""
+        return [self.switch_sampler(switch, self.ms_on_host(COUNTERS_MS)) for switch in self.topology.switches]
+
+    def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
+        """The command that samples a switch's ports every so often, in the machine's time."""
+        return [
+            str(paths.program("sampler")),
+            *("--name", switch),
+            *("--period-ms", str(round(period_ms))),
+            *("--netns-of-pid", str(self.pids()[switch])),
+            *("--interfaces", ",".join(port.interface for port in self.ports if port.switch == switch)),
+            "--queues",
+            *("--ecn-maps", str(self.files.pins)),
+        ]
+
+    def counters(self) -> dict[int, marking.PortCounters]:
+        """What every port has passed and marked since the lab was built, by interface index."""
+        return marking.counters(self.files)
+
+    def set_thresholds(self, ecn: Ecn) -> None:
+        """Change every port's marking thresholds. The lab's record keeps what it was built with."""
+        queues = network.queues(self.layout, self.record.calibration, self.scale, self.dilation)
+        marking.set_thresholds(self.files, queues, ecn)
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise LabError(
+            f"a lab cannot be called {name!r}",
+            "use up to 40 letters, digits, '.', '_' and '-', beginning with a letter or digit",
+        )
+    return name
+
+
+def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
+    strangers = [host for host in shifts if host not in topology.hosts]
+    if strangers:
+        raise LabError(
+            f"topology {topology.name!r} has no host {strangers[0]!r} whose clock could be shifted",
+            f"its hosts: {', '.join(topology.hosts)}",
+        )
+
+
+@contextmanager
+def _begun(lab: paths.LabPaths) -> Iterator[int]:
+    """Make the lab's folders, and hold the lab's lock; if what follows fails, the lab is taken down again."""
+    with ExitStack() as held:
+        with locked_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
+            paths.LABS.mkdir(mode=0o700, exist_ok=True)
+            try:
+                lab.root.mkdir(mode=0o700)
+            except FileExistsError:
+                raise LabError(
+                    f"lab {lab.name!r} exists already",
+                    f"`roundabout lab down {lab.name}`, or give this one another --name",
+                ) from None
+            lock = held.enter_context(locked_folder(lab.root))
+        try:
+            yield lock
+        except BaseException:
+            held.close()  # children that inherited the lock hold it still, and may be writing to the lab
+            Lab.down(lab.name)
+            raise
+
+
+def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool) -> record.Record:
+    """Make everything. Children that write to the lab inherit its lock: they may outlive us, and must be waited for."""
+    record.write(lab, plan)
+    topology = plan.topology
+    layout = lay_out(topology)
+    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
+        bpffs.mount()
+        lab.pins.mkdir(mode=0o700, parents=True)
+    lab.pid_file("any").parent.mkdir(mode=0o700)
+    ssh.write_files(lab, layout.hosts, lock)
+    pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
+    queues = network.queues(layout, plan.calibration, plan.scale, plan.dilation)
+    nic_queues = network.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
+    mtu = network.mtu_bytes(topology, plan.scale / plan.dilation)
+    network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
+    marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
+    measured = rates.verify(layout, queues, pids, plan.scale) if verify else ()
+    done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
+    record.write(lab, done)
+    return done
+
+
+def _clear(lab: paths.LabPaths) -> None:
+    """Remove whatever there is of the lab, in the reverse of how it was made; its lock must be held.
+
+    Devices, queues and attached programs go with the namespaces, and those with the inits that hold them.
+    """
+    nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
+    marking.release(lab)
+    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
+        if lab.pins.is_dir():
+            shutil.rmtree(lab.pins)
+        bpffs.unmount_if_unused()
+        shutil.rmtree(lab.root)
+        for folder in (paths.LABS, paths.STATE):
+            with suppress(OSError):  # not empty: others are using it
+                folder.rmdir()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lab.json: what a lab is. Written before anything is made, and again when it stands and has been measured."""
+
+import os
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from roundabout.spec.topology import Topology
+from roundabout.testbeds.lab.calibration.calibration import Calibration
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import paths
+
+
+class PortMeasurement(BaseModel):
+    """What one port was measured to carry, at the papers' scale."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ifindex: int
+    payload_rate_gbps: float
+
+
+class LinkMeasurement(BaseModel):
+    """What one link was measured to be; the round trip is between the nearest hosts on its two sides, when idle."""
+
+    model_config = ConfigDict(frozen=True)
+
+    link: str
+    base_rtt_us: float
+    ports: tuple[PortMeasurement, ...]
+
+
+class Record(BaseModel):
+    """A lab's own description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    name: str
+    state: Literal["building", "up"]
+    created_utc: datetime
+    scale: float
+    dilation: float = 1.0
+    calibration: Calibration
+    topology: Topology
+    clock_shift_ns: dict[str, int] = {}  # hosts with a clock of their own, and how far it is ahead of the machine's
+    marking: str | None = None
+    measured: tuple[LinkMeasurement, ...] = ()
+
+
+def write(lab: paths.LabPaths, record: Record) -> None:
+    """Replace the lab's record, whole or not at all."""
+    draft = lab.record.with_suffix(".draft")
+    draft.write_text(record.model_dump_json(indent=1, by_alias=True) + "\n")
+    os.replace(draft, lab.record)
+
+
+def read(lab: paths.LabPaths) -> Record:
+    """The lab's record.
+
+    Raises:
+        LabError: there is no such lab, it is not whole, or an incompatible version wrote it.
+    """
+    try:
+        record = Record.model_validate_json(lab.record.read_text())
+    except FileNotFoundError:
+        raise LabError(
+            f"there is no lab {lab.name!r}", "`roundabout lab status` lists labs, `roundabout lab up` makes one"
+        ) from None
+    except PermissionError:
+        raise LabError(f"lab {lab.name!r} belongs to root", "run this with sudo") from None
+    except ValidationError as error:
+        raise LabError(
+            f"{lab.record}: not a lab of this version: {error.errors()[0]['msg']}", f"`roundabout lab down {lab.name}`"
+        ) from error
+    if record.state != "up":
+        raise LabError(f"lab {lab.name!r} was never finished", f"`roundabout lab down {lab.name}` clears it")
+    return record

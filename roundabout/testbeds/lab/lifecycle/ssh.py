@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SSH into lab hosts without a network: every connection's ProxyCommand starts an sshd of its own inside the host."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from roundabout.runner.hosts.host_group import Host
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import paths
+
+SSHD_CONFIG = f"""\
+HostKey {paths.SHARE_INSIDE}/host_key
+AuthorizedKeysFile {paths.SHARE_INSIDE}/authorized_keys
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+UseDNS no
+PrintMotd no
+PrintLastLog no
+PidFile none
+LogLevel ERROR
+MaxSessions 100
+Subsystem sftp internal-sftp
+"""
+
+SSH_CONFIG = """\
+Host {aliases}
+  User root
+  IdentityFile {key}
+  IdentitiesOnly yes
+  UserKnownHostsFile {known_hosts}
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+  ControlPath {control}/%n
+  LogLevel ERROR
+  ProxyCommand {enter} {nodes}/%h.pid {sshd} -i -f {inside}/sshd_config
+"""
+
+# Root may log in by key whatever the machine says of its own root, whose entry may be locked.
+# Root's shell may be one that reads somebody's start-up files for every single command.
+PLAIN_SHELL = re.compile(r"^(root:.*):[^:\n]*$", re.MULTILINE)
+SHADOW = "root:*:::::::\nsshd:*:::::::\n"
+
+
+def find_sshd() -> str:
+    """The path of sshd, which insists on being called by it.
+
+    Raises:
+        LabError: it is not installed.
+    """
+    found = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
+    if found is None or shutil.which("ssh-keygen") is None:
+        raise LabError(
+            "sshd and ssh-keygen are needed to reach lab hosts, and were not found",
+            "install openssh-server; no daemon has to run",
+        )
+    return found
+
+
+def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> None:
+    """Make the lab's keys and configuration, with its `lock`. Hosts see only what is in the share folder."""
+    etc = lab.share / "etc"
+    for folder in (etc, lab.control):
+        folder.mkdir(parents=True, mode=0o700)
+    _make_keys([lab.key, lab.share / "host_key"], lock)
+    _write(lab.share / "authorized_keys", _public(lab.key))
+    _write(lab.share / "sshd_config", SSHD_CONFIG)
+    _write(
+        etc / "hosts",
+        "127.0.0.1 localhost\n" + "".join(f"{host.address} {name}\n" for name, host in hosts.items()),
+        0o644,
+    )
+    _write(etc / "shadow", SHADOW)
+    _write(etc / "passwd", PLAIN_SHELL.sub(r"\1:/bin/sh", Path("/etc/passwd").read_text()), 0o644)
+    _write(lab.known_hosts, "".join(f"{name} {_public(lab.share / 'host_key')}" for name in hosts))
+    config = SSH_CONFIG.format(
+        aliases=" ".join(hosts),
+        key=lab.key,
+        known_hosts=lab.known_hosts,
+        control=lab.control,
+        enter=paths.program("labenter"),
+        nodes=lab.pid_file("any").parent,
+        sshd=find_sshd(),
+        inside=paths.SHARE_INSIDE,
+    )
+    _write(lab.ssh_config, config)
+
+
+def _make_keys(targets: list[Path], lock: int) -> None:
+    for key in targets:
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "roundabout lab", "-f", str(key)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, pass_fds=[lock])
+        if done.returncode:
+            raise LabError(f"ssh-keygen made no key: {done.stderr.strip()}")
+
+
+def _public(key: Path) -> str:
+    """The public half, without its comment."""
+    kind, text, *_ = key.with_name(f"{key.name}.pub").read_text().split()
+    return f"{kind} {text}\n"
+
+
+def _write(path: Path, text: str, mode: int = 0o600) -> None:
+    path.touch(mode=mode, exist_ok=False)
+    path.write_text(text)

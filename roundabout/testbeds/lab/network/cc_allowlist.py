@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's own congestion controls, allowed to lab hosts: other network namespaces may only use what is allowed.
+
+The list is machine-wide, so its users are counted, as those of our own transports are.
+"""
+
+from pathlib import Path
+
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.network import paths
+
+SYSCTLS = Path("/proc/sys/net/ipv4")
+USERS = "allowed"
+ADDED = ".added"  # it was not allowed before its first user
+WAIT_S = 10.0
+
+
+def allow(name: str, owner: str) -> None:
+    """Allow the congestion control `name` as long as `owner` needs it. Raises LabError where the kernel has none."""
+    known = available()
+    if name not in known:
+        raise LabError(
+            f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
+        )
+    with locked_folder(paths.STATE, wait_s=WAIT_S, create=True):
+        users = paths.STATE / USERS / name
+        users.mkdir(parents=True, exist_ok=True)
+        (users / owner).touch()
+        allowed = _words("tcp_allowed_congestion_control")
+        if name not in allowed:
+            (users / ADDED).touch()
+            _write([*allowed, name])
+
+
+def disallow(name: str, owner: str) -> None:
+    """Undo that; the last user's leaving leaves the list as the first one found it."""
+    users = paths.STATE / USERS / name
+    if not users.is_dir():
+        return
+    with locked_folder(paths.STATE, wait_s=WAIT_S):
+        (users / owner).unlink(missing_ok=True)
+        if {path.name for path in users.iterdir()} - {ADDED}:
+            return
+        if (users / ADDED).exists():
+            _write([word for word in _words("tcp_allowed_congestion_control") if word != name])
+            (users / ADDED).unlink()
+        users.rmdir()
+        if not any(users.parent.iterdir()):
+            users.parent.rmdir()
+
+
+def available() -> list[str]:
+    """Return the congestion controls that this kernel has loaded."""
+    return _words("tcp_available_congestion_control")
+
+
+def _words(name: str) -> list[str]:
+    return (SYSCTLS / name).read_text().split()
+
+
+def _write(allowed: list[str]) -> None:
+    (SYSCTLS / "tcp_allowed_congestion_control").write_text(" ".join(allowed))

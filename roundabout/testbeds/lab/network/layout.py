@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a topology to what is built: addresses, ports and their numbers. Pure functions, the same every time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Network
+from itertools import permutations
+
+from roundabout.runner.hosts.host_group import Host, Port
+from roundabout.spec.topology import Hop, Link, Topology
+from roundabout.testbeds.lab.network import paths
+
+NETWORK = IPv4Network("10.77.0.0/16")
+HOST_INTERFACE = "eth0"
+TAP_INTERFACE = "tap0"
+BRIDGE_IFINDEX = 2
+FIRST_PORT_IFINDEX = 100
+FIRST_HOST_IFINDEX = 10_000  # no two devices of a lab's cables have one number, wherever they are
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a link: a device in a node's network namespace."""
+
+    node: str
+    interface: str
+    ifindex: int
+    mac: str
+
+
+@dataclass(frozen=True)
+class Cable:
+    """A link as a veth pair; the first end is a switch's."""
+
+    link: Link
+    ends: tuple[End, End]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Everything that building a topology needs to know."""
+
+    topology: Topology
+    hosts: Mapping[str, Host]
+    macs: Mapping[str, str]
+    cables: tuple[Cable, ...]
+    ports: tuple[Port, ...]
+
+    @cached_property
+    def ifindexes(self) -> Mapping[str, int]:
+        """The interface index of every host's device."""
+        return {end.node: end.ifindex for cable in self.cables for end in cable.ends if end.node in self.hosts}
+
+    @cached_property
+    def far_ends(self) -> Mapping[int, End]:
+        """Where what leaves each port arrives, by the port's interface index."""
+        pairs = (pair for cable in self.cables for pair in permutations(cable.ends))
+        return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
+
+    @cached_property
+    def crossings(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
+        """The links from one host to another, in order, by (sender, receiver)."""
+        return {pair: self.topology.path(*pair) for pair in permutations(self.hosts, 2)}
+
+    @cached_property
+    def paths(self) -> Mapping[tuple[str, str], tuple[Port, ...]]:
+        """The ports by which traffic from one host to another leaves switches, in order, by (sender, receiver)."""
+        ports = {(port.switch, port.towards): port for port in self.ports}
+        return {
+            pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:]) for pair, hops in self.crossings.items()
+        }
+
+    @cached_property
+    def behind(self) -> Mapping[int, frozenset[str]]:
+        """The hosts that are reached through each port, by its interface index."""
+        found: dict[int, set[str]] = {port.ifindex: set() for port in self.ports}
+        for (_, receiver), path in self.paths.items():
+            for port in path:
+                found[port.ifindex].add(receiver)
+        return {ifindex: frozenset(hosts) for ifindex, hosts in found.items()}
+
+
+def lay_out(topology: Topology) -> Layout:
+    """Number the hosts and ports of `topology`."""
+    numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
+    queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
+    hosts = {
+        name: Host(
+            name,
+            name,
+            str(NETWORK[number]),
+            NETWORK.prefixlen,
+            HOST_INTERFACE,
+            paths.HOST_PREFIX,
+            TAP_INTERFACE if name in queueing else None,
+        )
+        for name, number in numbers.items()
+    }
+    macs = {name: _mac(1, number) for name, number in numbers.items()}
+    cables: list[Cable] = []
+    ports: list[Port] = []
+    for link in topology.links:
+        ends: list[End] = []
+        for node, towards in sorted((link.ends, link.ends[::-1]), key=lambda pair: pair[0] in hosts):
+            if node in hosts:
+                ends.append(End(node, HOST_INTERFACE, FIRST_HOST_IFINDEX + numbers[node], macs[node]))
+                continue
+            ifindex = FIRST_PORT_IFINDEX + len(ports)
+            ends.append(End(node, towards, ifindex, _mac(2, ifindex)))
+            ports.append(Port(node, link.name, towards, ifindex, towards, link.line_rate_gbps, link.payload_rate_gbps))
+        cables.append(Cable(link, (ends[0], ends[1])))
+    return Layout(topology, hosts, macs, tuple(cables), tuple(ports))
+
+
+def _mac(kind: int, number: int) -> str:
+    """A locally administered address."""
+    return ":".join(f"{octet:02x}" for octet in (0x02, 0x52, kind, *number.to_bytes(3, "big")))

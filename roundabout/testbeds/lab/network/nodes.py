@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts and switches as processes: each lives as long as its labinit, which holds its pid file locked."""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from roundabout.store import files
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network import paths
+
+BIRTH_LIMIT_S = 10.0
+DEATH_LIMIT_S = 20.0
+
+
+def start_all(
+    lab: paths.LabPaths, hosts: Iterable[str], switches: Iterable[str], clock_shift_ns: Mapping[str, int]
+) -> dict[str, int]:
+    """Start an init for every node, all at once, and return their pids once all are ready.
+
+    Hosts in `clock_shift_ns` get a clock of their own, so far ahead of the machine's.
+
+    Raises:
+        LabError: one of them could not be made.
+    """
+    host_extra = (str(lab.share), str(paths.BPF))
+    shifts = {host: (str(shift_ns),) for host, shift_ns in clock_shift_ns.items()}
+    births = {host: _start(lab, "host", host, host_extra + shifts.get(host, ())) for host in hosts}
+    births |= {switch: _start(lab, "switch", switch, ()) for switch in switches}
+    complaints = [birth.communicate()[1].strip() for birth in births.values()]
+    failed = [complaint for birth, complaint in zip(births.values(), complaints, strict=True) if birth.returncode]
+    if failed:
+        raise LabError(
+            f"a lab node could not be made: {failed[0]}",
+            "the lab needs Linux namespaces, and root in the machine's own",
+        )
+    return {node: _read_pid(lab.pid_file(node)) for node in births}
+
+
+def _start(lab: paths.LabPaths, kind: str, name: str, extra: tuple[str, ...]) -> subprocess.Popen[str]:
+    """Start one labinit. It inherits the lock taken here: there is no moment at which a living node looks dead."""
+    lock = os.open(lab.pid_file(name), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [str(paths.program("labinit")), kind, name, str(lock), *extra]
+        return subprocess.Popen(
+            command, pass_fds=[lock], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={}
+        )
+    finally:
+        os.close(lock)
+
+
+def alive_pid(pid_file: Path) -> int | None:
+    """The pid of a living node's init, or None where there is none."""
+    try:
+        descriptor = os.open(pid_file, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return _read_pid(pid_file) if _is_held(descriptor) else None
+    finally:
+        os.close(descriptor)
+
+
+def stop_all(pid_files: Iterable[Path]) -> None:
+    """Kill the inits, and return when they and everything inside their nodes are gone.
+
+    Raises:
+        LabError: the kernel did not let one of them die.
+    """
+    dying = [handle for pid_file in pid_files if (handle := _kill(pid_file)) is not None]
+    deadline = time.monotonic() + DEATH_LIMIT_S
+    try:
+        for handle in dying:
+            # An init ends only after the last process in its PID namespace.
+            if not select.select([handle], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise LabError(
+                    f"a node of the lab did not end within {DEATH_LIMIT_S:.0f} s",
+                    "look for processes in state D with `ps`",
+                )
+    finally:
+        for handle in dying:
+            os.close(handle)
+
+
+def _kill(pid_file: Path) -> int | None:
+    """Kill what holds the pid file, if anything; the descriptor returned becomes readable when it is dead."""
+    descriptor = os.open(pid_file, os.O_RDONLY)
+    try:
+        if not _is_held(descriptor):
+            return None
+        handle = os.pidfd_open(_read_pid(pid_file))
+        # Held still, after the pid became a handle: so the handle is the init, and no recycled pid.
+        if not _is_held(descriptor):
+            os.close(handle)
+            return None
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return handle
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _is_held(descriptor: int) -> bool:
+    if not files.lock(descriptor, fcntl.LOCK_SH):
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def _read_pid(pid_file: Path) -> int:
+    """The pid in a held pid file; a node that is just being born has not written it yet."""
+    deadline = time.monotonic() + BIRTH_LIMIT_S
+    while not (text := pid_file.read_text()).endswith("\n"):
+        if time.monotonic() > deadline:
+            raise LabError(f"{pid_file} is locked, but no pid was written to it within {BIRTH_LIMIT_S:.0f} s")
+        time.sleep(0.002)
+    return int(text)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a lab keeps what: built programs, state of the machine, state of one lab."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundabout.core import paths
+from roundabout.testbeds.lab.errors import LabError
+
+BUILD = paths.ROOT / "build"
+STATE = Path("/run/roundabout")
+LABS = STATE / "labs"
+BPF = STATE / "bpf"
+SHARE_INSIDE = STATE / "ssh"  # where a host sees its lab's share folder
+SETTINGS_INSIDE = STATE / "settings"  # a host's journal of settings
+HOST_PREFIX = STATE / "host"  # where programs are deployed on a host
+
+
+@dataclass(frozen=True)
+class LabPaths:
+    """The files of the lab `name`."""
+
+    name: str
+
+    @property
+    def root(self) -> Path:
+        """The lab's folder, 0700; whoever holds its lock may change the lab."""
+        return LABS / self.name
+
+    @property
+    def record(self) -> Path:
+        """What the lab is."""
+        return self.root / "lab.json"
+
+    @property
+    def pins(self) -> Path:
+        """The lab's folder on the bpffs."""
+        return BPF / "labs" / self.name
+
+    @property
+    def ports_map(self) -> Path:
+        """The pinned map of port counters."""
+        return self.pins / "ports"
+
+    @property
+    def share(self) -> Path:
+        """What hosts see of the lab, at SHARE_INSIDE."""
+        return self.root / "share"
+
+    @property
+    def ssh_config(self) -> Path:
+        """Makes `ssh -F <this> HOST` work."""
+        return self.root / "ssh_config"
+
+    @property
+    def key(self) -> Path:
+        """The private key that opens the lab's hosts."""
+        return self.root / "key"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The hosts' public key."""
+        return self.root / "known_hosts"
+
+    @property
+    def control(self) -> Path:
+        """Control sockets of SSH, which must not outlive the lab."""
+        return self.root / "control"
+
+    def pid_file(self, node: str) -> Path:
+        """The pid file of a host or switch, which its init holds locked."""
+        return self.root / "nodes" / f"{node}.pid"
+
+
+def is_built(name: str) -> bool:
+    """Whether the program `name` is there."""
+    return (BUILD / "bin" / name).exists()
+
+
+def program(name: str) -> Path:
+    """The built program `name`.
+
+    Raises:
+        LabError: it is not built.
+    """
+    return _built(BUILD / "bin" / name)
+
+
+def bpf_object(name: str) -> Path:
+    """The built eBPF object `name`.
+
+    Raises:
+        LabError: it is not built.
+    """
+    return _built(BUILD / "bpf" / f"{name}.bpf.o")
+
+
+def _built(path: Path) -> Path:
+    if not path.exists():
+        raise LabError(f"{path} is not there: the lab's programs are not built", paths.BUILD)
+    return path

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what a lab's links carry, by TCP between its hosts, before anyone relies on them.
+
+A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else
+to limit them, where the topology has such hosts. Ports whose flows do not disturb each other are measured side by side.
+"""
+
+import math
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import NoReturn, Self
+
+from roundabout.runner.hosts.host_group import Port
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.lifecycle.lab_record import LinkMeasurement, PortMeasurement
+from roundabout.testbeds.lab.network.layout import Layout
+from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.network import Queue
+
+TOLERANCE = 0.03
+WARM_UP_S = 0.015
+# The later ones, the last again and again, are for ports that missed: a moment's shortage of CPU is the likelier cause
+# than a wrong link, and such moments last where other virtual machines take it.
+WINDOWS_S = (0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
+PATIENCE_S = 30.0
+CPU_CARRIES_BPS = 4e9  # of payload at once, well below what two cores forward
+PINGS = 5
+ICMP_ECHO = 8
+SO_RCVBUFFORCE = 33
+QUEUE_S = 0.005  # what a flow may keep queued: enough to be late for, gone before the next begins
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How one port is measured: flows from host to host, the ports that they load, and those that ACKs come back by."""
+
+    port: Port
+    flows: tuple[tuple[str, str], ...]
+    loads: frozenset[int]
+    acks: frozenset[int]
+
+    def is_apart_from(self, other: "Probe") -> bool:
+        """Whether neither delays the other: ACKs behind somebody's data would starve their own flow."""
+        return self.loads.isdisjoint(other.loads | other.acks) and other.loads.isdisjoint(self.acks)
+
+
+def verify(
+    layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], scale: float
+) -> tuple[LinkMeasurement, ...]:
+    """Measure every link in both directions.
+
+    Raises:
+        LabError: a port carries more or less than its topology says, by more than 3 %, in each try of 30 s.
+    """
+    round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
+    probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
+    meter = _Meter(layout, pids, scale, queues)
+    rates: dict[int, float] = {}
+    missed = probes
+    begin = time.monotonic()
+    for tries, window_s in enumerate(chain(WINDOWS_S, repeat(WINDOWS_S[-1])), start=1):
+        waited_s = time.monotonic() - begin
+        for group in _side_by_side(missed, scale):
+            rates |= meter.of(group, window_s)
+        missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
+        if not missed:
+            break
+        if waited_s >= PATIENCE_S:
+            _complain(missed[0].port, rates[missed[0].port.ifindex], tries, waited_s)
+    return tuple(
+        LinkMeasurement(
+            link=link.name,
+            base_rtt_us=round_trips[link.name],
+            ports=tuple(
+                PortMeasurement(ifindex=port.ifindex, payload_rate_gbps=rates[port.ifindex])
+                for port in layout.ports
+                if port.link == link.name and port.ifindex in rates
+            ),
+        )
+        for link in layout.topology.links
+    )
+
+
+def _plan(layout: Layout, port: Port) -> Probe | None:
+    """Flows that load `port`, or None where no traffic between hosts leaves by it."""
+    numbers = {host: number for number, host in enumerate(layout.hosts)}
+    through = [pair for pair, path in layout.paths.items() if port in path]
+    # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
+    through.sort(key=lambda pair: (len(layout.paths[pair]), (numbers[pair[1]] - numbers[pair[0]]) % len(numbers)))
+    flows: list[tuple[str, str]] = []
+    senders: set[str] = set()
+    elsewhere: set[Port] = set()
+    carried_gbps = 0.0
+    for pair in through:
+        others = set(layout.paths[pair]) - {port}
+        if carried_gbps <= 1.5 * port.payload_rate_gbps and pair[0] not in senders and others.isdisjoint(elsewhere):
+            flows.append(pair)
+            senders.add(pair[0])
+            elsewhere |= others
+            carried_gbps += min((other.payload_rate_gbps for other in others), default=math.inf)
+    if not flows:
+        return None
+    loads = {crossed.ifindex for flow in flows for crossed in layout.paths[flow]}
+    acks = {crossed.ifindex for sender, receiver in flows for crossed in layout.paths[receiver, sender]}
+    return Probe(port, tuple(flows), frozenset(loads), frozenset(acks))
+
+
+def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
+    """Group probes that do not disturb each other, as many as the CPU carries at once."""
+    waiting = list(probes)
+    while waiting:
+        group: list[Probe] = []
+        for probe in waiting:
+            load_bps = sum(other.port.payload_rate_gbps for other in (*group, probe)) * 1e9 / scale
+            if not group or (load_bps <= CPU_CARRIES_BPS and all(probe.is_apart_from(other) for other in group)):
+                group.append(probe)
+        yield group
+        waiting = [probe for probe in waiting if probe not in group]
+
+
+def _is_off(port: Port, measured_gbps: float) -> bool:
+    return abs(measured_gbps / port.payload_rate_gbps - 1) > TOLERANCE
+
+
+def _complain(port: Port, measured_gbps: float, tries: int, waited_s: float) -> NoReturn:
+    raise LabError(
+        f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
+        f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale); it was off in each of"
+        f" {tries} tries, of which this one began after {waited_s:.0f} s",
+        "end what else keeps this machine busy, or choose a larger scale",
+    )
+
+
+@dataclass(frozen=True)
+class _Meter:
+    """Loads ports and says what they carry."""
+
+    layout: Layout
+    pids: Mapping[str, int]
+    scale: float
+    queues: Mapping[Port, Queue]
+
+    def of(self, group: list[Probe], window_s: float) -> dict[int, float]:
+        """Load the ports of `group` all at once; payload rates at the papers' scale, Gbit/s, by interface index."""
+        with ExitStack() as stack:
+            greedy = {
+                probe.port.ifindex: [stack.enter_context(self._greedy_flow(*flow)) for flow in probe.flows]
+                for probe in group
+            }
+            time.sleep(WARM_UP_S)
+            begin = time.monotonic()
+            time.sleep(window_s)
+            end = time.monotonic()
+        return {ifindex: _rate_bps(flows, begin, end) * self.scale / 1e9 for ifindex, flows in greedy.items()}
+
+    def _greedy_flow(self, sender: str, receiver: str) -> "_GreedyFlow":
+        queues = [self.queues[port] for port in self.layout.paths[sender, receiver]]
+        # Two flows share a port; they shall not overflow a short queue.
+        buffer = min(min(queue.drain_bytes_per_s * QUEUE_S, queue.limit_bytes / 4) for queue in queues)
+        return _GreedyFlow(self.pids[sender], self.pids[receiver], self.layout.hosts[receiver].address, int(buffer))
+
+
+def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
+    """Payload rate of all `flows` together, from the first arrival to the last between two instants, bit/s."""
+    arrivals = sorted(arrival for flow in flows for arrival in flow.arrivals if begin <= arrival[0] <= end)
+    if len(arrivals) < 2:
+        return 0.0
+    return sum(count for _, count in arrivals[1:]) * 8 / (arrivals[-1][0] - arrivals[0][0])
+
+
+class _GreedyFlow:
+    """One TCP connection that sends all it can; its receiver notes when how much had arrived."""
+
+    def __init__(self, sender: int, receiver: int, address: str, buffer_bytes: int) -> None:
+        with inside(receiver, lambda: socket.create_server((address, 0))) as listener:
+            # From the start: the kernel's own growth of the buffer would take longer than we measure.
+            listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer_bytes)
+            self._sender = inside(sender, lambda: socket.create_connection(listener.getsockname(), timeout=5))
+            self._receiver, _ = listener.accept()
+        # Cubic would leave its slow start at the first queueing delay, and take seconds to fill the link.
+        self._sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        for end in (self._sender, self._receiver):
+            # What is still queued when we stop shall not be delivered.
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            end.settimeout(5)
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
+        self._stopping = False
+        self.arrivals: list[tuple[float, int]] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        self._receiver.shutdown(socket.SHUT_RDWR)  # wakes both threads
+        for thread in self._threads:
+            thread.join()
+        self._sender.close()
+        self._receiver.close()
+
+    def _send(self) -> None:
+        chunk = bytes(1 << 16)
+        with suppress(OSError):
+            while not self._stopping:
+                self._sender.send(chunk)
+
+    def _receive(self) -> None:
+        chunk = bytearray(1 << 18)
+        with suppress(OSError):
+            while count := self._receiver.recv_into(chunk):
+                self.arrivals.append((time.monotonic(), count))
+
+
+def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
+    """The least of a few pings between the nearest hosts on the two sides of `link`."""
+    across = [pair for pair in layout.crossings if any(hop.link.name == link for hop in layout.crossings[pair])]
+    sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
+    with inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
+        raw.settimeout(1)
+        raw.connect((layout.hosts[receiver].address, 0))
+        return min(_ping_us(raw, number) for number in range(PINGS))
+
+
+def _ping_us(raw: socket.socket, number: int) -> float:
+    echo = struct.pack("!BBHHH", ICMP_ECHO, 0, 0, 0, number)
+    total = sum(struct.unpack("!4H", echo))
+    begin = time.perf_counter()
+    raw.send(echo[:2] + struct.pack("!H", ~total & 0xFFFF) + echo[4:])
+    raw.recv(128)
+    return (time.perf_counter() - begin) * 1e6

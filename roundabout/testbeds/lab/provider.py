@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this machine gets labs, and gets rid of them."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.paths import ROOT
+from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
+from roundabout.runner.hosts.host_group import Host, Site
+from roundabout.runner.hosts.playbooks import run_playbook, written
+from roundabout.runner.hosts.programs import call, check_call
+from roundabout.runner.machine.journal import Entry, raise_together, side_by_side
+from roundabout.runner.session.host_settings import program
+from roundabout.runner.testbed import Check, Exported
+from roundabout.runner.transports import TOOL, objects
+from roundabout.runner.trial.ssh_testbed import SshFacility, check_known
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport, registry
+from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.calibration.calibration import Calibration, load_calibration
+from roundabout.testbeds.lab.checks import host_settings
+from roundabout.testbeds.lab.checks.doctor import examine
+from roundabout.testbeds.lab.exporter_targets import exported_of
+from roundabout.testbeds.lab.lifecycle.inventory import inventory_of
+from roundabout.testbeds.lab.network import cc_allowlist, network
+from roundabout.testbeds.lab.network.layout import lay_out
+
+
+def facility(where: Mapping[str, str]) -> "LabFacility":
+    """Labs of this machine, at the `scale` and `dilation` asked for. Raises UsageError for what is no number."""
+    return LabFacility(None, *(_number(name, where) for name in ("scale", "dilation")))
+
+
+def _number(name: str, where: Mapping[str, str]) -> float | None:
+    try:
+        found = float(where.get(name, 1))
+    except ValueError:
+        found = math.nan
+    if not 1 <= found < math.inf:
+        raise UsageError(f"--{name}: found {where[name]!r}, expected a number of at least 1")
+    return found if name in where else None
+
+
+class LabFacility(SshFacility):
+    """Labs on this machine."""
+
+    sampler = ROOT / "build/bin/sampler"
+    programs = ("hosts", "controller", "lab")
+
+    def __init__(
+        self, calibration: Calibration | None = None, scale: float | None = None, dilation: float | None = None
+    ) -> None:
+        """Labs are built with `calibration`, or with the one that the lab keeps; at its scale unless one is given.
+
+        With a `dilation` time is stretched, and nothing is calibrated.
+        """
+        self._calibration, self._scale, self._dilation = calibration, scale, dilation
+        self.dilation = dilation or 1.0
+        asked = {"scale": scale, "dilation": dilation}
+        self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in asked.items() if value}}
+
+    @property
+    def calibration(self) -> Calibration:
+        """The calibration of its labs. Raises LabError."""
+        return (self._calibration or load_calibration()).at(self._scale, self._dilation)
+
+    def checks(self) -> Iterator[Check]:
+        """What this machine offers, and what of it is built."""
+        return examine()
+
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Raise LabError for a trial that no lab at this scale and dilation can hold."""
+        calibration = self.calibration
+        for host in trial.topology.hosts:
+            host_settings.document(trial, host, calibration, self.dilation)
+        host_settings.thresholds(trial, calibration, calibration.scale / self.dilation)
+        network.queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
+
+    def raise_site(self, topology: Topology, name: str) -> Site:
+        """Build the lab called `name`."""
+        return Lab.up(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
+
+    def provision(self, site: Site) -> None:
+        """Deploy programs on its hosts."""
+        with written(inventory_of(site)) as inventory:
+            run_playbook("site", [inventory])
+
+    def exported(self) -> Iterator[Exported]:
+        """Every lab's, whoever raised it."""
+        for name in Lab.names():
+            with suppress(LabError):  # being built, or broken
+                yield from exported_of(Lab.open(name))
+
+    @contextmanager
+    def inventories(self, name: str, /) -> Iterator[tuple[Path, ...]]:
+        """Of the lab called `name`."""
+        with written(inventory_of(Lab.open(name))) as path:
+            yield (path,)
+
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Load a transport's program, or allow one of the kernel's own: machine-wide, and counted by use."""
+        folder = objects(transport)
+        if folder:
+            self._transport("load", transport.name, owner, "--objects", str(folder))
+        else:
+            cc_allowlist.allow(transport.name, owner)
+
+    def connect(self, site: Site, host: str) -> Connection:
+        """Connect to one of its hosts."""
+        return SshConnection(host, site.connect(host))
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
+        check_known(entry)
+        kind = entry["kind"]
+        if kind == "testbed" and entry["name"] in Lab.names():
+            Lab.down(entry["name"])
+        elif kind == "transport":
+            self._unload(entry["name"], entry["owner"])
+        elif kind == "settings" and entry["testbed"] in Lab.names():
+            self._restore(entry["testbed"], entry["owner"])
+
+    def _unload(self, name: str, owner: str) -> None:
+        if name in registry.KERNELS_OWN:
+            cc_allowlist.disallow(name, owner)
+        else:
+            self._transport("unload", name, owner)
+
+    def _transport(self, action: str, name: str, owner: str, *more: str) -> None:
+        done = call(LocalConnection(), [str(TOOL), action, name, "--owner", owner, *more])
+        if done.status != 0:
+            raise RoundaboutError(f"cannot {action} transport {name}: {done.stderr.removeprefix('transport: ')}")
+
+    def _restore(self, lab: str, owner: str) -> None:
+        try:
+            site = Lab.open(lab)
+        except LabError:
+            return  # a host died, or all of them: the settings that matter died with them
+
+        def restore(host: Host) -> None:
+            # A host that was lost took its settings along.
+            with suppress(LostHostError), closing(self.connect(site, host.name)) as connection:
+                check_call(connection, [*program(host, site.settings_state), "restore", "--owner", owner])
+
+        raise_together(side_by_side(restore, site.hosts.values()))

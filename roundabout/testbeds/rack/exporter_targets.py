@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exporters of a rack's servers, and those of others beside them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from roundabout.runner.exporter_targets import Way, exported, of_host
+from roundabout.runner.hosts.connections import Connection
+from roundabout.runner.session.host_settings import program
+from roundabout.runner.testbed import Exported
+from roundabout.runner.trial.sampler import TRANSPORTS
+from roundabout.testbeds.rack.inventory import Inventory
+from roundabout.testbeds.rack.rack import host_of
+
+BESIDE = {"node": 9100, "dcgm": 9400}
+"""node_exporter's and DCGM's, where they listen by default."""
+
+
+def exported_of(inventory: Inventory, name: str, site: str, connect: Callable[[], Connection]) -> Exported:
+    """A server's. Switches are not ours to sample."""
+    everywhere, host, link = inventory.all.vars, host_of(inventory, name), inventory.servers[name].link
+    out = Way(link, name, next((end for end in inventory.ends[link] if end != name), link))
+    rate = everywhere.rates(link).line_rate_gbps * 1e9 / 8 / everywhere.scale
+    return exported(
+        site,
+        name,
+        of_host(host, rdma=True, cpu=True),
+        connect,
+        program=host.prefix / "bin" / "exporter.py",
+        scaled=(everywhere.scale, everywhere.dilation),
+        ways={host.interface: out},
+        capacities=[(out, rate), (out.back, rate)],
+        transports=TRANSPORTS,
+        settings=program(host, Path(inventory.common.roundabout_state)),
+        beside=BESIDE,
+    )

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this machine gets a rack, and gives it up: leases, programs, transports and settings on its hosts."""
+
+import base64
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
+from roundabout.runner.hosts.host_group import Host, Site
+from roundabout.runner.hosts.playbooks import run_playbook, written
+from roundabout.runner.hosts.programs import Program, check_call
+from roundabout.runner.machine.journal import Entry, LostHostsError, side_by_side
+from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.session.host_settings import PYTHON, program
+from roundabout.runner.testbed import Check, Exported
+from roundabout.runner.transports import BUILT, objects
+from roundabout.runner.trial.ssh_testbed import SshFacility, check_known
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport, registry as known
+from roundabout.testbeds.rack import gpudirect, leases
+from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine
+from roundabout.testbeds.rack.exporter_targets import exported_of
+from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
+from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.stub_recorder import recording
+from roundabout.testbeds.rack.traffic import Row, check, end
+from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
+
+REBOOT_S, RETRY_S = 600, 5
+LEASES = "/run/roundabout/rack-leases"
+HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
+# Without them transports in eBPF are missing, `verify --traffic`, jobs by RDMA, and GPUs' way to NICs, which no trainer
+# takes yet.
+EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
+
+
+class AsRoot:
+    """A connection whose programs run as root, through sudo. It is a Connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.host, self._connection = connection.host, connection
+
+    def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program there. Raises LostHostError."""
+        return self._connection.start(["sudo", "-n", *argv])
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._connection.close()
+
+
+class Lease:
+    """A rack's hosts, switches and links, held until `end`, or until this process dies.
+
+    Its holder's silence counts from when we spoke to it, not from its answer: it may have heard us right then.
+    """
+
+    def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
+        """Take the lease. Raises BusyError, which names the holder, at once; RackError where nobody can take one."""
+        self._connection, self._ended = connection, threading.Event()
+        self._guards: list[Program] = []
+        self._confirmed_s = _now_s()
+        argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
+        self._answered = threading.Event()
+        self._program = Program("lease", connection, argv, self._hear)
+        self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
+        self._beating.start()
+        silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
+        if HELD not in self._program.lines:
+            self.end()
+            raise self._refusal(silence or [*self._program.lines, self._program.why_ended()])
+
+    def check(self) -> None:
+        """Raise RackError where it was lost, or may have been."""
+        if self._program.ended or self._left_s <= 0:
+            silent_s = _now_s() - self._confirmed_s
+            why = self._program.why_ended() if self._program.ended else f"silent for {silent_s:.0f} s"
+            raise RackError(
+                f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
+                "others may use the rack now; finish the run later: roundabout resume",
+            )
+
+    def guard(self, connection: Connection) -> None:
+        """Have a host break this connection before the lease can end unheard. Raises LostHostError."""
+        argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self._left_s:.1f}"]
+        self._guards.append(Program("guard", connection, argv))
+
+    @property
+    def _left_s(self) -> float:
+        """For how long the rack is surely ours, less the time that stopping takes."""
+        return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
+
+    def _hear(self, _program: Program, line: str | None) -> None:
+        words = line.split() if line else []
+        if words[:1] == [HELD]:
+            self._confirmed_s = float(words[1]) if words[1:] else self._confirmed_s
+            for guard in self._guards:
+                with suppress(LostHostError):  # its connection was closed
+                    guard.send(f"{self._left_s:.1f}")
+        if line is None or words[:1] in ([HELD], ["busy"]):
+            self._answered.set()
+
+    def _refusal(self, said: Sequence[str]) -> RoundaboutError:
+        for line in said:
+            if line.startswith("busy "):
+                holder = line.removeprefix("busy ")
+                return BusyError(f"the rack is leased: {holder}", "wait until that ends, or stop it")
+        return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(said)}")
+
+    def _beat(self) -> None:
+        with suppress(LostHostError):  # `check` says so
+            while not self._ended.wait(leases.HEARTBEAT_S):
+                self._program.send(f"{_now_s():.3f}")
+
+    def end(self) -> None:
+        """Give it back."""
+        self._ended.set()
+        self._beating.join(leases.HEARTBEAT_S)
+        self._program.close_stdin()
+        self._program.finish()
+        self._connection.close()
+
+
+def _now_s() -> float:
+    """Seconds of a clock that goes on while this machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def facility(where: Mapping[str, str]) -> "RackFacility":
+    """The rack whose inventory `where` names. Raises UsageError, SpecError."""
+    if "inventory" not in where:
+        raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")
+    return RackFacility(Path(where["inventory"]))
+
+
+class RackFacility(SshFacility):
+    """The rack of one inventory."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the inventory. Raises SpecError."""
+        self._path = path
+        self._inventory: Inventory = read_inventory(path)
+        self.dilation = self._inventory.all.vars.dilation
+        self._rack: Rack | None = None
+        self._lease: Lease | None = None
+        self.where = {"testbed": "rack", "inventory": str(path.resolve())}
+
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Raise RoundaboutError for a trial that the inventory does not bind wholly, or that its hosts cannot hold."""
+        check_topology(self._inventory, trial.topology, str(self._path))
+        for host in trial.topology.hosts:
+            trial_document(trial, host, self._inventory, rdma=False)
+
+    def raise_site(self, topology: Topology, name: str) -> Site:
+        """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
+        inventory = self._inventory
+        check_topology(inventory, topology, str(self._path))
+        taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
+        # A host that was lost during this run gets the time of a reboot to come back.
+        deadline = time.monotonic() + (REBOOT_S if self._rack else 0)
+        while True:
+            self.check_held()
+            try:
+                self._take_lease(name, taken)  # first: nobody else gets the rack while a host reboots
+                self._rack = Rack.reach(inventory, topology, name)
+                return self._rack
+            except (RackError, LostHostError):
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(RETRY_S)
+
+    def _take_lease(self, owner: str, names: Sequence[str]) -> None:
+        if self._lease is None:
+            self._lease = self._leased(owner, names)
+
+    def _leased(self, owner: str, names: Sequence[str]) -> Lease:
+        host = self._inventory.lease_host
+        connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
+        return Lease(connection, owner, names)
+
+    def provision(self, site: Site) -> None:
+        """Bring the programs on its hosts up to date."""
+        with written(deployment(self._inventory, site.hosts)) as inventory:
+            run_playbook("site", [inventory])
+
+    def exported(self) -> Iterator[Exported]:
+        """Its servers', and what else says metrics on them: no lease is taken, since nothing is changed."""
+        for name in self._inventory.servers:
+            connect = partial(self._connected, host_of(self._inventory, name))
+            yield exported_of(self._inventory, name, self._path.name, connect)
+
+    @contextmanager
+    def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
+        """The inventory and what the roles make of it. Ansible reads both: beside the first it finds the vault."""
+        with written(playbook_variables(self._inventory)) as variables:
+            yield self._path, variables
+
+    def recording(self) -> dict[str, Any]:
+        """Raw answers of every host of the inventory, for tests. Raises RoundaboutError where one gives none."""
+        return recording(self._inventory, examine(self._inventory))
+
+    def checks(self) -> Iterator[Check]:
+        """Every check of every host of the inventory."""
+        for host, findings in examine(self._inventory).items():
+            for name, good, found, mend in findings:
+                yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
+
+    def load_transport(self, transport: Transport, owner: str) -> None:
+        """Load a transport's program on every host, counted by use; the kernels' own need nothing."""
+        assert self._rack
+        folder = objects(transport)
+        if folder is None:
+            return
+        for host in self._rack.hosts.values():
+            there = host.prefix / "bpf"
+            if folder != BUILT:
+                there /= "outside"
+                self._copy(host, sorted(folder.glob("*.bpf.o")), there)
+            self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
+
+    def connect(self, site: Site, host: str) -> Connection:
+        """Connect to one of its hosts, which breaks the connection where the lease may be lost."""
+        assert self._lease
+        connection = self._as_root(SshConnection(host, site.connect(host)))
+        self._lease.guard(connection)
+        return connection
+
+    @property
+    def payload_rate_gbps(self) -> float:
+        """What links carry that the inventory says nothing else of."""
+        return self._inventory.all.vars.payload_rate_gbps
+
+    def named(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
+        """The hosts of jobs by the inventory's names; machines' own (`ansible_host`) may be used. Raises UsageError."""
+        known = {server.ansible_host: name for name, server in self._inventory.servers.items()}
+        known |= {name: name for name in self._inventory.servers}
+        for job, hosts in jobs.items():
+            for host in hosts:
+                if host not in known:
+                    expected = f"one of those in {self._path} ({', '.join(self._inventory.servers)})"
+                    raise UsageError(f"{where}: {job}: found host {host}, expected {expected}")
+        return {job: tuple(known[host] for host in hosts) for job, hosts in jobs.items()}
+
+    @contextmanager
+    def looked_at(
+        self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
+    ) -> Iterator[dict[Host, Connection]]:
+        """Connections to servers, leased meanwhile (with links and switches), for whoever changes nothing there.
+
+        Raises BusyError, LostHostError; RackError where the lease was lost.
+        """
+        with ExitStack() as stack:
+            lease = self._leased(owner, leases.names(self._inventory, names, links, switches))
+            stack.callback(lease.end)
+            found = {}
+            for host in (host_of(self._inventory, name) for name in names):
+                found[host] = stack.enter_context(closing(self._connected(host)))
+                lease.guard(found[host])
+            yield found
+            lease.check()
+
+    def traffic(self, owner: str) -> Iterator[Row]:
+        """What came of RDMA between all servers, leased meanwhile with links and switches.
+
+        Raises BusyError, LostHostError; NoRdmaError where a server lacks what it takes.
+        """
+        inventory = self._inventory
+        with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
+            found = examine(inventory)
+            ends = [end(host, connection, found[host.name]) for host, connection in hosts.items()]
+            yield from check(ends, inventory.all.vars.lossless)
+
+    def check_held(self) -> None:
+        """Raise RackError where the lease on the rack was lost."""
+        if self._lease:
+            self._lease.check()
+
+    def undo(self, entry: Entry) -> None:
+        """Undo what a journal's entry says, on every host that can be reached.
+
+        Raises LostHostsError where others cannot be, RoundaboutError where a host refuses.
+        """
+        check_known(entry)
+        kind = entry["kind"]
+        if kind == "testbed" and self._lease:
+            self._lease.end()
+            self._lease = None
+        elif kind in ("transport", "settings"):
+            known = [name for name in entry["hosts"] if name in self._inventory.servers]
+            try:
+                with self._held(entry["owner"], known):
+                    hosts = [host_of(self._inventory, name) for name in known]
+                    failed = side_by_side(lambda host: self._undo_on(host, entry), hosts)
+            except RoundaboutError as error:
+                failed = [error]
+            self._explain(entry, failed)
+
+    @contextmanager
+    def _held(self, owner: str, hosts: Sequence[str]) -> Iterator[None]:
+        """Hold the lease on these servers: a live run does; those of a dead run may be somebody else's by now."""
+        if self._lease or not hosts:
+            yield
+            return
+        lease = self._leased(owner, leases.names(self._inventory, hosts, (), ()))
+        try:
+            yield
+        finally:
+            lease.end()
+
+    def _explain(self, entry: Entry, failed: list[RoundaboutError]) -> None:
+        if failed:
+            kind = LostHostsError if all(isinstance(error, LostHostError) for error in failed) else RoundaboutError
+            said = "; ".join(error.message for error in failed)
+            raise kind(
+                f"cannot undo the {entry['kind']} of {entry['owner']} everywhere: {said}",
+                "once that is mended: roundabout clean (a host that left the inventory is left alone); for settings "
+                f"alone, from any machine: roundabout rollback {self._path} --owner {entry['owner']}",
+            )
+
+    def _undo_on(self, host: Host, entry: Entry) -> None:
+        if entry["kind"] == "transport":
+            if entry["name"] not in known.KERNELS_OWN:
+                self._transport(host, ["unload", entry["name"], "--owner", entry["owner"]])
+        else:
+            state = Path(self._inventory.common.roundabout_state)
+            self._on(host, [*program(host, state), "restore", "--owner", entry["owner"]])
+
+    def _as_root(self, connection: Connection) -> Connection:
+        return connection if self._inventory.common.ansible_user == "root" else AsRoot(connection)
+
+    def _transport(self, host: Host, words: Sequence[str]) -> None:
+        self._on(host, [str(host.prefix / "bin" / "transport"), *words])
+
+    def _copy(self, host: Host, files: Sequence[Path], folder: Path) -> None:
+        """Copy eBPF objects, which are small, to a folder of a host."""
+        for file in files:
+            words = ["sh", "-c", 'mkdir -p "$0" && base64 -d > "$0/$1"', str(folder), file.name]
+            self._on(host, words, base64.b64encode(file.read_bytes()).decode())
+
+    def _connected(self, host: Host) -> Connection:
+        return self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
+
+    def _on(self, host: Host, argv: Sequence[str], stdin: str = "") -> None:
+        with closing(self._connected(host)) as connection:
+            check_call(connection, argv, stdin)

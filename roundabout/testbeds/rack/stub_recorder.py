@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw answers of a rack's machines, in a file that becomes stand-ins: the first site that has hardware teaches tests.
+
+What is written is listed here, and nothing else: files of sysfs, procfs and debugfs that doctor and settings read, and
+what tools said to what they ask. No file of the site's own is read, no key, no list of processes, and no register or
+page that holds a serial number. What identifies machines within the rest gets another name, the same one throughout:
+IPv4 addresses (198.18.0.0/15), MACs and GIDs, serial numbers as NVIDIA's are, GPUs' UUIDs, and all hexadecimal numbers
+of 12 digits or more. PCI addresses, names of interfaces, boards (PSID) and versions stay.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of, arguments, over_ssh
+from roundabout.testbeds.rack.inventory import Inventory, Server
+
+SCHEMA = 1
+RECORD_S = 180  # mlxconfig takes seconds, and so does a ping that is lost
+# Read wholly; of ONLY_THERE nothing is noted but whether it can be read. {nic}, {rdma} and {bdf} are the NIC's names.
+FILES = (
+    "etc/os-release",
+    "sys/class/net/{nic}/uevent",
+    "sys/class/net/{nic}/device/device",
+    "sys/class/net/{nic}/device/vendor",
+    "sys/class/net/{nic}/device/msi_irqs/*",
+    "sys/class/net/{nic}/device/infiniband/*",
+    "sys/class/net/{nic}/ecn",
+    "sys/class/net/{nic}/ecn/roce_*/*",
+    "sys/class/net/{nic}/ecn/roce_*/*/*",
+    "sys/class/infiniband/{rdma}/fw_ver",
+    "sys/class/infiniband/{rdma}/board_id",
+    "sys/class/infiniband/{rdma}/ports/1/gids/*",
+    "sys/class/infiniband/{rdma}/ports/1/gid_attrs/types/*",
+    "sys/class/infiniband/{rdma}/ports/1/gid_attrs/ndevs/*",
+    "sys/class/infiniband/{rdma}/tc/1/traffic_class",
+    "sys/kernel/debug/mlx5/{bdf}/cc_params",
+    "sys/kernel/debug/mlx5/{bdf}/cc_params/*",
+    "sys/kernel/config/rdma_cm",
+    "sys/module/nvidia_peermem",
+    "sys/bus/pci/devices/*/vendor",
+    "sys/bus/pci/devices/*/class",
+    "sys/bus/pci/devices/*/numa_node",
+    "sys/bus/pci/devices/*/iommu_group/type",
+    "proc/driver/nvidia/version",
+    "proc/sys/kernel/osrelease",
+    "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+    "proc/irq/[0-9]*/smp_affinity_list",
+)
+ONLY_THERE = (
+    "etc/shadow",
+    "sys/kernel/btf/vmlinux",
+    "sys/class/net/{nic}/bonding",
+    "sys/class/net/{nic}/master",
+    "sys/class/net/{nic}/device/physfn",
+)
+ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # what else runs is the site's own
+PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
+CALLS = (
+    f"python3 -c {shlex.quote(PYTHON_38)}",
+    "getconf GNU_LIBC_VERSION",
+    "ip -V",
+    "ip -4 -o addr show dev {nic}",
+    "ip -j -d link show dev {nic}",
+    "ethtool {nic}",
+    "ethtool -a {nic}",
+    "ethtool -i {nic}",
+    "ethtool --get-tunable {nic} pfc-prevention-tout",
+    "mlnx_qos -i {nic}",
+    "dcb app help",
+    *(f"dcb -j {subject} show dev {{nic}}" for subject in ("app", "dcbx", "ets", "pfc", "buffer")),
+    *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P1 DCBX_WILLING_P1" for tool in ("mlxconfig", "mstconfig")),
+    *(f"{tool} -d {{bdf}} -e q ROCE_CC_LEGACY_DCQCN" for tool in ("mlxconfig", "mstconfig")),
+)
+MTU = 7  # where it is among SCRIPT's arguments
+OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
+PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
+
+# Runs on the host: Python 3.8, standard library. Its argument is JSON; it changes nothing.
+RECORDER = r"""
+import glob, json, os, shlex, shutil, subprocess, sys
+asked = json.loads(sys.argv[1])
+root, files, folders, links = asked["root"], {}, set(), {}
+os.environ["PATH"] += "".join(":" + root + each for each in ("/usr/local/sbin", "/usr/sbin", "/sbin"))
+device = root + "/sys/class/net/" + asked["nic"] + "/device"
+names = {"nic": asked["nic"], "bdf": os.path.basename(os.path.realpath(device)), "rdma": "none"}
+if os.path.isdir(device + "/infiniband"):
+    names["rdma"] = sorted(os.listdir(device + "/infiniband"))[0]
+def named(text):
+    for name, value in names.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+def note(path, content):
+    # Every link on the way, and what lies at its end.
+    here, parts = "", path.split("/")
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            here = os.path.dirname(here)
+        elif part not in ("", "."):
+            here += "/" + part
+            if os.path.islink(root + here):
+                target = os.readlink(root + here)
+                links[here] = target = target[len(root):] if target.startswith(root + "/") else target
+                here = "" if target.startswith("/") else os.path.dirname(here)
+                parts = target.split("/") + parts
+    if os.path.isdir(root + here):
+        folders.add(here)
+    elif os.access(root + here, os.R_OK):
+        files[here] = content(root + here)
+def read(path):
+    try:
+        with open(path, errors="replace") as file:
+            return file.read(65536)
+    except OSError:
+        return ""
+def found(pattern):
+    return [path[len(root):] for path in sorted(glob.glob(root + "/" + named(pattern)))]
+for pattern in asked["files"]:
+    for path in found(pattern):
+        note(path, read)
+for pattern in asked["only_there"]:
+    for path in found(pattern):
+        note(path, lambda _: "")
+for pattern, content in asked["only_if"].items():
+    for path in found(pattern):
+        if read(root + path).strip() == content:
+            note(path, read)
+classes = found("sys/bus/pci/devices/*/class")
+bridges = [path.split("/")[-2] for path in classes if read(root + path).startswith("0x0604")]
+calls = []
+for line in asked["calls"] + [asked["of_each_bridge"].replace("{bridge}", bridge) for bridge in bridges]:
+    words = shlex.split(named(line))
+    if shutil.which(words[0]):
+        pipe = subprocess.PIPE
+        try:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, timeout=20)
+        except subprocess.TimeoutExpired:
+            continue
+        said = {"stdout": done.stdout.decode(errors="replace"), "stderr": done.stderr.decode(errors="replace")}
+        calls.append(dict(said, words=words, status=done.returncode))
+programs = [name for name in asked["programs"] if shutil.which(name)]
+print(json.dumps({"files": files, "folders": sorted(folders), "links": links, "calls": calls, "programs": programs}))
+"""
+AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "$@"; exec python3 -IS - "$@"'
+
+
+def recording(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
+    """What every server of a rack has and says, beside what doctor found there. Raises RoundaboutError."""
+    hosts = {name: _recorded(inventory, name, server) for name, server in inventory.servers.items()}
+    for name, host in hosts.items():
+        host["arguments"] = arguments(inventory, inventory.servers[name])
+        host["findings"] = [list(each) for each in findings[name]]
+    addresses = [address_of(server) for server in inventory.servers.values()]
+    return {"schema": SCHEMA, "hosts": masked(hosts, addresses)}
+
+
+def request(inventory: Inventory, server: Server, root: str = "") -> str:
+    """What RECORDER is told."""
+    mtu_bytes, own, *others = arguments(inventory, server)[MTU:]
+    pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
+    asked = {"files": FILES, "only_there": ONLY_THERE, "only_if": ONLY_IF, "programs": PROGRAMS}
+    asked["of_each_bridge"] = OF_EACH_BRIDGE
+    return json.dumps({**asked, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
+
+
+def _recorded(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
+    words = ["sh", "-c", AS_ROOT, "sh", request(inventory, server)]
+    try:
+        said = over_ssh(inventory, server, words, RECORDER, RECORD_S)
+    except RoundaboutError as error:
+        raise RoundaboutError(f"{name}: cannot be recorded: {error.message}", f"python3, and {error.hint}") from error
+    try:
+        found: dict[str, Any] = json.loads(said.splitlines()[-1])  # before it a login's banner
+    except (ValueError, IndexError) as error:
+        raise RoundaboutError(f"{name}: cannot be recorded: found {said.strip()[-200:]!r}, expected JSON") from error
+    return found
+
+
+# --- What identifies machines
+
+
+def masked(value: Any, addresses: Sequence[str] = ()) -> Any:
+    """The same with other names for all that identifies a machine, keys included; these addresses are named first."""
+    names: dict[str, str] = {}
+    for address in addresses:
+        _ipv4(address, names)
+    return _each(value, lambda text: _masked(text, names))
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _each(content, change) for key, content in value.items()}
+    return [_each(content, change) for content in value] if isinstance(value, list) else value
+
+
+IPV4 = re.compile(r"(?<![\w.])(?<!\d-)(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")  # but no version, as in 5.8-1.1.2.1
+GID = re.compile(r"\b(?:[0-9a-f]{4}:){7}[0-9a-f]{4}\b")
+MAPPED = "0000:0000:0000:0000:0000:ffff:"
+MAC = re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE)
+UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+SERIAL = re.compile(r"\bMT\d{4}[A-Z]{1,2}\d{5}\b")
+LONG_HEX = re.compile(r"(?<![0-9a-zA-Z])(?:0x|enx)?[0-9a-f]{12,}\b")
+
+
+def _masked(text: str, names: dict[str, str]) -> str:
+    """Patterns that could be parts of others come after those."""
+    text = GID.sub(lambda match: _gid(match[0], names), text)
+    text = MAC.sub(lambda match: _named(match[0], names, "02:00:00:00:00:{:02x}"), text)
+    text = IPV4.sub(lambda match: _ipv4(match[0], names), text)
+    text = UUID.sub(lambda match: _named(match[0], names, "00000000-0000-0000-0000-{:012}"), text)
+    text = SERIAL.sub(lambda match: _named(match[0], names, "MT0000X{:05}"), text)
+    return LONG_HEX.sub(lambda match: "0" * len(match[0]), text)
+
+
+def _named(found: str, names: dict[str, str], pattern: str) -> str:
+    return names.setdefault(found, pattern.format(len(names) + 1))
+
+
+def _ipv4(found: str, names: dict[str, str]) -> str:
+    return names.setdefault(found, str(IPv4Address("198.18.0.0") + len(names) + 1))
+
+
+def _gid(found: str, names: dict[str, str]) -> str:
+    if not found.startswith(MAPPED):
+        return found if not found.strip("0:") else _named(found, names, "fe80:" + 6 * "0000:" + "{:04x}")
+    address = IPv4Address(bytes.fromhex(found.removeprefix(MAPPED).replace(":", "")))
+    digits = IPv4Address(_ipv4(str(address), names)).packed.hex()
+    return f"{MAPPED}{digits[:4]}:{digits[4:]}"

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of a run, as its summary has them."""
+
+from analysis.expectations.verdicts import Verdict, judge
+from analysis.quantities import Reading
+from analysis.studies import study_of
+from roundabout.store import Run
+
+
+def judge_run(run: Run) -> tuple[Verdict, ...]:
+    reading = Reading(run)
+    return judge(reading, study_of(reading.experiment).kind)
