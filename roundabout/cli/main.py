@@ -106,7 +106,7 @@ def _rename_command(former: str) -> str:
 
 def read_help(name: str) -> str:
     """Return the help text of a command from the source of its module, without importing it."""
-    source = Path(__file__).with_name(COMMANDS[name].replace(".", "/") + ".py").read_text()
+    source = Path(__file__).parent.joinpath(*COMMANDS[name].split(".")).with_suffix(".py").read_text()
     found = DOCSTRING.search(source)
     return inspect.cleandoc(found[1]) if found else ""
 

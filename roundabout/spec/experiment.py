@@ -23,7 +23,7 @@ from roundabout.spec.profile import Phase, Profile, Resized
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import Submitted
 from roundabout.spec.trainers import DEFAULT, Trainer
-from roundabout.spec.trainers.launch import SLURM_PROBE
+from roundabout.spec.training.launch import SLURM_PROBE
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
 

@@ -12,7 +12,7 @@ import pytest
 
 from roundabout.runner.hosts.allocation import Allocation, AllocationError
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.spec.trainers.launch import SLURM_PROBE
+from roundabout.spec.training.launch import SLURM_PROBE
 
 pytestmark = pytest.mark.unit
 

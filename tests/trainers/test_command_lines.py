@@ -14,10 +14,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from roundabout.runner.hosts.allocation import srun
-from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import MODELS
-from roundabout.spec.trainers.launch import Launch
-from roundabout.spec.trainers.training_spec import Training, models
+from roundabout.spec.training.launch import Launch
+from roundabout.spec.training.trainer import Task
+from roundabout.spec.training.training_spec import Training, models
 
 pytestmark = pytest.mark.lab
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from roundabout.models.cluster.models import OURS
-from roundabout.spec.trainers.training_spec import Model, models
+from roundabout.spec.training.training_spec import Model, models
 
 pytestmark = pytest.mark.lab
 

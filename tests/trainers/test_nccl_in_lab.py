@@ -31,7 +31,7 @@ print(json.dumps({"event": "done", "iterations": 1}), flush=True)
 """
 MODEL = """
 from typing import ClassVar, Literal
-from roundabout.spec.trainer import Launcher
+from roundabout.spec.training.trainer import Launcher
 
 class Trainer(Launcher):
     program: ClassVar[str] = "trainers/speaker/speaker.py"

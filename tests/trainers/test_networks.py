@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.spec.trainers.training_spec import models
+from roundabout.spec.training.training_spec import models
 from tests.trainers.host import FOLDER
 
 pytestmark = [pytest.mark.lab, pytest.mark.proof]

@@ -23,10 +23,10 @@ from roundabout.runner.trial.checks import slow_computing
 from roundabout.runner.trial.jobs import scheduled
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
-from roundabout.spec.trainer import Task
 from roundabout.spec.trainers import DEFAULT, MODELS
 from roundabout.spec.trainers.ddp import Trainer
-from roundabout.spec.trainers.launch import SLURM_PROBE
+from roundabout.spec.training.launch import SLURM_PROBE
+from roundabout.spec.training.trainer import Task
 from tests.trainers.host import FOLDER, load
 
 pytestmark = pytest.mark.lab

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the interleaving thesis' Table 4.2, by the shapes in roundabout/spec/trainers/training_models.yaml.
+"""The networks of the interleaving thesis' Table 4.2, by the shapes in roundabout/spec/training/training_models.yaml.
 
 Plain PyTorch, nothing is fetched: parameters are drawn, examples too. A network is a list of parts, `(class,
 arguments)`, so that whoever divides it builds only what is its own. Images of 32 x 32 and texts of 128 tokens are

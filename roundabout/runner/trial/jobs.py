@@ -13,7 +13,7 @@ from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.profile import Phase
-from roundabout.spec.trainer import Task
+from roundabout.spec.training.trainer import Task
 
 RDMA, TCP = "RDMA", "TCP"  # the ways by which bytes go
 FIRST_PORT = 29500  # where torch.distributed meets by default; each worker of a host has a port of its own

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from roundabout.core import plugins
-from roundabout.spec.trainer import Launcher
+from roundabout.spec.training.trainer import Launcher
 
 __path__ = plugins.extended(__path__, __name__)
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from roundabout.spec.profile import Profile
-from roundabout.spec.trainer import Task
-from roundabout.spec.trainers.training_spec import PYTORCH, Training, refused
+from roundabout.spec.training.trainer import Task
+from roundabout.spec.training.training_spec import PYTORCH, Training, refused
 
 
 class Trainer(Training):

@@ -3,7 +3,7 @@
 
 from typing import ClassVar, Literal
 
-from roundabout.spec.trainers.training_spec import PYTORCH, Training
+from roundabout.spec.training.training_spec import PYTORCH, Training
 
 
 class Trainer(Training):

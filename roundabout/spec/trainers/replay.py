@@ -6,7 +6,7 @@ Over TCP, or where hosts can and the job's transport is their NICs' by RDMA.
 
 from typing import ClassVar, Literal
 
-from roundabout.spec.trainer import Launcher, Task
+from roundabout.spec.training.trainer import Launcher, Task
 
 
 class Trainer(Launcher):

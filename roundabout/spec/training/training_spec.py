@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 from roundabout.spec.base import Strict, Text
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import read
-from roundabout.spec.trainer import Launcher, Task
-from roundabout.spec.trainers.launch import Launch, started
+from roundabout.spec.training.launch import Launch, started
+from roundabout.spec.training.trainer import Launcher, Task
 
 Backend = Literal["gloo", "nccl"]
 Batch = Annotated[int, Field(gt=0, le=1_000_000)]

@@ -3,7 +3,7 @@
 
 from typing import Literal
 
-from roundabout.spec.trainer import Task
+from roundabout.spec.training.trainer import Task
 
 Launch = Literal["direct", "torchrun", "slurm"]
 WATCHED_S = 1  # torchrun looks so often whether its worker has ended
